@@ -1,0 +1,179 @@
+"""Visits: one URL's turn, from the request to the row it leaves in `pages`."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gossamer.model.links import Found
+from gossamer.url.url import Url
+
+OUTCOMES = (
+    "fetched", "not_modified", "redirected", "http_error", "robots_denied", "excluded", "dns_error", "connect_error",
+    "tls_error", "timeout", "protocol_error", "too_large", "unsupported", "trapped", "host_closed",
+    "robots_unreachable", "process_crashed", "internal_error",
+)  # fmt: skip
+
+
+class Request(msgspec.Struct, frozen=True, gc=False):
+    """One request that passed every gate: what a protocol module may send, and to which address alone."""
+
+    url: str
+    ip: str
+    """The checked address to connect to, IPv6 without brackets; the module must connect nowhere else."""
+    port: int
+    headers: tuple[tuple[str, str], ...] = ()
+    """Beyond those the module sends itself (User-Agent, Accept, Accept-Encoding)."""
+    body_bytes_max: int = 0
+    """Cut the body here and mark it; 0 takes the module's own bound."""
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """What a server sent, byte for byte, transfer coding removed and content coding kept."""
+
+    url: str
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    """In the order received, names as sent, values decoded as latin-1."""
+    body: bytes
+    """As sent: still compressed where Content-Encoding says so."""
+    ip: str
+    started_at: float
+    """Wall time in seconds since 1970, UTC."""
+    fetch_s: float
+    """From the start of the request to its last byte."""
+    wire_bytes: int
+    """Header and body bytes received."""
+    http_version: str = "1.1"
+    reason: str = ""
+    request_head: bytes = b""
+    """The request as sent: request line and headers, up to and with the empty line."""
+    truncated: str = ""
+    """Why the body was cut: `length`, `time`, or empty (WARC 1.1, section 5.13)."""
+    media_type: str = ""
+    """Lower case, without parameters; empty when the server did not say."""
+    charset: str = ""
+    """From Content-Type only, as written."""
+
+    def header(self, name: str) -> str | None:
+        """Return the first value of a header, by its lower-case name."""
+        for key, value in self.headers:
+            if key.lower() == name:
+                return value
+        return None
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """The web's errors are values: why no reply came."""
+
+    outcome: str
+    """One of `OUTCOMES`."""
+    error: str
+    """One line for people."""
+    retry: bool = False
+    """Worth asking again."""
+    host_level: bool = False
+    """Says something about the host (no route, no name, refused, timed out), not about this URL alone."""
+    ip: str = ""
+    started_at: float = 0.0
+    fetch_s: float = 0.0
+
+
+class Content(msgspec.Struct, frozen=True):
+    """A reply's body with its content coding removed, within limits."""
+
+    body: bytes
+    truncated: str = ""
+    """`length` when the decoded form was cut at its bound."""
+    error: str = ""
+    """Why decoding stopped early, when the coding was broken; `body` is what came before."""
+
+
+class Page(msgspec.Struct, frozen=True):
+    """What processing modules look at."""
+
+    url: str
+    media_type: str
+    charset: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    """Decoded content."""
+
+
+class Findings(msgspec.Struct):
+    """All that processing modules may report of one page. Modules add to it, in order."""
+
+    links: list[Found] = msgspec.field(default_factory=list)
+    title: str = ""
+    text: str = ""
+    charset: str = ""
+    """The encoding that was used (WHATWG name)."""
+    nofollow: bool = False
+    """meta robots or X-Robots-Tag: links are recorded, not followed."""
+    noindex: bool = False
+    columns: dict[str, object] = msgspec.field(default_factory=dict)
+    """Further columns of `pages`, by name."""
+
+
+class PageRow(msgspec.Struct):
+    """One row of `pages`: one attempt at one URL. Field order is column order."""
+
+    url: str
+    key: str
+    host: str
+    site: str
+    fetched_at: float
+    """Wall time in seconds; a UTC timestamp in the table."""
+    outcome: str
+    status: int | None = None
+    media_type: str = ""
+    charset: str = ""
+    wire_bytes: int = 0
+    body_bytes: int = 0
+    """Bytes of decoded content."""
+    truncated: str = ""
+    digest: str = ""
+    """Of the payload as sent, `sha1:BASE32`."""
+    duplicate_of: str = ""
+    """The URL that had this content first."""
+    title: str = ""
+    depth: int = 0
+    referrer: str = ""
+    link_type: str = ""
+    redirect_to: str = ""
+    ip: str = ""
+    fetch_s: float = 0.0
+    attempt: int = 1
+    warc_file: str = ""
+    warc_offset: int | None = None
+    warc_length: int | None = None
+    shard: int = 0
+    error: str = ""
+
+
+class Visited(msgspec.Struct):
+    """A finished attempt, as the archive takes it."""
+
+    url: Url
+    row: PageRow
+    reply: Reply | None = None
+    links: list[Found] = msgspec.field(default_factory=list)
+    link_keys: list[str] = msgspec.field(default_factory=list)
+    """The canonical key of each link, in the order of `links`."""
+    revisit_of: Original | None = None
+
+
+class Original(msgspec.Struct, frozen=True, gc=False):
+    """The archived response whose payload is the same."""
+
+    url: str
+    fetched_at: float
+    record_id: str = ""
+
+
+class Archived(msgspec.Struct, frozen=True, gc=False):
+    """Where a response went."""
+
+    warc_file: str = ""
+    warc_offset: int | None = None
+    warc_length: int | None = None
+    record_id: str = ""

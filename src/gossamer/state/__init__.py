@@ -1,0 +1,9 @@
+"""State: the shard's store, its journals and the epoch that commits both.
+
+Takes    keys and values, appended bytes
+Gives    what was committed, and on top of it what this epoch has changed
+Keeps    one RocksDB, append-only files with their committed lengths, two memory-mapped rings
+Imports  world
+Touches  disk
+Never    knows what a URL, a host or a page is
+"""

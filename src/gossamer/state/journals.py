@@ -1,0 +1,198 @@
+"""Journals: append-only files whose committed length stands in the store.
+
+A journal's life: `open` (grows), `closed` (complete, still under its working name), `final` (renamed), gone
+(dropped by whoever made something else of it). Each step but the first takes effect with a commit, so after a
+crash the manifest says which files count, how long they are and what they are called; anything else in the
+directories that journals live in is cut or removed.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from gossamer.world.files import AppendFile, sync_directory
+
+BUFFER_BYTES_MAX = 1 << 20
+
+
+class Phase(enum.IntEnum):
+    """Where a journal stands in its life."""
+
+    OPEN = 0
+    CLOSED = 1
+    FINAL = 2
+
+
+class Entry(msgspec.Struct, array_like=True, frozen=True):
+    """One line of the manifest. `name` is relative to the crawl's directory and is the final name."""
+
+    name: str
+    phase: int
+    length: int
+
+
+class Journal:
+    """One append-only file. Appending costs a copy; the disk is touched at 1 MiB and at the commit."""
+
+    def __init__(self, name: str, file: AppendFile, length: int) -> None:
+        self.name = name
+        """Its final name, relative to the crawl's directory."""
+        self.length = length
+        """Bytes appended so far, buffered ones included."""
+        self._file = file
+        self._buffer = bytearray()
+        self._written = length
+
+    def append(self, data: bytes) -> int:
+        """Take `data` and return the offset at which it begins. Durable with the next commit.
+
+        Raises:
+            OSError: the disk is full; nothing of `data` counts then.
+        """
+        offset = self.length
+        self._buffer += data
+        self.length += len(data)
+        if len(self._buffer) >= BUFFER_BYTES_MAX:
+            self.flush()
+        return offset
+
+    def flush(self) -> None:
+        """Hand what is buffered to the system. After an error the buffer still holds what is not written."""
+        pending, self._buffer = self._buffer, bytearray()
+        try:
+            self._file.write(pending)
+        except OSError:
+            # A half-written tail would shift every later offset.
+            self._file.truncate(self._written)
+            self._buffer = pending + self._buffer
+            raise
+        self._written += len(pending)
+
+    def sync(self) -> None:
+        self._file.sync()
+
+    def close_file(self) -> None:
+        self._file.close()
+
+
+class Journals:
+    """All journals of one shard, and the manifest that the commit stores.
+
+    On the loop: `create`, `append`, `close`, `drop`, `cut` (which closes the epoch's view). In the commit's
+    thread: `sync`. After the commit, on the loop: `settle`.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._open: dict[str, Journal] = {}
+        self._manifest: dict[str, Entry] = {}
+        self._dropped: list[str] = []
+        self._cut_journals: list[Journal] = []
+        self._new_directories: set[Path] = set()
+
+    def recover(self, manifest: Iterable[Entry], owned: Iterable[str] = ()) -> None:
+        """Bring the files to the committed state: cut what is open, rename what is closed, remove the rest.
+
+        `owned` names directories (relative) in which only files of the manifest count; stray `*.open` files
+        there belong to an epoch that never was.
+        """
+        self._manifest = {entry.name: entry for entry in manifest}
+        for entry in list(self._manifest.values()):
+            if entry.phase == Phase.OPEN:
+                file = AppendFile(self._working(entry.name), entry.length)
+                self._open[entry.name] = Journal(entry.name, file, entry.length)
+            elif entry.phase == Phase.CLOSED:
+                self._finalize(entry)
+        for directory in owned:
+            for stray in (self.directory / directory).glob("*.open"):
+                if str(stray.relative_to(self.directory))[: -len(".open")] not in self._open:
+                    stray.unlink()
+
+    def create(self, name: str) -> Journal:
+        """Begin a new journal; while it grows its file is called `name` + `.open`."""
+        assert name not in self._manifest, f"journal {name} exists"
+        path = self._working(name)
+        journal = Journal(name, AppendFile(path), 0)
+        self._open[name] = journal
+        self._manifest[name] = Entry(name, Phase.OPEN, 0)
+        self._new_directories.add(path.parent)
+        return journal
+
+    def opened(self, prefix: str) -> list[Journal]:
+        """Return the open journals whose name begins with `prefix`, oldest name first."""
+        return [self._open[name] for name in sorted(self._open) if name.startswith(prefix)]
+
+    def finals(self, prefix: str) -> list[Entry]:
+        """Return the finished files whose name begins with `prefix`: only these may be read, copied or replaced."""
+        return [
+            entry
+            for name, entry in sorted(self._manifest.items())
+            if name.startswith(prefix) and entry.phase == Phase.FINAL
+        ]
+
+    def close(self, journal: Journal) -> None:
+        """Say that nothing more will be appended. The commit makes it `closed`, settling renames it."""
+        self._manifest[journal.name] = Entry(journal.name, Phase.CLOSED, journal.length)
+
+    def drop(self, name: str) -> None:
+        """Say that a final file is no longer needed; it is removed once that is committed."""
+        del self._manifest[name]
+        self._dropped.append(name)
+
+    def adopt(self, name: str, length: int) -> None:
+        """Enter a finished file that was made aside (a view, such as a Parquet file) into the manifest."""
+        self._manifest[name] = Entry(name, Phase.FINAL, length)
+
+    def cut(self) -> list[Entry]:
+        """Flush every open journal and return the manifest that the closing epoch commits."""
+        for name, journal in self._open.items():
+            journal.flush()
+            if self._manifest[name].phase == Phase.OPEN:
+                self._manifest[name] = Entry(name, Phase.OPEN, journal.length)
+        self._cut_journals = list(self._open.values())
+        return list(self._manifest.values())
+
+    def sync(self) -> None:
+        """Make what `cut` saw durable. Blocks; for the commit's thread."""
+        for journal in self._cut_journals:
+            journal.sync()
+        directories, self._new_directories = self._new_directories, set()
+        for directory in directories:
+            sync_directory(directory)
+
+    def settle(self, committed: Iterable[Entry]) -> None:
+        """Do what the commit allows: rename the closed, remove the dropped."""
+        for entry in committed:
+            if entry.phase == Phase.CLOSED and self._manifest.get(entry.name) == entry:
+                self._open.pop(entry.name).close_file()
+                self._finalize(entry)
+        names = {entry.name for entry in committed}
+        kept = []
+        for name in self._dropped:
+            if name in names:
+                kept.append(name)  # Dropped after this epoch was cut.
+            else:
+                (self.directory / name).unlink(missing_ok=True)
+        self._dropped = kept
+
+    def close_files(self) -> None:
+        """Let go of all files; nothing is flushed."""
+        for journal in self._open.values():
+            journal.close_file()
+        self._open.clear()
+
+    def _finalize(self, entry: Entry) -> None:
+        working, final = self._working(entry.name), self.directory / entry.name
+        if working.exists():
+            file = AppendFile(working, entry.length)  # Cut what a lost epoch may have added.
+            file.close()
+            working.replace(final)
+            sync_directory(final.parent)
+        self._manifest[entry.name] = Entry(entry.name, Phase.FINAL, entry.length)
+
+    def _working(self, name: str) -> Path:
+        return self.directory / (name + ".open")

@@ -1,0 +1,9 @@
+"""Url: what an address is, and when two are one.
+
+Takes    text
+Gives    Url, its key, fingerprint, site and partition
+Keeps    nothing but caches with a bound
+Imports  nothing of ours
+Touches  nothing
+Never    asks the network, waits, or guesses what a server may distinguish
+"""

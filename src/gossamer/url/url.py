@@ -1,0 +1,42 @@
+"""Url: one address, named once and carried everywhere."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Url(msgspec.Struct, frozen=True, gc=False):
+    """An absolute address without fragment. `text` is what is fetched, `key` is what is compared.
+
+    Two `Url`s with one `key` are one page to us (RFC 3986, section 6, within the rules that are switched on).
+    """
+
+    text: str
+    """The address as written, resolved against its base by the WHATWG rules."""
+    key: str
+    """The canonical form, made by the named rules of `canonical`."""
+    fingerprint: int
+    """xxh3_64 of the key."""
+    host: str
+    """The name or IP literal (brackets kept for IPv6), lower case, without port: what the gates and queues go by."""
+    site: str
+    """The registrable domain of `host`, or `host` itself where there is none."""
+    partition: int
+    """xxh3_64(site) % 4096."""
+
+    @property
+    def scheme(self) -> str:
+        """Scheme without colon, lower case."""
+        return self.text[: self.text.index(":")]
+
+    @property
+    def origin(self) -> str:
+        """`scheme://host[:port]`, default port left out: the unit of robots.txt (RFC 9309, section 2.3)."""
+        start = self.text.index("://") + 3
+        end = len(self.text)
+        for mark in "/?#":
+            at = self.text.find(mark, start)
+            if at >= 0:
+                end = min(end, at)
+        authority = self.text[start:end]
+        return self.text[:start] + authority.rpartition("@")[2]

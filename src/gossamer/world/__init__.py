@@ -1,0 +1,9 @@
+"""World: clock, files, dice, processes: the only room that reads time, disk and chance directly.
+
+Takes    calls
+Gives    times, bytes, numbers
+Keeps    nothing
+Imports  nothing of ours
+Touches  everything
+Never    knows what the bytes mean
+"""

@@ -1,0 +1,35 @@
+"""Clock: wall time that never jumps while the process lives."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Time as the crawl sees it; a simulated one stands in for it in tests."""
+
+    def now(self) -> float:
+        """Seconds since 1970, UTC; never goes back."""
+        ...
+
+    async def sleep_until(self, instant: float) -> None:
+        """Return no earlier than `instant`."""
+        ...
+
+
+class WallClock:
+    """The real clock: anchored once to wall time, then carried on by the monotonic clock.
+
+    An operator who sets the system time must not make us early at a server, nor stall us for hours.
+    """
+
+    def __init__(self) -> None:
+        self._offset_s = time.time() - time.monotonic()
+
+    def now(self) -> float:
+        return time.monotonic() + self._offset_s
+
+    async def sleep_until(self, instant: float) -> None:
+        await asyncio.sleep(max(0.0, instant - self.now()))

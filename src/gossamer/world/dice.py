@@ -1,0 +1,20 @@
+"""Dice: chance, seedable."""
+
+from __future__ import annotations
+
+import random
+
+
+class Dice:
+    """Jitter and sampling. With a seed, the same throws in the same order."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        self._random = random.Random(seed)
+
+    def uniform(self, low: float, high: float) -> float:
+        """Return a number between the two."""
+        return self._random.uniform(low, high)
+
+    def below(self, n: int) -> int:
+        """Return a whole number in [0, n)."""
+        return self._random.randrange(n)

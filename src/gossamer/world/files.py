@@ -1,0 +1,72 @@
+"""Files: the few things we ask of a file system."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+class AppendFile:
+    """A file that only grows. Nothing is durable before `sync`."""
+
+    def __init__(self, path: Path, length: int = 0) -> None:
+        """Open `path` and cut it to `length` bytes: what lies beyond was never committed."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        held = os.fstat(self._fd).st_size
+        if held < length:
+            os.close(self._fd)
+            raise OSError(f"{path} holds {held} bytes, {length} were committed")
+        os.ftruncate(self._fd, length)
+        os.lseek(self._fd, length, os.SEEK_SET)
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Append all of `data`, however many calls the system needs."""
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._fd, view) :]
+
+    def truncate(self, length: int) -> None:
+        """Cut back to `length`, after a write that failed half-way."""
+        os.ftruncate(self._fd, length)
+        os.lseek(self._fd, length, os.SEEK_SET)
+
+    def sync(self) -> None:
+        """Make it survive a power cut. Blocks; releases the GIL."""
+        os.fsync(self._fd)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+def sync_directory(path: Path) -> None:
+    """Make names in `path` survive a power cut: a new or renamed file is lost without it."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def sync_file(path: Path) -> None:
+    """Make a finished file survive a power cut."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def publish(temporary: Path, final: Path) -> None:
+    """Give a complete file its name: written aside, synced, renamed; half-written never looks finished."""
+    sync_file(temporary)
+    temporary.replace(final)
+    sync_directory(final.parent)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a small file so that its name always holds either the old content or all of the new."""
+    temporary = path.with_name(path.name + ".new")
+    temporary.write_bytes(data)
+    publish(temporary, path)
