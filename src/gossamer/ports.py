@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from gossamer.model.links import Link
 from gossamer.model.visits import (
@@ -77,6 +77,86 @@ class LinkSink(Protocol):
         ...
 
 
+class Namer(Protocol):
+    """Makes names of addresses."""
+
+    def name(self, text: str) -> Url | None:
+        """Return the name of an absolute address, or None when nobody could visit it."""
+        ...
+
+    def names(self, texts: Sequence[str]) -> list[Url | None]:
+        """Name several, in order."""
+        ...
+
+
+class Chain(Protocol):
+    """All filters, in order."""
+
+    depth_limited: bool
+    hops_max: int
+
+    def reason(self, link: Link) -> str | None:
+        """Return the name of the first filter that rejects a link."""
+        ...
+
+    def explain(self, link: Link) -> str | None:
+        """Return what `reason` returns, uncounted."""
+        ...
+
+    def reason_but_depth(self, link: Link) -> str | None:
+        """Return the same, as if no depth were too deep."""
+        ...
+
+
+class Roots(Protocol):
+    """What the scope is measured from."""
+
+    def redirected(self, seed: Url, target: Url, *, from_argument: bool) -> str | None:
+        """Widen the scope by where a seed redirects to; return a sentence for people when it was."""
+        ...
+
+
+class Said(Protocol):
+    """What robots.txt says of a URL."""
+
+    @property
+    def kind(self) -> Literal["allowed", "denied", "unknown", "wait", "given_up"]: ...
+
+    @property
+    def until(self) -> float:
+        """For `wait`: when to ask again."""
+        ...
+
+    @property
+    def reason(self) -> str: ...
+
+
+class Robots(Protocol):
+    """What sites ask of us, remembered per origin."""
+
+    def verdict(self, url: Url, now: float) -> Said:
+        """Return what the rules in force say; `unknown` when they must be fetched first."""
+        ...
+
+    def errand(self, url: Url) -> Errand:
+        """Return the request that makes the rules of a URL's origin known."""
+        ...
+
+    def answer(self, errand: Errand, result: Reply | Failure, body: bytes, now: float) -> str | None:
+        """Take what the request brought (`body`: its content); return where it redirects to, if anywhere."""
+        ...
+
+    def crawl_delay_s(self, url: Url) -> float | None:
+        """Return the delay that the rules in force ask for."""
+        ...
+
+
+class Exclusions(Protocol):
+    """Hosts whose owners asked to be left alone."""
+
+    def covers(self, host: str) -> bool: ...
+
+
 class Lease(Protocol):
     """A visit that is lent: to be given back exactly once."""
 
@@ -96,6 +176,16 @@ class Lease(Protocol):
     @property
     def address(self) -> str:
         """Where to fetch it; empty when the host must be looked up first."""
+        ...
+
+    @property
+    def is_ended(self) -> bool:
+        """The gates were given back."""
+        ...
+
+    @property
+    def is_finished(self) -> bool:
+        """The URL was given back."""
         ...
 
 
@@ -163,6 +253,10 @@ class HostControl(Protocol):
 
 class Resolver(Protocol):
     """Finds the address of a host, and refuses addresses that we must not touch."""
+
+    def cached(self, host: str) -> Located | None:
+        """Return what is known without asking anybody."""
+        ...
 
     async def resolve(self, host: str) -> Located | Failure:
         """Return addresses to try, best first, or why there are none. Answers from memory where it can."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import msgspec
 from xxhash import xxh3_64_intdigest
 
 from gossamer.frontier.bench import Bench
+from gossamer.frontier.facts import facts_of
 from gossamer.frontier.health import settle
 from gossamer.frontier.host import Host, Item, Lease
 from gossamer.frontier.hosts import Hosts
@@ -17,7 +18,7 @@ from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.queues import Queues
 from gossamer.frontier.record import LEVELS, Entry
 from gossamer.model.links import Link
-from gossamer.model.visits import Again, Contact, Errand
+from gossamer.model.visits import Again, Contact, Errand, HostFacts
 from gossamer.state.contacts import Contacts, Rest
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import META_PARTITION, Store
@@ -70,6 +71,7 @@ class Frontier:
         self._resumed_at = now if store.epoch else 0.0
         counts = store.get("meta", _COUNTS)
         self.counts = Counts() if counts is None else msgspec.msgpack.decode(counts, type=Counts)
+        self._lent: set[int] = set()
         self.under_way = 0
         """Leases with an address that are not ended."""
         for partition, name in self._index.load(store):
@@ -99,15 +101,13 @@ class Frontier:
 
     def retry(self, lease: Lease, again: Again, now: float) -> None:
         """Let a lent URL wait and be lent again: another attempt, or the next hop of a redirect within one key."""
-        host, item = lease.host, lease.item
-        assert item is not None
+        host, item = lease.host, self._returned(lease)
         old = item.entry
         entry = Entry(
             again.url.text, old.depth, again.hops, old.link_type, old.referrer, again.attempt, old.seed, again.error
         )
         target = host if again.url.host == host.name else self._hosts.get(again.url.host, again.url.partition)
         self._queues.finish(host, item)
-        host.lent -= 1
         self._hosts.touch(host)
         if target.record.closed:
             self._count_end("host_closed")
@@ -157,6 +157,8 @@ class Frontier:
 
     def ended(self, lease: Lease, contact: Contact | None, now: float) -> None:
         """Give the gates back. `contact` is None when no request was made."""
+        assert not lease.is_ended, "a lease was given back twice"
+        lease.is_ended = True
         host, place = lease.host, lease.place
         host.out -= 1
         if contact is not None:
@@ -178,10 +180,8 @@ class Frontier:
 
     def finish(self, lease: Lease, outcome: str, now: float) -> None:
         """Take a lent URL off its queue for good, with this epoch."""
-        assert lease.item is not None
         host = lease.host
-        self._queues.finish(host, lease.item)
-        host.lent -= 1
+        self._queues.finish(host, self._returned(lease))
         self._count_end(outcome)
         self._hosts.touch(host)
         self._schedule(host, now)
@@ -190,9 +190,9 @@ class Frontier:
         """Take a lease back as if it had not been lent: no request was made."""
         host = lease.host
         if lease.item is not None:
-            host.lent -= 1
+            item = self._returned(lease)
             if not host.record.closed:
-                host.window.appendleft(lease.item)
+                host.window.appendleft(item)
             else:
                 self._count_end("host_closed")
         if lease.errand is not None:
@@ -251,13 +251,22 @@ class Frontier:
         self._close(host)
         self._schedule(host, now)
 
-    def host(self, name: str, partition: int) -> Host:
-        """Return what is known of a host, for `why` and `status`."""
-        return self._hosts.get(name, partition)
+    def facts(self, url: Url) -> HostFacts:
+        """Return what is known of a URL's host, for `why`."""
+        return facts_of(self._epochs, url, self._hosts.get(url.host, url.partition))
 
-    def waiting(self) -> Iterable[Host]:
-        """Return the hosts on the bench, for `status`."""
-        return self._benched.values()
+    def lent(self, url: Url) -> bool:
+        """Say whether a URL is in somebody's hands now."""
+        return url.fingerprint in self._lent
+
+    def next_turn(self) -> tuple[float, str] | None:
+        """Return when the next host may be asked, and which and why not before; for `status` when nothing happens."""
+        hosts = [host for host in self._benched.values() if host.turn_at is not None]
+        if not hosts:
+            wake_at = self._next_wake_at()
+            return (wake_at, "a sleeping host") if wake_at is not None else None
+        first = min(hosts, key=lambda host: host.turn_at or 0.0)
+        return first.turn_at or 0.0, f"{first.name} ({first.record.reason or 'politeness'})"
 
     # ---- the epoch
 
@@ -282,13 +291,24 @@ class Frontier:
         place = host.place
         lease = Lease(host, item, errand, url, place.address if place is not None else "")
         host.out += 1
-        host.lent += item is not None
+        if item is not None:
+            host.lent += 1
+            self._lent.add(url.fingerprint)
         if place is not None:
             lease.place = place
             self.under_way += 1
             self._bench.occupy(place)
         self._schedule(host, now)
         return lease
+
+    def _returned(self, lease: Lease) -> Item:
+        """Note that a lease's URL came back."""
+        assert lease.item is not None, "an errand has no URL to give back"
+        assert not lease.is_finished, "a URL was given back twice"
+        lease.is_finished = True
+        lease.host.lent -= 1
+        self._lent.discard(lease.url.fingerprint)
+        return lease.item
 
     def _next_item(self, host: Host, now: float) -> Item | None:
         if not host.window or (host.record.due and host.due_next <= now):

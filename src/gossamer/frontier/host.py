@@ -85,7 +85,7 @@ class Lease:
     It may be fetched when `address` is set; a lease without one asks for nothing but where the host is.
     """
 
-    __slots__ = ("address", "errand", "host", "item", "place", "ticket", "url", "visit")
+    __slots__ = ("address", "errand", "host", "is_ended", "is_finished", "item", "place", "ticket", "url", "visit")
 
     def __init__(self, host: Host, item: Item | None, errand: Errand | None, url: Url, address: str) -> None:
         self.host = host
@@ -96,6 +96,8 @@ class Lease:
         self.visit = _visit(item.entry, url) if item is not None else None
         self.place: Place | None = None
         self.ticket = -1
+        self.is_ended = False
+        self.is_finished = item is None
 
 
 def _visit(entry: Entry, url: Url) -> Visit:

@@ -206,6 +206,10 @@ class Visited(msgspec.Struct):
     link_keys: list[str] = msgspec.field(default_factory=list)
     """The canonical key of each link, in the order of `links`."""
     revisit_of: Original | None = None
+    digest: bytes = b""
+    """sha1 of the payload as sent."""
+    content: Content | None = None
+    findings: Findings | None = None
 
 
 class Original(msgspec.Struct, frozen=True, gc=False):
@@ -223,3 +227,25 @@ class Archived(msgspec.Struct, frozen=True, gc=False):
     warc_offset: int | None = None
     warc_length: int | None = None
     record_id: str = ""
+
+
+class HostFacts(msgspec.Struct, frozen=True):
+    """What is known of a host, for people."""
+
+    name: str
+    queued: int = 0
+    rest_until: float = 0.0
+    reason: str = ""
+    """Why it rests."""
+    closed: str = ""
+    """Why it is asked no more."""
+    crawl_delay_s: float | None = None
+    requests: int = 0
+    failures: int = 0
+    in_flight: int = 0
+    parked: bool = False
+    """It waits for its robots.txt."""
+    due_at: float | None = None
+    """When the URL that was asked about is due again, if it waits for a time of its own."""
+    attempt: int = 1
+    error: str = ""
