@@ -23,7 +23,7 @@ PATH_BYTES_MAX = 100
 Verb = Callable[[dict[str, object]], Awaitable[object]]
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """A request that cannot be met; its text is the answer."""
 
 
@@ -72,7 +72,7 @@ class Control:
         try:
             async with asyncio.timeout(REQUEST_S_MAX):
                 return {"ok": True, "result": await verb(request)}
-        except Refused as refusal:
+        except RefusedError as refusal:
             return {"ok": False, "error": str(refusal)}
         except TimeoutError:
             return {"ok": False, "error": f"no answer within {REQUEST_S_MAX:.0f} s"}
