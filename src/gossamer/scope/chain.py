@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from gossamer.model.links import Link
 from gossamer.ports import Filter
+from gossamer.scope.exclusions import ExcludedHost
 from gossamer.scope.filters import (
     Depth,
     Exclude,
-    ExcludedHost,
     Hops,
     Include,
     Length,

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from gossamer.model.links import LINK_TYPES
+from gossamer.scope.exclusions import ExcludedHost
+from gossamer.scope.patterns import PatternSet
+from gossamer.url.name import SCHEMES
 
 Mode = Literal["prefix", "host", "domain", "any"]
 
@@ -16,7 +20,7 @@ FOLLOWED = ("seed", "anchor", "area", "frame", "iframe", "redirect", "meta_refre
 
 
 class ScopeOptions(BaseModel):
-    """Which links are ours."""
+    """Which links are ours. A pattern or an excluded host that cannot be one raises ConfigError."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -49,9 +53,30 @@ class ScopeOptions(BaseModel):
     @field_validator("follow")
     @classmethod
     def _known_types(cls, follow: tuple[str, ...]) -> tuple[str, ...]:
-        for link_type in follow:
-            if link_type not in LINK_TYPES:
-                near = difflib.get_close_matches(link_type, LINK_TYPES, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"the types are {', '.join(LINK_TYPES)}"
-                raise ValueError(f"no type of link is called {link_type!r}; {hint}")
-        return follow
+        return _known(follow, LINK_TYPES, "type of link")
+
+    @field_validator("schemes")
+    @classmethod
+    def _known_schemes(cls, schemes: tuple[str, ...]) -> tuple[str, ...]:
+        return _known(schemes, SCHEMES, "scheme")
+
+    @field_validator("include", "exclude")
+    @classmethod
+    def _regular(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        PatternSet(patterns)
+        return patterns
+
+    @field_validator("exclude_hosts")
+    @classmethod
+    def _hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        ExcludedHost(hosts)
+        return hosts
+
+
+def _known(names: tuple[str, ...], known: Sequence[str], what: str) -> tuple[str, ...]:
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+            raise ValueError(f"no {what} is called {name!r}; {hint}")
+    return names

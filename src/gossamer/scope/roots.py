@@ -10,9 +10,10 @@ from gossamer.model.errors import ConfigError
 from gossamer.scope.options import Mode
 from gossamer.url.canonical import Canonicalizer
 from gossamer.url.parts import split_authority
+from gossamer.url.rules import DEFAULT_PORTS
 from gossamer.url.url import Url
 
-_WEB_PORTS = ("80", "443")
+_WEB_PORTS = (DEFAULT_PORTS["http"], DEFAULT_PORTS["https"])
 
 STARTS_MAX: Final = 16_384
 """Starts of addresses (`https://host:port`) whose verdict is remembered: about 3 MB."""
@@ -103,9 +104,7 @@ class Roots:
 
     def _judge(self, url: Url) -> bool:
         """Say whether the whole site or host is in scope, and remember it for all addresses that begin alike."""
-        whole = (
-            self.mode == "any" or url.site in self._sites or (bool(self._hosts) and authority_of(url) in self._hosts)
-        )
+        whole = self.mode == "any" or url.site in self._sites or authority_of(url) in self._hosts
         end = url.text.find("/", 8)
         # An address of the web has a path, so this slash ends its authority.
         if url.text.startswith(("http://", "https://")) and 0 < end <= START_BYTES_MAX:
@@ -146,7 +145,7 @@ def authority_of(url: Url) -> str:
     if authority == url.host:
         return authority
     port = split_authority(_path_start(text)[0])[2]
-    return url.host if port is None or port in _WEB_PORTS else f"{url.host}:{port}"
+    return url.host if port is None or port in {*_WEB_PORTS, DEFAULT_PORTS.get(url.scheme)} else f"{url.host}:{port}"
 
 
 def directory_of(text: str) -> str:

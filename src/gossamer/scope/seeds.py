@@ -12,6 +12,7 @@ from gossamer.url.name import Namer
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?!\d)").match
 _LOCAL = re.compile(r"localhost\b|\d+(\.\d+){3}\b|\[").match
+_COLONLESS = re.compile("(https?)/+(.*)", re.IGNORECASE).fullmatch
 _SHOWN_CHARACTERS_MAX = 200
 
 
@@ -38,8 +39,14 @@ def seed_url(text: str, schemes: Sequence[str] = ("http", "https")) -> str:
 
 
 def _suggestion(text: str) -> str:
-    rest = text.lstrip("/")
-    whole = absolute(("http://" if _LOCAL(rest) else "https://") + rest)
+    example = "give an address such as https://example.org/"
     if text.startswith("/") and not text.startswith("//"):
-        return "a path cannot be crawled: give an address such as https://example.org/"
-    return f"did you mean {whole} ?" if whole else "give an address such as https://example.org/"
+        return f"a path cannot be crawled: {example}"
+    colonless = _COLONLESS(text)
+    if colonless:
+        scheme, rest = colonless.groups()
+    else:
+        rest = text.lstrip("/")
+        scheme = "http" if _LOCAL(rest) else "https"
+    whole = absolute(f"{scheme.lower()}://{rest}")
+    return f"did you mean {whole} ?" if whole else example

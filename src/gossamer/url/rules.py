@@ -17,8 +17,11 @@ from gossamer.url.site import is_suffix
 
 Rule = Callable[[Parts], Parts]
 
-# The WHATWG rules drop default ports of http, https and ftp alone.
-_DEFAULT_PORTS: Final = {"http": "80", "https": "443", "ftp": "21", "ftps": "990", "gopher": "70"}
+DEFAULT_PORTS: Final[Mapping[str, str]] = MappingProxyType(
+    {"http": "80", "https": "443", "ftp": "21", "ftps": "990", "gopher": "70"}
+)
+"""Each scheme's own port. The WHATWG rules drop those of http, https and ftp alone."""
+
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 _UNRESERVED = re.compile("%(?:2[DE]|3[0-9]|[46][1-9A-F]|[57][0-9A]|5F|7E)", re.IGNORECASE)
 _STRAY = re.compile("%(?![0-9A-Fa-f]{2})").search
@@ -61,7 +64,7 @@ def host_case(parts: Parts) -> Parts:
 
 def default_port(parts: Parts) -> Parts:
     """Drop the scheme's own port, or an empty one: `gopher://h:70/` is `gopher://h/` (RFC 3986, section 6.2.3)."""
-    drop = parts.port is not None and parts.port in {"", _DEFAULT_PORTS.get(parts.scheme)}
+    drop = parts.port is not None and parts.port in {"", DEFAULT_PORTS.get(parts.scheme)}
     return replace(parts, port=None) if drop else parts
 
 
