@@ -96,6 +96,24 @@ def test_what_is_joined_stays_as_it_is(href: str) -> None:
         assert absolute(joined) == joined
 
 
+@pytest.mark.parametrize(
+    ("href", "encoding", "expected"),
+    [
+        ("ü?ü=ü#ü", "windows-1252", "%C3%BC?%FC=%FC"),
+        ("?表", "shift_jis", "c.html?%95%5C"),
+        ("?é", "shift_jis", "c.html?%26%23233%3B"),
+        ("?\ud800", "windows-1252", "c.html?%26%2365533%3B"),
+        ("?é", "utf-8", "c.html?%C3%A9"),
+        ("?é", "UTF-16", "c.html?%C3%A9"),
+        ("?é", "no-such-encoding", "c.html?%C3%A9"),
+        ("?é", "idna", "c.html?%C3%A9"),
+        ("?a=b", "windows-1252", "c.html?a=b"),
+    ],
+)
+def test_queries_are_written_in_the_encoding_of_the_page(href: str, encoding: str, expected: str) -> None:
+    assert join_all(BASE, [href], encoding) == ["http://example.org/a/b/" + expected]
+
+
 def test_absolute() -> None:
     assert absolute(" HTTPS://Example.ORG:443/a/../b#c ") == "https://example.org/b"
     assert absolute("example.org") is None

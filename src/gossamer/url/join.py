@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from urllib.parse import quote
 
 from ada_url import join_url, normalize_url
 
@@ -16,6 +17,7 @@ _PLAIN = re.compile(
     r"(?:#.*)?",
     re.DOTALL,
 ).fullmatch
+_NOT_ASCII = re.compile("[^\x00-\x7f]+")
 _WEB = ("http://", "https://")
 
 
@@ -43,8 +45,14 @@ def absolute(text: str) -> str | None:
     return url.partition("#")[0]
 
 
-def join_all(base: str, hrefs: Sequence[str]) -> list[str | None]:
-    """Join each of a page's hrefs: what `join` says of each, in a third of the time where hrefs are plain (0.5 µs)."""
+def join_all(base: str, hrefs: Sequence[str], encoding: str = "utf-8") -> list[str | None]:
+    """Join each of a page's hrefs: what `join` says of each, in a third of the time where hrefs are plain (0.5 µs).
+
+    `encoding` is the page's, as a name that Python knows: queries are written in it (WHATWG URL, section 4.4, query
+    state), so that a server of 1998 finds what its page names. One that is unknown counts as UTF-8.
+    """
+    if not encoding.lower().startswith("utf"):
+        hrefs = [href if href.isascii() else _encode_query(href, encoding) for href in hrefs]
     whole = absolute(base)
     if whole is None or not whole.startswith(_WEB):
         return [join(base, href) for href in hrefs]
@@ -77,6 +85,20 @@ def _climb(directory: str, steps: int) -> str:
             break
         end = directory.rindex("/", 0, end - 1) + 1
     return directory[:end]
+
+
+def _encode_query(href: str, encoding: str) -> str:
+    """Write what is not ASCII in the query as escapes of its bytes in `encoding`."""
+    address, mark, fragment = href.partition("#")
+    path, question, query = address.partition("?")
+    try:
+        # What the encoding lacks becomes a character reference, as in a form.
+        query = _NOT_ASCII.sub(
+            lambda run: quote(_scalar(run[0]), safe="", encoding=encoding, errors="xmlcharrefreplace"), query
+        )
+    except (LookupError, UnicodeError):
+        return href
+    return path + question + query + mark + fragment
 
 
 def _scalar(text: str) -> str:
