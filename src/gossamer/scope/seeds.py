@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from gossamer.model.errors import ConfigError
 from gossamer.url.join import absolute
-from gossamer.url.name import Namer
+from gossamer.url.name import host_of
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?!\d)").match
 _LOCAL = re.compile(r"localhost\b|\d+(\.\d+){3}\b|\[").match
@@ -33,7 +33,7 @@ def seed_url(text: str, schemes: Sequence[str] = ("http", "https")) -> str:
         hint = f"did you mean {near[0]}:{text[scheme.end() :]} ?" if near else f"those visited are {', '.join(schemes)}"
         raise ConfigError(f"the seed {shown} has the scheme {scheme[1].lower()!r}; {hint}")
     url = absolute(text)
-    if url is None or Namer().name(url) is None:
+    if url is None or host_of(url) is None:
         raise ConfigError(f"the seed {shown} is not an address: its host cannot exist; check it for misprints")
     return url
 

@@ -87,18 +87,21 @@ def _prefix(text: str) -> str:
 
 
 def _start(prefix: str) -> Start | None:
-    scheme, _, authority = prefix.partition("://")
-    if scheme not in SCHEMES:
-        return None
-    host = _host(scheme, authority)
+    host = host_of(prefix)
     if host is None:
         return None
     site = site_of(host)
     return Start(host, site, partition_of(site), is_plain_start(prefix))
 
 
-def _host(scheme: str, authority: str) -> str | None:
-    """Return the host, lower case, without final dot; None where no such host can exist."""
+def host_of(text: str) -> str | None:
+    """Return the host of an address that `join` or `absolute` gave, as `Url.host` has it.
+
+    None where the scheme is none of `SCHEMES`, and where no such host can exist.
+    """
+    scheme, _, authority = _prefix(text).partition("://")
+    if scheme not in SCHEMES:
+        return None
     _, host, _ = split_authority(authority)
     if scheme == "file" and not host:
         return "localhost"  # RFC 8089, section 2.
