@@ -30,7 +30,7 @@ from gossamer.url.site import is_suffix, partition_of, site_of
         ("x.www.ck", "www.ck"),
         ("x.city.kobe.jp", "city.kobe.jp"),
         ("localhost", "localhost"),
-        ("a.b.unlisted-suffix", "a.b.unlisted-suffix"),
+        ("a.b.unlisted-suffix", "b.unlisted-suffix"),
         ("127.0.0.1", "127.0.0.1"),
         ("[::1]", "[::1]"),
         ("a.xn--55qx5d.cn", "a.xn--55qx5d.cn"),

@@ -11,7 +11,6 @@ class LimitsOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     max_pages: int | None = Field(None, ge=1, description="Documents to fetch (outcome `fetched`), never exceeded")
-    max_depth: int | None = Field(None, ge=0, description="Clicks from a seed")
     max_time_s: float | None = Field(None, gt=0, description="Seconds of crawling, over all runs")
     max_bytes: int | None = Field(None, ge=1, description="Bytes received; what is under way is finished")
 

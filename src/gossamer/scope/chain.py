@@ -34,6 +34,8 @@ class Chain:
         assert len(set(names)) == len(names), f"two filters of one name among {names}"
         assert DEPTH not in names[:-1], "depth must be the last filter"
         self.filters = tuple(filters)
+        self.depth_limited = DEPTH in names
+        self.hops_max = min((one.hops_max for one in filters if isinstance(one, Hops)), default=0)
         self.counts: dict[str, int] = dict.fromkeys(names, 0)
         """Links rejected by each filter, as far as `reason` and `reasons` were asked."""
         self._steps = tuple((one.rejects, one.name) for one in filters)

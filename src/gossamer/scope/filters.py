@@ -124,10 +124,10 @@ class Hops:
     name = "hops"
 
     def __init__(self, hops_max: int) -> None:
-        self._hops_max = hops_max
+        self.hops_max = hops_max
 
     def rejects(self, link: Link) -> bool:
-        return link.hops > self._hops_max
+        return link.hops > self.hops_max
 
 
 class Depth:
