@@ -20,8 +20,9 @@ def site_of(host: str) -> str:
     """Return the registrable domain of a host as `Url.host` has it: `example.co.uk` of `www.example.co.uk`.
 
     Under a suffix that is not listed it is the last two labels (the list's algorithm: the rule that prevails is `*`).
-    The host itself is returned for IP literals, single labels and public suffixes. The list (publicsuffix.org, its private section included) is the one that ships with `tldextract`: none is downloaded,
-    nothing is written. The first call loads it (0.2 s); later ones cost 3 µs, so keep the answer.
+    The host itself is returned for IP literals, single labels and public suffixes. The list (publicsuffix.org, its
+    private section included) is the one that ships with `tldextract`: none is downloaded, nothing is written. The
+    first call loads it (0.2 s); later ones cost 3 µs, so keep the answer.
     """
     if "." not in host or host[0] == "[" or host.rpartition(".")[2].isdigit():
         # By the WHATWG rules a host whose last label is a number is an IPv4 address.
