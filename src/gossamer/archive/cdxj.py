@@ -163,7 +163,8 @@ class _RecordTypes:
         if filename != self._name or self._file is None:
             if self._file is not None:
                 self._file.close()
-            self._file = (self._directory / filename).open("rb")
+            path = self._directory / filename
+            self._file = (path if path.exists() else path.with_name(filename + ".open")).open("rb")
             self._name = filename
         self._file.seek(offset)
         start = isal_zlib.decompressobj(31).decompress(self._file.read(1024), 128)
