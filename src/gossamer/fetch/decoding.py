@@ -113,7 +113,12 @@ class _Brotli:
     def feed(self, data: bytes, room: int) -> bytes:
         out: bytes = self._stream.process(data, output_buffer_limit=room)
         self.done = self._stream.is_finished()
-        return out
+        # A stream that wants more may still hold output, and gives it when asked again with nothing.
+        pieces = [out]
+        while not self.done and (room := room - len(pieces[-1])) > 0 and pieces[-1]:
+            pieces.append(self._stream.process(b"", output_buffer_limit=room))
+            self.done = self._stream.is_finished()
+        return out if len(pieces) == 1 else b"".join(pieces)
 
 
 class _Zstd:
@@ -175,7 +180,7 @@ def _salvage(coding: str, body: bytes, limit: int) -> tuple[bytes, str]:
     """Decode at one go; when that breaks, again in pieces, and the broken piece byte by byte.
 
     A library that meets an error gives nothing of what it was last fed, hence the narrowing: the result has all that
-    the library can tell from the bytes before the break (brotli and zstd tell in blocks).
+    the library can tell from the bytes before the break (zstd tells in blocks).
     """
     known, problem, content = 0, "", b""
     for step in (len(body), _CAREFUL_BYTES, 1):

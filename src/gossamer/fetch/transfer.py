@@ -28,8 +28,8 @@ _RECEIVE_BYTES: Final = 64 * 1024
 class Transfer:
     """A handle for one request at a time. Options that never change are set once; the handle is never reset.
 
-    Callbacks are bound to this object for its life: what they collect stands in `head` and `body` until the next
-    `aim`. `stopped` says why we ended a transfer ourselves, before libcurl had a reason to.
+    Callbacks are bound to this object for its life: what they collect stands in `head` and `body` until `forget`,
+    which must come before the next `aim`. `stopped` says why we ended a transfer ourselves.
     """
 
     __slots__ = (
@@ -53,14 +53,8 @@ class Transfer:
         self._bind(options)
 
     def aim(self, request: Request, headers: list[bytes], body_bytes_max: int) -> None:
-        """Make ready for one request. Raises what libcurl or the ASCII codec has against the URL."""
-        self.head = []
-        self.head_bytes = 0
-        self.body = []
-        self.body_bytes = 0
+        """Make ready for one request."""
         self.body_bytes_max = body_bytes_max
-        self.stopped = ""
-        self._requests = 0
         self.curl.setopt(pycurl.URL, request.url)
         if self._pinned:
             # An empty host and port match any, so nothing in the URL's spelling can lead around the pin.
@@ -70,6 +64,15 @@ class Transfer:
         if headers is not self._headers:
             self.curl.setopt(pycurl.HTTPHEADER, headers)
             self._headers = headers
+
+    def forget(self) -> None:
+        """Let go of what was received."""
+        self.head = []
+        self.head_bytes = 0
+        self.body = []
+        self.body_bytes = 0
+        self.stopped = ""
+        self._requests = 0
 
     def close(self) -> None:
         """Free the handle; it must not be in use."""
@@ -86,7 +89,7 @@ class Transfer:
             self.stopped = "resend"
             return int(pycurl.PREREQFUNC_ABORT)
         if self._pinned and remote_ip != self.ip and not _same_address(remote_ip, self.ip):
-            self.stopped = f"stray {remote_ip}"
+            self.stopped = f"connected to {remote_ip}"
             return int(pycurl.PREREQFUNC_ABORT)
         return int(pycurl.PREREQFUNC_OK)
 
