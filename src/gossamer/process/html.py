@@ -55,6 +55,10 @@ class Document:
             self._markup = TreeMarkup(body) if bears_tree(body, self._options) else ScannedMarkup(body)
         return self._markup
 
+    def characters(self) -> str:
+        """Return the page's characters, for modules that want no markup."""
+        return self._decode()[0].decode("utf-8", "replace")
+
     def _decode(self) -> tuple[bytes, str]:
         if self._decoded is None:
             self._decoded = to_utf8(self._page.body, self._page.charset)

@@ -2,8 +2,8 @@
 
 Follows the tokenizer of the HTML standard (section 13.2.5) for all that decides where a tag is: comments, raw text,
 quoted attribute values. It builds no tree, so it has nothing to say about misnesting: an anchor ends at its end tag or
-at the next anchor. Known differences from the tree: the content of a `<select>` or of foreign CDATA, titles inside
-`<svg>`, and scripts that hold `<!--<script>`.
+at the next anchor. Known differences from the tree: the content of foreign CDATA, titles inside `<svg>`, scripts that
+hold `<!--<script>`, and the text of an anchor around a tag with an angle bracket in an attribute.
 
 Cost: linear. Every search goes on from where the last one ended, and the first that runs into the end of the page ends
 the scan, as the standard has it.
@@ -41,7 +41,7 @@ _ANCHOR = re.compile(
         rf"""<[aA](?=[{_SPACE}/])"""
         rf"""(?:{_OTHERS}[ \n]href="([^"&]++)"{_OTHERS}>"""
         rf"""|({_PLAIN})>)"""
-        rf"""([^<]*+(?:<(?!/?[aA][{_SPACE}/>])[^<]*+)*+)"""
+        rf"""([^<]*+(?:<(?!/?[aA][{_SPACE}/>])[^<]*+)*+)(?=(<?))"""
     ).encode()
 )
 _ANCHOR_EDGE = re.compile(rf"</?[aA](?=[{_SPACE}/>])".encode())
@@ -53,7 +53,7 @@ _NAMES = frozenset(f"<{name}".encode() for name in _NAMED)
 _RAW_END = {name.encode(): re.compile(f"</{name}(?=[{_SPACE}/>])".encode()) for name in _RAW}
 _ATTRIBUTE = re.compile(
     rb"[\t\n\f\r /]*([^\t\n\f\r />][^\t\n\f\r />=]*)"
-    rb"(?:[\t\n\f\r ]*=[\t\n\f\r ]*(?:\"([^\"]*)\"|'([^']*)'|([^\t\n\f\r >\"'][^\t\n\f\r >]*)|(?=>)))?"
+    rb"(?:[\t\n\f\r ]*=[\t\n\f\r ]*(?:\"([^\"]*)\"|'([^']*)'|([^\t\n\f\r >\"'][^\t\n\f\r >]*)|(?=>|\Z)))?"
 )
 _ATTRIBUTE_NAME = re.compile(rb"[\t\n\f\r /]*(?:(>)|([^\t\n\f\r />][^\t\n\f\r />=]*)[\t\n\f\r ]*)")
 _SPACES = re.compile(rb"[\t\n\f\r ]*")
@@ -148,10 +148,10 @@ class ScannedMarkup:
                     continue
             elif found == b"<!--":
                 position = _after_comment(body, start)
-            elif found[1:2] in (b"!", b"?") or not found[1:3].strip(b"/").isalpha():
-                position = body.find(b">", start + 2) + 1 or -1
-            else:
+            elif found[1:2].isalpha() or (found[1:2] == b"/" and found[2:3].isalpha()):
                 odd = True
+            else:
+                position = body.find(b">", start + 2) + 1 or -1
             if not hidden:
                 self._line(line_from, start)
             if odd:
@@ -168,8 +168,7 @@ class ScannedMarkup:
             return
         self._lines.append((start, end))
         body, anchors = self._body, self._anchors
-        markup = b""
-        for usual, tag, markup in _ANCHOR.findall(body, start, end):
+        for usual, tag, markup, edge in _ANCHOR.findall(body, start, end):
             if usual:
                 href, rel = usual.decode("utf-8", "replace"), ""
             else:
@@ -177,10 +176,9 @@ class ScannedMarkup:
                 if "href" not in found:
                     continue
                 href, rel = found["href"], found.get("rel", "")
-            anchors.append((href, rel, _anchor_text(markup)))
-        if anchors and markup and end < len(body) and body.endswith(markup, start, end):
-            # What broke the line stands within the anchor.
-            anchors[-1] = (*anchors[-1][:2], self._text_up_to_edge(end - len(markup), end))
+            # Without an edge, what broke the line stands within the anchor.
+            text = _anchor_text(markup) if edge else self._text_up_to_edge(end - len(markup), end)
+            anchors.append((href, rel, text))
 
     def _odd(self, start: int) -> int:
         """Take a tag in which a quote or an angle bracket may be anything."""
