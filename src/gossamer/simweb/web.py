@@ -29,7 +29,7 @@ from gossamer.simweb.corners import (
 )
 from gossamer.simweb.hosts import Host, closed_address, lot, populate
 from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.pages import Pages
+from gossamer.simweb.pages import Pages, path_of
 from gossamer.simweb.sheet import Place
 
 CORNERS: dict[str, Callable[[Place], dict[str, Made]]] = {
@@ -87,6 +87,10 @@ class Web:
         """Return the address of a host's front page."""
         return self._pages.origin(host) + "/"
 
+    def url(self, host: Host, number: int) -> str:
+        """Return the address of a host's ordinary page by its number."""
+        return self._pages.origin(host) + path_of(number)
+
     def page(self, name: str, path: str, nth: int = 0) -> Answer:
         """Return the answer to the request number `nth` (from 0) for a path with its query.
 
@@ -119,9 +123,17 @@ class Web:
             return self._special(host, path)
         return Made((Answer(200),), tuple(self._marks(host, number)))
 
+    def once(self, host: Host, path: str) -> bool:
+        """Say whether a right crawl asks for a page exactly once."""
+        return self._pages.number(host, path) is not None or self._special(host, path).once
+
     def robots(self, host: Host) -> robots.RobotsPlan:
         """Return what a host's robots.txt says."""
         return robots.plan(host.robots, host, self.options, self.hosts[0])
+
+    def stands(self, path: str) -> bool:
+        """Say whether a path is robots.txt or what stands in for it: no robots.txt speaks about it."""
+        return robots.STANDING.fullmatch(path) is not None
 
     def is_trap(self, path: str) -> bool:
         """Say whether a path lies in an endless space."""
