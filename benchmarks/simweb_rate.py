@@ -12,6 +12,7 @@ import argparse
 import os
 import time
 from collections import deque
+from itertools import islice
 from pathlib import Path
 
 import pycurl
@@ -45,15 +46,9 @@ def main() -> None:
 
 
 def ordinary(web: Web, most: int) -> list[tuple[str, str, str]]:
-    """Return URL, name and address of ordinary pages, host by host in turn."""
-    found: list[tuple[str, str, str]] = []
-    for number in range(max(host.pages for host in web.hosts)):
-        for host in web.hosts:
-            if number < host.pages and not host.slow:
-                found.append((web.url(host, number), host.name, host.address))
-                if len(found) == most:
-                    return found
-    return found
+    """Return URL, name and address of ordinary pages, one host after the other, so that connections are kept."""
+    pages = ((host, number) for host in web.hosts if not host.slow for number in range(host.pages))
+    return [(web.url(host, number), host.name, host.address) for host, number in islice(pages, most)]
 
 
 def fetch(urls: list[tuple[str, str, str]], concurrency: int, *, fresh: bool) -> tuple[int, int]:
@@ -62,13 +57,18 @@ def fetch(urls: list[tuple[str, str, str]], concurrency: int, *, fresh: bool) ->
     waiting = deque(urls)
     free = [pycurl.Curl() for _ in range(concurrency)]
     done = body_bytes = 0
+
+    def take(data: bytes) -> None:
+        nonlocal body_bytes
+        body_bytes += len(data)
+
     while waiting or len(free) < concurrency:
         while waiting and free:
             url, name, address = waiting.popleft()
             curl = free.pop()
             curl.setopt(pycurl.URL, url)
             curl.setopt(pycurl.CONNECT_TO, [f"{name}::{address}:"])
-            curl.setopt(pycurl.WRITEFUNCTION, len)
+            curl.setopt(pycurl.WRITEFUNCTION, take)
             curl.setopt(pycurl.FORBID_REUSE, int(fresh))
             multi.add_handle(curl)
         multi.perform()
@@ -76,7 +76,6 @@ def fetch(urls: list[tuple[str, str, str]], concurrency: int, *, fresh: bool) ->
         assert not bad, bad
         for curl in good:
             assert curl.getinfo(pycurl.RESPONSE_CODE) == 200
-            body_bytes += int(curl.getinfo(pycurl.SIZE_DOWNLOAD))
             done += 1
             multi.remove_handle(curl)
             free.append(curl)

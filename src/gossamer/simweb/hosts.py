@@ -8,25 +8,8 @@ from ipaddress import IPv4Address
 import msgspec
 import xxhash
 
+from gossamer.simweb.behaviours import CORNERS, ROBOTS, RULED, SHARES, TRAPS
 from gossamer.simweb.options import SimwebOptions
-
-ROBOTS_SHARES = {
-    "robots_404": 0.35, "robots_allow": 0.2, "robots_part": 0.1, "robots_empty": 0.05, "robots_allow_inside": 0.05,
-    "robots_wildcard": 0.05, "robots_named": 0.03, "robots_merged": 0.02, "robots_403": 0.03,
-    "robots_crawl_delay": 0.03,
-    "robots_deny_all": 0.02, "robots_redirect": 0.02, "robots_redirect_host": 0.02, "robots_bom": 0.02,
-    "robots_crlf": 0.02, "robots_bad_bytes": 0.02, "robots_huge": 0.01, "robots_500_first": 0.02,
-    "robots_429_first": 0.01, "robots_500": 0.01, "robots_stall": 0.01,
-}  # fmt: skip
-HOST_SHARES = {"slow": 0.05, "mirror": 0.05, "compressed": 0.2}
-CORNER_SHARES = {
-    "redirects": 0.3, "errors": 0.3, "hangs": 0.15, "bodies": 0.2, "copies": 0.2, "nofollow": 0.2, "charsets": 0.2,
-    "types": 0.3, "frames": 0.3, "distinct": 0.2, "away": 0.1,
-}  # fmt: skip
-TRAP_SHARES = {"traps": 0.1}
-SHARES = ROBOTS_SHARES | HOST_SHARES | CORNER_SHARES | TRAP_SHARES
-RULED = frozenset(name for name in ROBOTS_SHARES if name not in ("robots_404", "robots_allow"))
-"""Kinds of robots.txt whose hosts get the corner `private`, which most of them close."""
 
 
 class Host(msgspec.Struct, frozen=True):
@@ -41,7 +24,7 @@ class Host(msgspec.Struct, frozen=True):
     first_page: int
     """Ordinary pages of all hosts before it."""
     robots: str
-    """A key of `ROBOTS_SHARES`."""
+    """One of `ROBOTS`: how its robots.txt behaves."""
     corners: tuple[str, ...]
     """Special parts of the host, by name; each lives under `/NAME/`."""
     slow: bool = False
@@ -55,12 +38,18 @@ def populate(options: SimwebOptions) -> tuple[Host, ...]:
     """Return the hosts of a web, in order of their index. Host 0 is always well-behaved: crawls start there."""
     sizes = _sizes(options)
     shares = _shares(options)
-    shown = {name: _chosen(options, name, share) for name, share in shares.items() if name not in ROBOTS_SHARES}
     robots = _robots(options, shares)
-    mirrors = _mirrors(options, shown.get("mirror", frozenset()))
+    mirrors = _mirrors(options, _chosen(options, "mirror", shares.get("mirror", 0), range(1, options.hosts)))
+    # A mirror's corners are its original's: dealt to mirrors, a rare one might show nowhere.
+    originals = [index for index in range(1, options.hosts) if index not in mirrors]
+    shown = {
+        name: _chosen(options, name, share, originals if name in CORNERS else range(1, options.hosts))
+        for name, share in shares.items()
+        if name not in ROBOTS
+    }
     corners: list[tuple[str, ...]] = []
     for index in range(options.hosts):
-        names = [name for name in CORNER_SHARES | TRAP_SHARES if index in shown.get(name, ())]
+        names = [name for name in CORNERS if index in shown.get(name, ())]
         if index == 0 and options.hosts > 1:
             names.append("directory")
         if robots[index] in RULED:
@@ -125,26 +114,23 @@ def _shuffled(options: SimwebOptions, what: str, indexes: Iterable[int]) -> list
 
 
 def _shares(options: SimwebOptions) -> dict[str, float]:
-    unknown = (set(options.shares) | set(options.behaviours or ())) - set(SHARES)
-    if unknown:
-        raise ValueError(f"unknown behaviours {sorted(unknown)}; there are {sorted(SHARES)}")
-    wanted = set(SHARES) - set(TRAP_SHARES) if options.behaviours is None else set(options.behaviours)
+    wanted = set(SHARES) - TRAPS if options.behaviours is None else set(options.behaviours)
     if options.traps:
-        wanted |= set(TRAP_SHARES)
+        wanted |= TRAPS
     return {name: options.shares.get(name, share) for name, share in SHARES.items() if name in wanted}
 
 
-def _chosen(options: SimwebOptions, name: str, share: float) -> frozenset[int]:
+def _chosen(options: SimwebOptions, name: str, share: float, among: Iterable[int]) -> frozenset[int]:
     """Draw the hosts that show a behaviour: its share of them, one at least if there is a share."""
     if share <= 0:
         return frozenset()
-    ordered = _shuffled(options, name, range(1, options.hosts))
+    ordered = _shuffled(options, name, among)
     return frozenset(ordered[: max(1, round(share * options.hosts))])
 
 
 def _robots(options: SimwebOptions, shares: dict[str, float]) -> list[str]:
     """Deal one kind of robots.txt to each host: every kind once while there are hosts, then by share."""
-    kinds = [(name, shares[name]) for name in ROBOTS_SHARES if shares.get(name, 0) > 0]
+    kinds = [(name, shares[name]) for name in ROBOTS if shares.get(name, 0) > 0]
     dealt = ["robots_allow"] * options.hosts
     free = _shuffled(options, "robots", range(1, options.hosts))
     hand: list[str] = []

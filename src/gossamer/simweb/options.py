@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv4Network
-from typing import Literal, Self
+from typing import Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from gossamer.simweb.behaviours import SHARES
+
 Preset = Literal["small", "medium", "large"]
+Names = TypeVar("Names", tuple[str, ...] | None, dict[str, float])
 LOOPBACK = IPv4Network("127.0.0.0/8")
 
 
@@ -70,6 +73,14 @@ class SimwebOptions(BaseModel):
         if not agent or not all(c.isascii() and (c.isalpha() or c in "_-") for c in agent):
             raise ValueError("a product token has only letters, '_' and '-'")
         return agent
+
+    @field_validator("behaviours", "shares")
+    @classmethod
+    def _behaviours_are_known(cls, names: Names) -> Names:
+        unknown = set(names or ()) - set(SHARES)
+        if unknown:
+            raise ValueError(f"unknown behaviours {sorted(unknown)}; there are {sorted(SHARES)}")
+        return names
 
     @model_validator(mode="after")
     def _addresses_are_loopback(self) -> Self:

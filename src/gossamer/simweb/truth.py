@@ -198,6 +198,9 @@ class _Walk:
         target = mark.key or mark.url
         if mark.nofollow or mark.link_type not in FOLLOWED or not target.startswith("http://"):
             return
+        if mark.key and self._limits.links:
+            # Asked for as written, it redirects to its key.
+            self._walked.links_optional.add((mark.url, mark.key))
         redirect = mark.link_type == "redirect"
         if redirect and url in self._from_seed:
             # A seed that is redirected takes the scope along.

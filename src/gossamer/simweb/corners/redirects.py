@@ -24,8 +24,8 @@ def pages(place: Place) -> dict[str, Made]:
         f"{AT}loop-b": _moved(302, f"{AT}loop-a", origin + f"{AT}loop-a"),
         f"{AT}itself": _itself(place),
         f"{AT}away": _away(place),
-        f"{AT}nowhere": Made((Answer(302, HTML, b""),), also=LED_NOWHERE),
-        f"{AT}mail": Made((Answer(302, (*HTML, ("Location", "mailto:nobody@example.org")), b""),), also=LED_NOWHERE),
+        f"{AT}nowhere": _astray(f"{origin}{AT}nowhere"),
+        f"{AT}mail": _astray("mailto:nobody@example.org", ("Location", "mailto:nobody@example.org")),
         f"{AT}%7Etilde": _moved(301, f"{AT}~tilde", origin + f"{AT}~tilde"),
         f"{AT}~tilde": _spelled(leaf(place, f"{AT}~tilde")),
     }
@@ -54,6 +54,11 @@ def _itself(place: Place) -> Made:
     # Its target has its own key: the hops of one entry, until the limit ends them.
     made = _moved(302, f"{AT}itself", f"{place.origin}{AT}itself", ("http_error", "protocol_error"))
     return Made(made.answers, made.marks, made.also, once=False)
+
+
+def _astray(url: str, *headers: tuple[str, str]) -> Made:
+    """Return a redirect to no page; crawlers differ on what that is."""
+    return Made((Answer(302, (*HTML, *headers)),), (Mark(url, "redirect", optional=True),), LED_NOWHERE)
 
 
 def _away(place: Place) -> Made:
