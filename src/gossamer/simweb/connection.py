@@ -157,9 +157,9 @@ class Connection(asyncio.Protocol):
                 self._break_off()
             case "until_close":
                 self._closing = True
-                self._finish_with(head(answer.status, answer.headers) + b"Connection: close\r\n\r\n" + answer.body)
+                self._finish_with(b"", answer.body)
             case "chunked":
-                self._finish_with(head(answer.status, answer.headers) + _chunked(answer.body))
+                self._finish_with(b"Transfer-Encoding: chunked\r\n", _chunked(answer.body))
 
     def _send_whole(self, answer: Answer) -> None:
         asked = self._asked
@@ -171,16 +171,9 @@ class Connection(asyncio.Protocol):
             fields = b"Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n"
         if answer.retry_after_s:
             fields += self._retry_after(answer)
-        if not asked.keeps_alive:
-            fields += b"Connection: close\r\n"
-            self._closing = True
         length = max(len(body), answer.body_bytes)
-        start = b"%bContent-Length: %d\r\n%b\r\n" % (head(answer.status, answer.headers), length, fields)
-        if asked.method == "HEAD":
-            self._finish_with(start)
-        else:
-            self._left = length - len(body)
-            self._finish_with(start + body)
+        self._left = length - len(body)
+        self._finish_with(b"Content-Length: %d\r\n%b" % (length, fields), body)
 
     def _retry_after(self, answer: Answer) -> bytes:
         now = self._floor.clock.now()
@@ -190,9 +183,17 @@ class Connection(asyncio.Protocol):
         self._retry_at = now + answer.retry_after_s
         return b"Retry-After: %d\r\n" % answer.retry_after_s
 
-    def _finish_with(self, data: bytes) -> None:
+    def _finish_with(self, fields: bytes, body: bytes) -> None:
+        """Write the answer's head with further fields, then its body."""
+        asked = self._asked
+        assert asked is not None
+        if self._closing or not asked.keeps_alive:
+            fields += b"Connection: close\r\n"
+            self._closing = True
+        if asked.method == "HEAD":
+            body, self._left = b"", 0
         self._status = self._answer.status
-        self._write(data)
+        self._write(b"%b%b\r\n%b" % (head(self._status, self._answer.headers), fields, body))
         self._stream()
 
     def _stream(self) -> None:
@@ -240,4 +241,4 @@ def _chunked(body: bytes) -> bytes:
     size = max(1, len(body) // 3)
     chunks = (body[at : at + size] for at in range(0, len(body), size))
     framed = b"".join(b"%x;note=made\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks)
-    return b"Transfer-Encoding: chunked\r\n\r\n" + framed + b"0\r\n\r\n"
+    return framed + b"0\r\n\r\n"

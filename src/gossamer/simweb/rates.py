@@ -142,7 +142,10 @@ def _waiting_since(mine: list[Logged], known: dict[tuple[str, str], float]) -> l
     for one in mine:
         # When a page must be asked for again is the crawler's to say; robots.txt is no backlog.
         again = one.path in asked or one.path.startswith("/robots")
-        since.append(one.contacted_at if again else known.get((one.host, one.path), 0.0))
+        named_at = known.get((one.host, one.path), 0.0)
+        # Asked for before anything named it: a seed.
+        named_at = named_at if named_at <= one.contacted_at else 0.0
+        since.append(one.contacted_at if again else named_at)
         asked.add(one.path)
     for k in range(len(since) - 2, -1, -1):
         since[k] = min(since[k], since[k + 1])
