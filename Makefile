@@ -10,7 +10,7 @@ PARTS := nginx-light:/usr/sbin/nginx python3-doc:/usr/share/doc/python3-doc/html
          gcc:/usr/bin/gcc libc6-dev:/usr/include/stdio.h wget:/usr/bin/wget
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test acceptance check format bench clean
+.PHONY: help demo test acceptance check format docs bench clean
 
 help:  ## show what can be made
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-12s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,10 @@ check: $(VENV)/dev.stamp  ## the fast inner loop: format, lint, types, import co
 format: $(VENV)/dev.stamp  ## lay out the code and mend what the linter can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(VENV)/run.stamp  ## write the pages that are made from the code
+	$(BIN)/gossamer config schema --markdown > docs/configuration.md.new
+	mv docs/configuration.md.new docs/configuration.md
 
 bench: $(VENV)/bench.stamp  ## measure; one benchmark at a time
 	set -e; for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
