@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -29,10 +30,12 @@ def configure(
     *,
     options: Mapping[str, object] | None = None,
     sets: Iterable[str] = (),
+    seeds: Sequence[str] = (),
 ) -> Config:
     """Return the configuration made of a TOML file, options by keyword name, and `section.key=value` texts.
 
-    Options that are None are not set. Of two values for one key the later of these three sources holds.
+    Options that are None are not set. Of two values for one key the later of these three sources holds; `seeds` are
+    added to those of the file.
 
     Raises:
         ConfigError: one line that names the place, what is wrong, and how to mend it.
@@ -42,6 +45,10 @@ def configure(
     if file is not None:
         text = read_text(file)
         _take(values, origins, _flattened(_parsed(text, file)), lambda key: _place(file, text, key), file.parent)
+    if seeds:
+        listed = values.get("seeds.urls", [])
+        values["seeds.urls"] = [*(listed if isinstance(listed, list) else []), *seeds]
+        origins["seeds.urls"] = "arguments"
     return _finish(values, origins, options, sets)
 
 
@@ -53,7 +60,14 @@ def reopen(file: Path, *, options: Mapping[str, object] | None = None, sets: Ite
     Raises:
         ConfigError: as `configure`.
     """
-    text = read_text(file)
+    return reopen_text(read_text(file), str(file), options=options, sets=sets)
+
+
+def reopen_text(
+    text: str, name: str, *, options: Mapping[str, object] | None = None, sets: Iterable[str] = ()
+) -> Config:
+    """Return `reopen` of a file's text; errors call the file `name`."""
+    file = Path(name)
     values: Values = {}
     origins: dict[str, str] = {}
     _take(values, origins, _flattened(_parsed(text, file)), lambda key: _place(file, text, key), file.parent)
@@ -63,7 +77,7 @@ def reopen(file: Path, *, options: Mapping[str, object] | None = None, sets: Ite
     kept = {
         key: recorded.get(key, place)
         for key, place in origins.items()
-        if key in recorded or config.value(key) != defaults.value(key)
+        if "." in key and (key in recorded or config.value(key) != defaults.value(key))
     }
     return _finish(values, kept, options, sets)
 
@@ -97,6 +111,9 @@ def _finish(
             if value is False:
                 continue
             value = flag.value
+        elif flag.kind is not str and isinstance(value, str):
+            with suppress(ValueError):
+                value = flag.kind(value)
         place = f"--{flag.option}"
         _take(values, origins, {flag.key: value}, lambda _, place=place: place, Path())  # type: ignore[misc]
     for text in sets:

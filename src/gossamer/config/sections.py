@@ -150,6 +150,9 @@ class CrawlOptions(Section):
     """The crawl as a whole."""
 
     concurrency: Count = Field(64, description="Requests at once, over all hosts.")
+    stage_s_max: Annotated[float, Field(gt=0)] = Field(
+        30.0, description="Seconds one stage of one page may take before its process is ended and restarted."
+    )
 
 
 class ProgressOptions(Section):
