@@ -1,6 +1,4 @@
-"""Errors: what is raised across rooms."""
-
-from __future__ import annotations
+"""Errors: what the operator can mend."""
 
 
 class ConfigError(Exception):
