@@ -29,6 +29,7 @@ FILES_ALLOWED = {
     "archive": "what it leaves is files; libraries write some of them themselves",
     "assembly.py": "makes the directories of a crawl",
     "cli": "what the operator names on the command line is a file",
+    "crawl/control.py": "its socket is a file",
     "config": "the operator's file, and the effective one beside the crawl",
     "report": "reads what the archive left",
     "resolve": "the operator's hosts file",
@@ -38,7 +39,7 @@ FILES_ALLOWED = {
     "world": "it is the world",
 }
 FILE_METHODS = {
-    "hardlink_to", "iterdir", "mkdir", "read_bytes", "read_text", "rglob", "rmdir", "symlink_to", "touch", "unlink",
+    "hardlink_to", "iterdir", "mkdir", "read_bytes", "read_text", "rglob", "rmdir", "symlink_to", "unlink",
     "write_bytes", "write_text",
 }  # fmt: skip
 
@@ -86,7 +87,7 @@ def test_modules_and_public_names_say_what_they_promise(module: Path) -> None:
 
 @pytest.mark.parametrize("module", MODULES, ids=name_of)
 def test_only_those_who_may_touch_files_do(module: Path) -> None:
-    if module.relative_to(ROOT).parts[0] in FILES_ALLOWED:
+    if {name_of(module), module.relative_to(ROOT).parts[0]} & FILES_ALLOWED.keys():
         return
     for node in ast.walk(parsed(module)):
         if isinstance(node, ast.Call):

@@ -84,11 +84,11 @@ def test_resume_keeps_the_configuration_and_takes_changes(run: Gossamer) -> None
     assert "4 of 50" in out
     _, shown, _ = run("config", "show", "crawl")
     origins = {line.split()[0]: line.split(maxsplit=2)[1:] for line in shown.splitlines()}
-    assert origins["limits.max_depth"] == ["7", "--max-depth"]
+    assert origins["scope.depth_max"] == ["7", "--max-depth"]
     assert origins["limits.max_pages"] == ["50", "--max-pages"]
     assert origins["progress.form"] == ['"plain"', "--set"]
     assert origins["resolve.allow_private"] == ["true", "--allow-private"]
-    assert origins["crawl.concurrency"] == ["64", "default"]
+    assert origins["crawl.concurrency"] == ["256", "default"]
 
 
 def test_seeds_come_from_arguments_files_and_standard_input(run: Gossamer) -> None:
@@ -139,7 +139,7 @@ def test_a_child_that_dies_is_started_again(run: Gossamer, number: str, accused:
 
 
 def test_a_child_that_hangs_in_a_page_is_ended(run: Gossamer) -> None:
-    status, _, err = run("crawl", seed("hangs"), LOCAL, "--set", "crawl.stage_s_max=0.2")
+    status, _, err = run("crawl", seed("hangs"), LOCAL, "--set", "crawl.process_s_max=0.2")
     assert status == 0
     assert "hung in a page" in err
     assert (run.directory / "crawl/state/accused").exists()

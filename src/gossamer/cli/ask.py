@@ -44,8 +44,7 @@ def why(directory: Path, url: str, *, as_json: bool) -> int:
 def report(directory: Path, *, as_json: bool) -> int:
     """Print the statistics of a crawl."""
     require_crawl(directory)
-    statistics = door.report_of(directory)
-    typer.echo(json.dumps(statistics, default=str) if as_json else door.report_text(statistics))
+    typer.echo(door.report_of(directory, as_json=as_json))
     return 0
 
 

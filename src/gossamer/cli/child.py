@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import importlib
 import json
 import os
 import signal
 import sys
-import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -18,18 +16,16 @@ from pathlib import Path
 
 from gossamer.cli.job import Job, decode
 from gossamer.model.errors import ConfigError
+from gossamer.world.process import die_with_parent
 
-PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 FINISHED, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130
 
 
 def main() -> None:
     """Read the job, crawl, exit with the status that the command will have."""
-    die_with_parent()
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # We are no foreground group, and still write to the terminal.
     job = decode(sys.stdin.buffer.readline())
-    if os.getppid() != job.parent:  # It died before we asked to die with it.
-        sys.exit(FAILED)
+    die_with_parent(job.parent)
     status = guarded(job, crawl)
     with suppress(OSError):
         sys.stdout.flush()
@@ -90,22 +86,6 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
         return asyncio.new_event_loop
     factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
     return factory
-
-
-def die_with_parent() -> None:
-    """Have the system kill us when our parent dies, however it dies."""
-    prctl = getattr(ctypes.CDLL(None), "prctl", None)
-    if prctl is not None:
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        return
-    parent = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.5)
-        os._exit(FAILED)
-
-    threading.Thread(target=watch, name="parent watch", daemon=True).start()
 
 
 def config_error(error: BaseException) -> ConfigError | None:

@@ -88,11 +88,13 @@ def spooled(config: Config, directory: Path) -> Config:
 def supervised(job: Job, config: Config) -> int:
     """Run a job in a child, restarted as often as it takes, and return the exit status."""
     from gossamer.state import slots
+    from gossamer.world.clock import WallClock
 
     directory = Path(job.directory)
+    state, clock = directory / "state", WallClock()
     watched = Slots(
-        accuse=lambda: slots.accuse(directory),
-        overdue=lambda: slots.overdue(directory, config.crawl.stage_s_max),
+        accuse=lambda: slots.accuse(state),
+        overdue=lambda: slots.overdue(state, clock.now(), config.crawl.process_s_max),
         progress=lambda: committed_epoch(directory),
     )
     supervisor = Supervisor(lambda restarts: start(job, restart=restarts > 0), watched, complain)

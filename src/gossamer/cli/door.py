@@ -65,18 +65,14 @@ def why_of(directory: Path, url: str) -> Status:
     return cast("Status", api.why_of(directory, url))
 
 
-def report_of(directory: Path) -> Status:
-    """Return the statistics of a crawl, from the tables it has written."""
-    from gossamer import report
+def report_of(directory: Path, *, as_json: bool) -> str:
+    """Return the statistics of a crawl, from the tables it has written, as text or as JSON."""
+    from gossamer.report.figures import as_json as written
+    from gossamer.report.report import summary
+    from gossamer.report.text import as_text
 
-    return cast("Status", report.statistics(directory))
-
-
-def report_text(statistics: Status) -> str:
-    """Return statistics as text for people."""
-    from gossamer import report
-
-    return str(report.as_text(statistics))
+    report = summary(directory)
+    return written(report) if as_json else as_text(report)
 
 
 class Web(Protocol):
@@ -96,6 +92,7 @@ class Web(Protocol):
 
 def simweb(directory: Path, *, preset: str, **changes: object) -> Web:
     """Return a synthetic web of a preset's size whose files lie in `directory`."""
-    from gossamer.simweb import SimwebOptions, SimwebProcess
+    from gossamer.simweb.options import SimwebOptions
+    from gossamer.simweb.process import SimwebProcess
 
     return cast("Web", SimwebProcess(SimwebOptions.preset(preset, **changes), directory))

@@ -196,6 +196,7 @@ def top(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
+    """Print help when no command is named."""
     if version:
         typer.echo(gossamer.__version__)
     elif context.invoked_subcommand is None:

@@ -22,7 +22,7 @@ FORWARDED = (signal.SIGINT, signal.SIGTERM)
 class Slots:
     """What the supervisor asks of the crawl's directory."""
 
-    accuse: Callable[[], None]
+    accuse: Callable[[], object]
     """A content death: add a strike to the page in the slot, if there is one."""
     overdue: Callable[[], bool]
     """Whether a stage has been at one page for longer than its limit. Asked every `watch_s`."""

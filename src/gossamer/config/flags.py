@@ -40,7 +40,7 @@ FLAGS = (
     Flag("include", "scope.include", str, "Only URLs that match; repeatable.", "RE", many=True),
     Flag("exclude", "scope.exclude", str, "No URLs that match; repeatable.", "RE", many=True),
     Flag("max-pages", "limits.max_pages", int, "Stop after this many pages.", "N", resumable=True),
-    Flag("max-depth", "limits.max_depth", int, "Follow no link further than this from a seed.", "N", resumable=True),
+    Flag("max-depth", "scope.depth_max", int, "Follow no link further than this from a seed.", "N", resumable=True),
     Flag("max-time", "limits.max_time_s", float, "Stop after this many seconds.", "S", resumable=True),
     Flag("max-bytes", "limits.max_bytes", int, "Stop after this many bytes received.", "N", resumable=True),
     Flag(

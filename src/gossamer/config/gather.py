@@ -144,7 +144,25 @@ def _checked(values: Values, origins: dict[str, str]) -> Config:
         config = Config.model_validate_json(json.dumps(nested, default=str), strict=True)
     except ValidationError as error:
         raise ConfigError(one_line(error, origins)) from error
+    except ConfigError as error:  # A room's own word about one of its values.
+        raise ConfigError(f"{_blamed(nested, origins)}{error}") from error
     return config.with_origins({key: place for key, place in origins.items() if "." in key})
+
+
+def _blamed(nested: Mapping[str, object], origins: Mapping[str, str]) -> str:
+    """Return the place of the value that a room refuses by itself, or nothing when it is several together."""
+    for key, place in origins.items():
+        section, _, name = key.partition(".")
+        table = nested.get(section)
+        if isinstance(table, dict) and name in table:
+            alone = json.dumps({section: {name: table[name]}}, default=str)
+            try:
+                Config.model_validate_json(alone)
+            except ConfigError:
+                return f"{place}: {key}: " if place == "--set" or not place.startswith("--") else f"{place}: "
+            except ValidationError:
+                continue
+    return ""
 
 
 def _parsed(text: str, file: Path) -> dict[str, object]:

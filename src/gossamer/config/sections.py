@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NamedTuple
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
-HEADER_CHARACTERS_MAX = 400
+from gossamer.archive.options import ArchiveOptions
+from gossamer.crawl.options import CrawlOptions, LimitsOptions
+from gossamer.frontier.options import FrontierOptions, PolitenessOptions
+from gossamer.scope.options import ScopeOptions
+from gossamer.seen.options import SeenOptions
+from gossamer.url.options import UrlOptions
 
-Count = Annotated[int, Field(ge=1)]
-Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+HEADER_CHARACTERS_MAX = 400
 
 
 class Section(BaseModel):
@@ -29,15 +33,6 @@ class OutputOptions(Section):
     """Where the crawl goes."""
 
     directory: str = Field("crawl", min_length=1, description="The crawl's directory; one crawl, one directory.")
-
-
-class LimitsOptions(Section):
-    """When a crawl ends although there is more. A limit that is not set does not exist."""
-
-    max_pages: Count | None = Field(None, description="Pages fetched.")
-    max_depth: Annotated[int, Field(ge=0)] | None = Field(None, description="Links from a seed; 0: seeds only.")
-    max_time_s: Annotated[Seconds, Field(gt=0)] | None = Field(None, description="Seconds of crawling, over all runs.")
-    max_bytes: Count | None = Field(None, description="Bytes received, headers included.")
 
 
 class OperatorOptions(Section):
@@ -73,65 +68,6 @@ class OperatorOptions(Section):
         return self.agent or f"gossamer/{version}" + (f" (+{self.contact})" if self.contact else "")
 
 
-class Delays(NamedTuple):
-    """What a preset and the keys beside it come to. Seconds; 0 at once means no gate."""
-
-    delay_s_min: float
-    delay_s_max: float
-    delay_factor: float
-    delay_s_initial: float
-    per_host: int
-    per_address: int
-    address_delay_s: float
-
-
-# Initial delays hold until five fetch times are known; the address delay is small because much of the web sits
-# behind few addresses.
-PRESETS: dict[str, Delays] = {
-    "polite": Delays(1.0, 60.0, 10.0, 2.0, 1, 1, 0.2),
-    "gentle": Delays(15.0, 60.0, 10.0, 15.0, 1, 1, 0.5),
-    "broad": Delays(70.0, 600.0, 10.0, 70.0, 1, 1, 0.2),
-    "weak": Delays(0.0, 0.0, 0.0, 0.0, 1, 1, 0.0),
-    "own": Delays(0.0, 0.0, 0.0, 0.0, 8, 0, 0.0),
-}
-
-
-class PolitenessOptions(Section):
-    """How long hosts are left alone. A longer Crawl-delay or Retry-After always wins."""
-
-    preset: Literal["polite", "gentle", "broad", "weak", "own"] = Field(
-        "polite", description="What holds where no key below is set."
-    )
-    delay_s_min: Seconds | None = Field(None, description="Least pause after a request to a host.")
-    delay_s_max: Seconds | None = Field(None, description="Longest pause that fetch times may lead to.")
-    delay_factor: Seconds | None = Field(None, description="Pause in mean fetch times (of the last five).")
-    delay_s_initial: Seconds | None = Field(None, description="Pause until five fetch times are known.")
-    per_host: Count | None = Field(None, description="Requests at once to one host.")
-    per_address: Annotated[int, Field(ge=0)] | None = Field(
-        None, description="Requests at once to one address, whatever the host; 0: no bound."
-    )
-    address_delay_s: Seconds | None = Field(None, description="Pause after a request to an address, whatever the host.")
-
-    def delays(self) -> Delays:
-        """Return the preset with the keys that are set in its place.
-
-        A least delay that is set is the initial one too unless that is set, and lifts the longest one.
-        """
-        given = {name: value for name in Delays._fields if (value := getattr(self, name)) is not None}
-        if self.delay_s_min is not None:
-            given.setdefault("delay_s_initial", self.delay_s_min)
-        delays = PRESETS[self.preset]._replace(**given)
-        return delays._replace(delay_s_max=max(delays.delay_s_min, delays.delay_s_max))
-
-
-class ScopeOptions(Section):
-    """Which links are ours."""
-
-    scope: Literal["prefix", "host", "domain", "any"] = Field("host", description="How far from the seeds.")
-    include: tuple[str, ...] = Field((), description="Patterns (RE2) of which a URL must match one, if there are any.")
-    exclude: tuple[str, ...] = Field((), description="Patterns (RE2) of which a URL must match none.")
-
-
 class ResolveOptions(Section):
     """Where hosts are."""
 
@@ -146,22 +82,13 @@ class RobotsOptions(Section):
     obey: bool = Field(True, description="Obey robots.txt.")
 
 
-class CrawlOptions(Section):
-    """The crawl as a whole."""
-
-    concurrency: Count = Field(64, description="Requests at once, over all hosts.")
-    stage_s_max: Annotated[float, Field(gt=0)] = Field(
-        30.0, description="Seconds one stage of one page may take before its process is ended and restarted."
-    )
-
-
 class ProgressOptions(Section):
     """What the command line shows while it crawls."""
 
     form: Literal["auto", "live", "plain", "json", "quiet"] = Field(
         "auto", description="auto: live on a terminal, plain lines elsewhere."
     )
-    interval_s: Annotated[float, Field(gt=0)] = Field(5.0, description="Between plain or JSON lines.")
+    interval_s: float = Field(5.0, gt=0, allow_inf_nan=False, description="Between plain or JSON lines, in seconds.")
 
 
 class Config(Section):
@@ -172,9 +99,13 @@ class Config(Section):
     limits: LimitsOptions = LimitsOptions()
     operator: OperatorOptions = OperatorOptions()
     politeness: PolitenessOptions = PolitenessOptions()
+    url: UrlOptions = UrlOptions()
     scope: ScopeOptions = ScopeOptions()
+    seen: SeenOptions = SeenOptions()
+    frontier: FrontierOptions = FrontierOptions()
     resolve: ResolveOptions = ResolveOptions()
     robots: RobotsOptions = RobotsOptions()
+    archive: ArchiveOptions = ArchiveOptions()
     crawl: CrawlOptions = CrawlOptions()
     progress: ProgressOptions = ProgressOptions()
 

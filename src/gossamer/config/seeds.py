@@ -3,40 +3,27 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import ada_url
-
 from gossamer.config.sections import Config
 from gossamer.model.errors import ConfigError
+from gossamer.scope.seeds import seed_url
 
-SCHEMES = ("http", "https")
 LINE_CHARACTERS_MAX = 65_536
-SHOWN_CHARACTERS_MAX = 100
 
 
 def seed(text: str) -> str:
-    """Return a seed as an absolute address.
+    """Return a seed of any scheme that is visited by default, as an absolute address.
 
     Raises:
         ConfigError: it is none; the line says what to write instead.
     """
-    shown = repr(text if len(text) <= SHOWN_CHARACTERS_MAX else text[:SHOWN_CHARACTERS_MAX] + "…")
-    scheme, colon, _ = text.partition("://")
-    if not colon:
-        raise ConfigError(f"seed {shown} has no scheme; did you mean https://{text.lstrip('/')}?"[:300])
-    if scheme.lower() not in SCHEMES:
-        raise ConfigError(f"seed {shown}: no way to fetch {scheme!r}; write http:// or https://")
-    try:
-        address = ada_url.URL(text)
-    except ValueError as error:
-        raise ConfigError(f"seed {shown} is not a URL; write https://HOST/PATH") from error
-    return str(address.href)
+    return seed_url(text)
 
 
-def file_seeds(path: Path) -> Iterator[str]:
+def file_seeds(path: Path, schemes: Sequence[str]) -> Iterator[str]:
     """Yield the seeds of a file: one a line, `#` begins a comment, checked one by one; memory does not grow.
 
     Raises:
@@ -51,7 +38,7 @@ def file_seeds(path: Path) -> Iterator[str]:
                     raise ConfigError(f"{path} line {number}: longer than {LINE_CHARACTERS_MAX} characters")
                 if text:
                     try:
-                        yield seed(text)
+                        yield seed_url(text, schemes)
                     except ConfigError as error:
                         raise ConfigError(f"{path} line {number}: {error}") from error
     except OSError as error:
@@ -86,9 +73,9 @@ def check_seeds(config: Config) -> None:
 def all_seeds(config: Config) -> Iterable[str]:
     """Yield the seeds of arguments and configuration, then those of the file, each checked."""
     for text in config.seeds.urls:
-        yield seed(text.strip())
+        yield seed_url(text, config.scope.schemes)
     if config.seeds.file:
-        yield from file_seeds(Path(config.seeds.file))
+        yield from file_seeds(Path(config.seeds.file), config.scope.schemes)
 
 
 def is_private(host: str) -> bool:

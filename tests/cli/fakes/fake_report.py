@@ -3,9 +3,13 @@
 from pathlib import Path
 
 
-def statistics(directory: Path) -> dict[str, object]:
-    return {"pages": int((directory / "state/pages").read_text())}
+def summary(directory: Path) -> int:
+    return int((directory / "state/pages").read_text())
 
 
-def as_text(statistics: dict[str, object]) -> str:
-    return f"REPORT pages {statistics['pages']}"
+def as_text(pages: int) -> str:
+    return f"REPORT pages {pages}"
+
+
+def as_json(pages: int) -> str:
+    return f'{{"pages": {pages}}}'
