@@ -84,7 +84,7 @@ class Truth:
     def expected(
         self, seeds: Iterable[str], scope: Scope = "any", depth_max: int | None = None, hops_max: int = HOPS_MAX
     ) -> dict[str, Expected]:
-        """Return how every address must end. Costs about 30 µs a page."""
+        """Return how every address must end. Costs about 35 µs a page."""
         return self.walk(seeds, scope, depth_max, hops_max).pages
 
     def walk(
@@ -164,6 +164,7 @@ class _Walk:
         self._walked = Walked()
         self._hops: dict[str, int] = {}
         self._heap: list[tuple[int, int, str]] = []
+        self._queued: dict[str, tuple[int, int]] = {}
         self._prefixes = [url[: url.rindex("/") + 1] for url in seeds]
         self._names: set[str] = set()
         for url in seeds:
@@ -202,6 +203,10 @@ class _Walk:
             # Asked for as written, it redirects to its key.
             self._walked.links_optional.add((mark.url, mark.key))
         redirect = mark.link_type == "redirect"
+        way = (depth, hops + 1) if redirect else (depth + 1, 0)
+        queued = self._queued.get(target)
+        if queued is not None and queued[0] <= way[0] and queued[1] <= way[1] and not redirect:
+            return
         if redirect and url in self._from_seed:
             # A seed that is redirected takes the scope along.
             self._from_seed.add(target)
@@ -209,10 +214,10 @@ class _Walk:
             self._prefixes.append(target[: target.rindex("/") + 1])
         if not self._in_scope(target) or self._web.is_trap(_parts(target)[1]):
             return
-        way = (depth, hops + 1) if redirect else (depth + 1, 0)
         if mark.optional or way[1] > self._limits.hops_max:
             self._walked.optional.add(target)
         elif self._limits.depth_max is None or way[0] <= self._limits.depth_max:
+            self._queued[target] = way
             heapq.heappush(self._heap, (*way, target))
 
     def _widen(self, name: str) -> None:
