@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
@@ -55,7 +55,8 @@ class Committer:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
         self._one_at_a_time = asyncio.Lock()
         self._since = clock.now()
-        self.on_committed: Callable[[list[Visited]], None] | None = None
+        self.on_committed: Callable[[list[Visited]], Awaitable[None]] | None = None
+        self.on_epoch: Callable[[int], None] | None = None
 
     async def commit(self) -> None:
         """Close the open epoch and return when it is durable.
@@ -70,8 +71,10 @@ class Committer:
             self._epochs.settle()
             self._journals.settle(manifest)
             self._contacts.committed(ended)
+            if self.on_epoch is not None:
+                self.on_epoch(number)
             if visited and self.on_committed is not None:
-                self.on_committed(visited)
+                await self.on_committed(visited)
 
     def elapsed_s(self) -> float:
         """Return the seconds of crawling, over all runs, up to now."""
@@ -96,6 +99,7 @@ class Committer:
         if self._tally.fresh is not None:
             self._tally.fresh = []
         self._tally.in_epoch = 0
+        self._tally.sample(now)
         return self._epochs.cut(), manifest, self._contacts.ended_since_commit, visited
 
     def _make_durable(self, number: int) -> None:

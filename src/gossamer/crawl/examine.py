@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -13,8 +14,19 @@ from gossamer.world.clock import Clock
 
 _DECODE, _PROCESS = STAGES.index("decode"), STAGES.index("process")
 
-Look = Callable[[Page], Findings]
-"""All processing modules, in order."""
+class Seen(Protocol):
+    """What all processing modules made of a page."""
+
+    @property
+    def findings(self) -> Findings: ...
+
+    @property
+    def errors(self) -> Sequence[object]:
+        """What went wrong in modules, each readable as text."""
+        ...
+
+
+Look = Callable[[Page], Seen]
 
 
 class Examined(msgspec.Struct):
@@ -22,6 +34,7 @@ class Examined(msgspec.Struct):
 
     content: Content
     findings: Findings
+    errors: list[str]
 
 
 class Examiner:
@@ -40,7 +53,8 @@ class Examiner:
             content = self._stage_decode(reply, fingerprint, now)
             if self._slots is not None:
                 self._slots.enter(0, fingerprint, _PROCESS, now)
-            return Examined(content, self._look(_page(reply, content)))
+            seen = self._look(_page(reply, content))
+            return Examined(content, seen.findings, [str(error) for error in seen.errors])
         finally:
             self._leave()
 

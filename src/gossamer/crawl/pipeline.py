@@ -307,7 +307,7 @@ class Pipeline(Generic[L]):
         row.error = content.error
         row.title = findings.title
         row.charset = findings.charset or row.charset
-        for error in findings.errors:
+        for error in examined.errors:
             self._logs.critical("module_failed", url=url.text, error_text=error)
         return examined
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Generic, Literal, Protocol
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Generic, Literal
 
 from gossamer.crawl.commit import Committer
 from gossamer.crawl.options import CrawlOptions, LimitsOptions
@@ -14,17 +14,13 @@ from gossamer.ports import L, VisitSource
 from gossamer.world.clock import Clock
 
 End = Literal["finished", "limit", "stopped"]
+Companion = Callable[[], Coroutine[Any, Any, None]]
 LEASES_A_PASS_MAX = 256
 """Visits begun before the loop looks at its sockets again."""
+EPOCH_SPAN_MAX = 2
+"""An epoch may grow to so many times the visits after which it should have been committed."""
 IDLE_S_MAX = 1.0
 """Longest sleep without looking whether something changed."""
-
-
-class Pending(Protocol):
-    """How many URLs wait."""
-
-    @property
-    def pending(self) -> int: ...
 
 
 class Shard(Generic[L]):
@@ -57,6 +53,7 @@ class Shard(Generic[L]):
         self._started_at = clock.now()
         self.paused = False
         self.state = "starting"
+        self._more_to_come: Callable[[], bool] = bool
 
     @property
     def in_flight(self) -> int:
@@ -84,14 +81,16 @@ class Shard(Generic[L]):
         """Close the open epoch now."""
         await self._committer.commit()
 
-    async def run(self, *companions: Callable[[], Awaitable[None]]) -> End:
-        """Crawl. `companions` run beside the crawl and are cancelled at its end.
+    async def run(self, companions: Sequence[Companion] = (), more_to_come: Callable[[], bool] = bool) -> End:
+        """Crawl. `companions` run beside the crawl and are cancelled at its end; an empty frontier is not the end
+        while `more_to_come` says so.
 
         Raises:
             OSError: the disk refused; what was committed stands.
             Exception: our own errors were too many.
         """
-        beside = [asyncio.ensure_future(self._commit_often()), *(asyncio.ensure_future(c()) for c in companions)]
+        beside = [asyncio.create_task(companion()) for companion in (self._commit_often, *companions)]
+        self._more_to_come = more_to_come
         self.state = "running"
         try:
             end = await self._lend_until_over(beside)
@@ -105,7 +104,7 @@ class Shard(Generic[L]):
         self.state = "stopped" if end == "stopped" else "finished"
         return end
 
-    async def _lend_until_over(self, beside: Sequence[asyncio.Future[None]]) -> End:
+    async def _lend_until_over(self, beside: Sequence[asyncio.Task[None]]) -> End:
         while True:
             self._raise_fatal()
             for task in beside:
@@ -119,9 +118,12 @@ class Shard(Generic[L]):
             if lent:
                 await asyncio.sleep(0)
                 continue
-            if not self._turns and not self.paused and self._source.wake_at() is None:
+            if self._is_over():
                 return "finished"
             await self._sleep()
+
+    def _is_over(self) -> bool:
+        return not (self._turns or self.paused or self._more_to_come()) and self._source.wake_at() is None
 
     def _lend(self) -> int:
         """Give visits to workers while there are both; return how many leases were dealt with."""
@@ -149,9 +151,12 @@ class Shard(Generic[L]):
         self._wake.set()
 
     def _may_fetch_more(self) -> bool:
-        # Each visit in flight may become a page: so the limit is never passed.
+        # Each visit in flight may become a page, so the limit is never passed; and an epoch that cannot close, for
+        # a slow disk or a reader who does not come, must not grow without bound.
         most = self._limits.max_pages
-        return most is None or self._tally.totals.pages + self._visits < most
+        if most is not None and self._tally.totals.pages + self._visits >= most:
+            return False
+        return self._tally.in_epoch < EPOCH_SPAN_MAX * self._options.commit_pages
 
     def _limit_reached(self) -> bool:
         limits, totals = self._limits, self._tally.totals

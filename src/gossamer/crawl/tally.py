@@ -13,6 +13,7 @@ from gossamer.state.store import META_PARTITION
 
 KEY = META_PARTITION + b"tally"
 NOTES_MAX = 1000
+RATE_SAMPLES = 10
 
 
 class Totals(msgspec.Struct):
@@ -43,6 +44,19 @@ class Tally:
         self.fresh: list[Visited] | None = None
         """The epoch's visits, for whoever iterates over pages; None while nobody does."""
         self.in_epoch = 0
+        self._samples: deque[tuple[float, int, int]] = deque(maxlen=RATE_SAMPLES)
+
+    def sample(self, now: float) -> None:
+        """Note where the counts stand; about once a second."""
+        self._samples.append((now, self.totals.pages, self.totals.wire_bytes))
+
+    def rates(self, now: float) -> tuple[float, float]:
+        """Return pages and bytes a second over the last seconds."""
+        if not self._samples:
+            return 0.0, 0.0
+        since, pages, wire_bytes = self._samples[0]
+        lasted_s = max(now - since, 1e-3)
+        return (self.totals.pages - pages) / lasted_s, (self.totals.wire_bytes - wire_bytes) / lasted_s
 
     def ended(self, visited: Visited) -> None:
         """Count a finished attempt."""

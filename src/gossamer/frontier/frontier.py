@@ -25,7 +25,7 @@ from gossamer.state.store import META_PARTITION, Store
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice
 
-_COUNTS = META_PARTITION + b"frontier"
+COUNTS_KEY = META_PARTITION + b"frontier"
 
 
 class Counts(msgspec.Struct):
@@ -69,7 +69,7 @@ class Frontier:
         self._weights = [options.level_bias ** (LEVELS - 1 - level) for level in range(LEVELS)]
         self._benched: dict[str, Host] = {}
         self._resumed_at = now if store.epoch else 0.0
-        counts = store.get("meta", _COUNTS)
+        counts = store.get("meta", COUNTS_KEY)
         self.counts = Counts() if counts is None else msgspec.msgpack.decode(counts, type=Counts)
         self._lent: set[int] = set()
         self.under_way = 0
@@ -275,7 +275,7 @@ class Frontier:
         for host in self._hosts.cut():
             self._queues.cut(host)
         self._bench.forget_rested(now)
-        self._epochs.put("meta", _COUNTS, msgspec.msgpack.encode(self.counts))
+        self._epochs.put("meta", COUNTS_KEY, msgspec.msgpack.encode(self.counts))
 
     # ---- inside
 

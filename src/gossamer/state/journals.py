@@ -146,6 +146,10 @@ class Journals:
             if name.startswith(prefix) and entry.phase == Phase.FINAL
         ]
 
+    def files(self) -> list[str]:
+        """Return every file of the manifest under the name that it has now."""
+        return [name + ".open" if name in self._open else name for name in sorted(self._manifest)]
+
     def close(self, journal: Journal) -> None:
         """Say that nothing more will be appended. The commit makes it `closed`, settling renames it."""
         self._manifest[journal.name] = Entry(journal.name, Phase.CLOSED, journal.length)

@@ -20,6 +20,7 @@ STAGES = ("", "decode", "process")
 
 _RECORD = struct.Struct("<QBxxxId")
 """Fingerprint, stage (0: idle), strikes, wall time of the start."""
+_EPOCH_AT = _RECORD.size * SLOTS
 
 
 class Suspect(msgspec.Struct, frozen=True):
@@ -36,7 +37,7 @@ class Slots:
     def __init__(self, directory: Path) -> None:
         """Open or make the file; what an earlier process left in it is given by `suspects`."""
         path = directory / FILE
-        size = _RECORD.size * SLOTS
+        size = _EPOCH_AT + 8
         if not path.exists() or path.stat().st_size != size:
             path.write_bytes(bytes(size))
         with path.open("r+b") as file:
@@ -59,6 +60,10 @@ class Slots:
                 suspects.append(Suspect(fingerprint, STAGES[stage], strikes))
             _RECORD.pack_into(self._map, number * _RECORD.size, 0, 0, 0, 0.0)
         return suspects
+
+    def note_epoch(self, number: int) -> None:
+        """Say that an epoch was committed: progress, for a supervisor."""
+        self._map[_EPOCH_AT : _EPOCH_AT + 8] = number.to_bytes(8)
 
     def close(self) -> None:
         self._map.close()
@@ -83,10 +88,19 @@ def overdue(directory: Path, now: float, limit_s: float) -> bool:
     return any(now - started > limit_s for _, _, _, started in _busy(directory).values())
 
 
+def progress(directory: Path) -> int:
+    """Return the number of the last epoch that was committed, as far as anybody said; 0 before the first."""
+    try:
+        data = (directory / FILE).read_bytes()
+    except FileNotFoundError:
+        return 0
+    return int.from_bytes(data[_EPOCH_AT : _EPOCH_AT + 8])
+
+
 def _busy(directory: Path) -> dict[int, tuple[int, int, int, float]]:
     try:
         data = (directory / FILE).read_bytes()
     except FileNotFoundError:
         return {}
-    records = {number: _RECORD.unpack_from(data, number * _RECORD.size) for number in range(len(data) // _RECORD.size)}
+    records = {number: _RECORD.unpack_from(data, number * _RECORD.size) for number in range(_EPOCH_AT // _RECORD.size)}
     return {number: record for number, record in records.items() if record[1]}

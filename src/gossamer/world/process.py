@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
+import resource
 import signal
 import sys
 import time
@@ -57,3 +58,8 @@ class DirectoryLock:
 
     def release(self) -> None:
         os.close(self._fd)
+
+
+def limit_memory(most_bytes: int) -> None:
+    """Let this process have so much address space and no more: a page must not take the machine's."""
+    resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))
