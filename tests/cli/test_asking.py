@@ -123,6 +123,10 @@ def test_demo_crawls_a_made_web_and_reports(run: Gossamer) -> None:
     assert run("demo")[0] == 0  # The last one is made way for.
 
 
+def test_a_size_that_is_none_is_refused(run: Gossamer) -> None:
+    assert "--size huge: expected small or large" in run.mistake("simweb", "--size", "huge")
+
+
 def test_demo_removes_nothing_but_a_demo(run: Gossamer) -> None:
     (run.directory / "demo").mkdir()
     (run.directory / "demo/thesis").touch()
