@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -61,6 +62,8 @@ from gossamer.url.name import Namer
 from gossamer.world.clock import Clock, WallClock
 from gossamer.world.dice import Dice
 from gossamer.world.process import DirectoryLock, boot_id
+
+T = TypeVar("T")
 
 LOCK_S_MAX = 5.0
 """How long a directory is waited for: a child whose supervisor was killed lets go within that."""
@@ -195,9 +198,7 @@ def assemble(config: Config, directory: Path, clock: Clock | None = None, dice: 
     pipeline = Pipeline(rooms, retries, config.crawl, clock, logs, tally)
     committer = Committer(epochs, journals, contacts, archives, [frontier, memory], tally, logs, clock)
     committer.on_epoch = slots.note_epoch
-    shard = Shard(
-        frontier, pipeline, committer, tally, lambda: contacts.crowded, config.crawl, config.limits, clock
-    )
+    shard = Shard(frontier, pipeline, committer, tally, lambda: contacts.crowded, config.crawl, config.limits, clock)
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent)
     return Assembled(
         config, directory, clock, lock, slots, store, epochs, contacts, journals, archives, follower, namer, roots,
@@ -298,6 +299,6 @@ def _archives(
     return Archives([warc, Tables(config.archive, journals, 0, incarnation)]), follower
 
 
-def _stored[T](store: Store, key: bytes, kind: type[T], default: T) -> T:
+def _stored(store: Store, key: bytes, kind: type[T], default: T) -> T:
     value = store.get("meta", key)
     return default if value is None else msgspec.msgpack.decode(value, type=kind)

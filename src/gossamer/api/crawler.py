@@ -1,8 +1,8 @@
 """Crawler: a crawl in the caller's process.
 
-    async with Crawler(["https://docs.example.org/"], contact="me@example.org") as crawler:
-        async for page in crawler:
-            print(page.url, page.status, page.title, len(page.links))
+async with Crawler(["https://docs.example.org/"], contact="me@example.org") as crawler:
+async for page in crawler:
+print(page.url, page.status, page.title, len(page.links))
 """
 
 from __future__ import annotations
@@ -39,38 +39,33 @@ class Crawler:
     """
 
     def __init__(
-        self, seeds: Sequence[str] = (), *, output: str | Path = "crawl", config: Config | None = None, **options: object
+        self,
+        seeds: Sequence[str] = (),
+        *,
+        output: str | Path = "crawl",
+        config: Config | None = None,
+        resuming: bool = False,
+        **options: object,
     ) -> None:
-        """Prepare a crawl of `seeds` in the new directory `output`. `options` are those of `gossamer crawl`.
+        """Prepare a crawl of `seeds` in the new directory `output`. `options` are those of `gossamer crawl`;
+        `resuming` is what `resume` sets.
 
         Raises:
             ConfigError: what the operator can mend, in one line. A directory that holds a crawl is refused.
         """
         directory = Path(output)
-        if (directory / "crawl.toml").exists():
-            raise ConfigError(
-                f"{directory} already holds a crawl; Crawler.resume or `gossamer resume {directory}` continues it"
-            )
-        if config is None:
-            config = configure(options=options, seeds=tuple(seeds))
-        check_seeds(config)
-        self._prepare(directory, config)
-
-    @classmethod
-    def resume(cls, directory: str | Path, *, config: Config | None = None, **options: object) -> Self:
-        """Prepare to continue a crawl; `options` change its limits and other keys.
-
-        Raises:
-            ConfigError: there is no crawl in `directory`.
-        """
-        stored = Path(directory) / "crawl.toml"
-        if not stored.exists():
-            raise ConfigError(f"{directory} holds no crawl (it has no crawl.toml)")
-        crawler = cls.__new__(cls)
-        crawler._prepare(Path(directory), config if config is not None else reopen(stored, options=options))
-        return crawler
-
-    def _prepare(self, directory: Path, config: Config) -> None:
+        stored = directory / "crawl.toml"
+        if resuming:
+            if not stored.exists():
+                raise ConfigError(f"{directory} holds no crawl (it has no crawl.toml)")
+            config = config if config is not None else reopen(stored, options=options)
+        else:
+            if stored.exists():
+                raise ConfigError(
+                    f"{directory} already holds a crawl; Crawler.resume or `gossamer resume {directory}` continues it"
+                )
+            config = config if config is not None else configure(options=options, seeds=tuple(seeds))
+            check_seeds(config)
         self.directory = directory
         self._config = config
         self._listeners: list[Callable[[str], None]] = []
@@ -81,6 +76,15 @@ class Crawler:
         self._pages: asyncio.Queue[Page | None] | None = None
         self._task: asyncio.Task[None] | None = None
         self._conversion: asyncio.Future[int] | None = None
+
+    @classmethod
+    def resume(cls, directory: str | Path, *, config: Config | None = None, **options: object) -> Self:
+        """Prepare to continue a crawl; `options` change its limits and other keys.
+
+        Raises:
+            ConfigError: there is no crawl in `directory`.
+        """
+        return cls((), output=directory, config=config, resuming=True, **options)
 
     async def run(self) -> End:
         """Crawl until nothing is left, a limit is reached or `stop` is called; return which of these it was.
@@ -96,9 +100,7 @@ class Crawler:
             self._attach(shard)
             seeding = Seeding(shard)
             control = Control(self.directory / "state", Verbs(shard, seeding, self.status).table())
-            end = await shard.shard.run(
-                (seeding.run, control.serve, self._follow_tables), more_to_come=seeding.busy
-            )
+            end = await shard.shard.run((seeding.run, control.serve, self._follow_tables), more_to_come=seeding.busy)
             await self._finish_files(shard)
         finally:
             self._last_status = running_status(shard)
@@ -137,8 +139,11 @@ class Crawler:
         while not self._task.done():
             self._drop_pages()  # Whoever left wants no more; the commit must not wait for him.
             await asyncio.wait([self._task], timeout=0.05)
-        with suppress(Exception) if kind is not None else suppress():
+        if kind is None:
             await self._task
+        else:
+            with suppress(Exception):  # The caller's own error is the one to hear of.
+                await self._task
 
     async def __aiter__(self) -> AsyncIterator[Page]:
         assert self._pages is not None, "iterate inside `async with`"

@@ -95,7 +95,7 @@ def supervised(job: Job, config: Config) -> int:
     watched = Slots(
         accuse=lambda: slots.accuse(state),
         overdue=lambda: slots.overdue(state, clock.now(), config.crawl.process_s_max),
-        progress=lambda: committed_epoch(directory),
+        progress=lambda: slots.progress(state),
     )
     supervisor = Supervisor(lambda restarts: start(job, restart=restarts > 0), watched, complain)
     status = supervisor.run()
@@ -115,14 +115,6 @@ def start(job: Job, *, restart: bool) -> subprocess.Popen[bytes]:
             # -P and our own path: the child imports what we would, whatever lies in the current directory.
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         )
-
-
-def committed_epoch(directory: Path) -> int:
-    """Return the number of the last committed epoch, as the crawl notes it in `state/epoch`; 0 before the first."""
-    try:
-        return int((directory / "state/epoch").read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return 0
 
 
 def show_cursor() -> None:

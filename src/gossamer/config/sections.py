@@ -8,9 +8,13 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
 from gossamer.archive.options import ArchiveOptions
 from gossamer.crawl.options import CrawlOptions, LimitsOptions
+from gossamer.fetch.options import FetchOptions
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
+from gossamer.process.options import ProcessOptions
+from gossamer.resolve.options import ResolveOptions
 from gossamer.scope.options import ScopeOptions
 from gossamer.seen.options import SeenOptions
+from gossamer.state.options import StateOptions
 from gossamer.url.options import UrlOptions
 
 HEADER_CHARACTERS_MAX = 400
@@ -68,14 +72,6 @@ class OperatorOptions(Section):
         return self.agent or f"gossamer/{version}" + (f" (+{self.contact})" if self.contact else "")
 
 
-class ResolveOptions(Section):
-    """Where hosts are."""
-
-    hosts_file: str = Field("", description="Names and addresses, as in /etc/hosts; asked first.")
-    servers: tuple[str, ...] = Field((), description="Name servers, ADDRESS[:PORT]; empty: the system's.")
-    allow_private: bool = Field(False, description="Visit private, loopback and link-local addresses.")
-
-
 class RobotsOptions(Section):
     """What sites ask of us."""
 
@@ -105,7 +101,10 @@ class Config(Section):
     frontier: FrontierOptions = FrontierOptions()
     resolve: ResolveOptions = ResolveOptions()
     robots: RobotsOptions = RobotsOptions()
+    fetch: FetchOptions = FetchOptions()
+    process: ProcessOptions = ProcessOptions()
     archive: ArchiveOptions = ArchiveOptions()
+    state: StateOptions = StateOptions()
     crawl: CrawlOptions = CrawlOptions()
     progress: ProgressOptions = ProgressOptions()
 

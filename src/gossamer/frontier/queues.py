@@ -178,4 +178,6 @@ class Queues:
                 return
             self._epochs.delete("queue", block_key(host.prefix, level, queue.block))
             del host.ends[level, queue.block]
+            if host.cursors.get(level, (-1, 0))[0] == queue.block:
+                host.cursors[level] = (end, 0)  # All of it was read, and there is nothing left to go on from.
             queue.block = end
