@@ -1,4 +1,4 @@
-"""Errors: the operator's."""
+"""Errors: what the operator can mend."""
 
 
 class ConfigError(Exception):

@@ -1,0 +1,9 @@
+"""Fetch: one request, to one checked address, and what came back.
+
+Takes    Request
+Gives    Reply or Failure; Content of a Reply
+Keeps    connections, with a bound
+Imports  model, ports, world
+Touches  the network, at the address in the request alone
+Never    resolves a name, follows a redirect, retries, or sends a request twice
+"""

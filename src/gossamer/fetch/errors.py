@@ -1,0 +1,72 @@
+"""Errors: what each error of libcurl means to a crawl (curl/include/curl/curl.h, libcurl-errors(3))."""
+
+from __future__ import annotations
+
+import errno
+from typing import Final
+
+import pycurl
+
+from gossamer.model.visits import Failure
+
+# Code: outcome, worth asking again, says something about the host.
+_MEANING: Final[dict[int, tuple[str, bool, bool]]] = {
+    pycurl.E_UNSUPPORTED_PROTOCOL: ("protocol_error", False, False),  # HTTP/0.9, or a version nobody knows
+    pycurl.E_URL_MALFORMAT: ("unsupported", False, False),
+    pycurl.E_LOGIN_DENIED: ("unsupported", False, False),
+    pycurl.E_COULDNT_RESOLVE_PROXY: ("connect_error", True, True),
+    pycurl.E_COULDNT_CONNECT: ("connect_error", True, True),
+    pycurl.E_FTP_WEIRD_SERVER_REPLY: ("protocol_error", False, False),  # 8, for HTTP too
+    pycurl.E_HTTP2: ("protocol_error", True, False),
+    pycurl.E_PARTIAL_FILE: ("protocol_error", True, False),
+    pycurl.E_OPERATION_TIMEDOUT: ("timeout", True, True),
+    pycurl.E_SSL_CONNECT_ERROR: ("tls_error", True, True),
+    pycurl.E_INTERFACE_FAILED: ("connect_error", True, True),
+    pycurl.E_GOT_NOTHING: ("protocol_error", True, True),
+    pycurl.E_SEND_ERROR: ("connect_error", True, True),
+    pycurl.E_RECV_ERROR: ("connect_error", True, True),
+    pycurl.E_SSL_CERTPROBLEM: ("tls_error", False, True),
+    pycurl.E_SSL_CIPHER: ("tls_error", False, True),
+    pycurl.E_PEER_FAILED_VERIFICATION: ("tls_error", False, True),
+    pycurl.E_BAD_CONTENT_ENCODING: ("protocol_error", False, False),
+    pycurl.E_SSL_ISSUER_ERROR: ("tls_error", False, True),
+    pycurl.E_SSL_INVALIDCERTSTATUS: ("tls_error", False, True),
+    92: ("protocol_error", True, False),  # CURLE_HTTP2_STREAM
+    97: ("connect_error", True, True),  # CURLE_PROXY
+    100: ("too_large", False, False),  # CURLE_TOO_LARGE: one header line beyond 100 KB
+    # What follows is our own doing: pinned addresses leave no name to resolve.
+    pycurl.E_COULDNT_RESOLVE_HOST: ("internal_error", False, False),
+    pycurl.E_FAILED_INIT: ("internal_error", False, False),
+    pycurl.E_BAD_FUNCTION_ARGUMENT: ("internal_error", False, False),
+    pycurl.E_OUT_OF_MEMORY: ("internal_error", True, False),
+    pycurl.E_SSL_CACERT_BADFILE: ("internal_error", False, False),
+    pycurl.E_WRITE_ERROR: ("internal_error", False, False),
+    pycurl.E_ABORTED_BY_CALLBACK: ("internal_error", False, False),
+}
+
+_UNKNOWN: Final = ("protocol_error", True, False)
+
+_OURS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL})
+"""Reasons for a failed connection that lie on this machine: no host may be blamed for them."""
+
+
+def failure(code: int, text: str, *, ip: str, started_at: float, fetch_s: float, os_errno: int = 0) -> Failure:
+    """Translate a libcurl error. A code that is not in the table is a protocol error, worth asking again."""
+    outcome, retry, host_level = _MEANING.get(code, _UNKNOWN)
+    if outcome == "connect_error" and os_errno in _OURS:
+        outcome, retry, host_level = "internal_error", True, False
+        text = f"{errno.errorcode[os_errno]} on this machine: {text}"
+    return Failure(
+        outcome=outcome,
+        error=one_line(text) or f"libcurl error {code}",
+        retry=retry,
+        host_level=host_level,
+        ip=ip,
+        started_at=started_at,
+        fetch_s=fetch_s,
+    )
+
+
+def one_line(text: str) -> str:
+    """Fold white space and cut: an error is read by people, and servers write parts of it."""
+    return " ".join(text.split())[:300]

@@ -1,0 +1,133 @@
+"""Headers: from the bytes of a reply's head to values. Pure; nothing here raises, whatever a server sends."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from typing import NamedTuple
+
+from gossamer.model.visits import Reply
+
+_STATUS_LINE = re.compile(rb"HTTP/(\d(?:\.\d)?)[ \t]+(\d{3})(?:[ \t]+([^\r\n]*?))?[ \t]*\r?\n?\Z")
+_MEDIA_TYPE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+\Z")
+_CHARSET = re.compile(r""";[ \t]*charset[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|([^;]*))""", re.IGNORECASE)
+_QUOTED_PAIR = re.compile(r"\\(.)")
+_MAX_AGE = re.compile(r"(?:^|,)[ \t]*max-age[ \t]*=[ \t]*\"?(\d{1,18})\"?[ \t]*(?:$|,)", re.IGNORECASE)
+_SECONDS = re.compile(r"\d{1,18}\Z", re.ASCII)
+
+_CONTENT_TYPES_MAX = 1024
+
+
+class Head(NamedTuple):
+    """A reply's status line and headers."""
+
+    http_version: str
+    status: int
+    reason: str
+    headers: tuple[tuple[str, str], ...]
+
+
+def parse_head(lines: Iterable[bytes]) -> Head | None:
+    """Read a head from its lines, each with its line end, as libcurl hands them over.
+
+    Interim replies (RFC 9110, section 15.2) are dropped, and so is whatever follows the head (trailers). A line that
+    begins with white space continues the one before (RFC 9112, section 5.2); a line without colon is dropped. Values
+    are decoded as latin-1, so that they can be written back byte for byte. None when there is no status line.
+    """
+    block: list[bytes] = []
+    for line in lines:
+        if line.strip(b"\r\n"):
+            block.append(line)
+            continue
+        head = _parse_block(block)
+        if head is not None and (head.status >= 200 or head.status == 101):
+            return head
+        block = []
+    head = _parse_block(block)
+    return head if head is not None and head.status >= 200 else None
+
+
+def _parse_block(block: list[bytes]) -> Head | None:
+    match = _STATUS_LINE.match(block[0]) if block else None
+    if match is None:
+        return None
+    version, status, reason = match.groups()
+    headers: list[tuple[str, str]] = []
+    for line in b"".join(block[1:]).decode("latin-1").split("\n"):
+        if line[:1] in (" ", "\t") and headers:
+            name, value = headers[-1]
+            headers[-1] = (name, f"{value} {line.strip(_BLANK)}".strip(_BLANK))
+            continue
+        name, colon, value = line.partition(":")
+        if colon and name.strip(_BLANK):
+            headers.append((name.rstrip(_BLANK), value.strip(_BLANK)))
+    return Head(version.decode(), int(status), (reason or b"").decode("latin-1"), tuple(headers))
+
+
+_BLANK = " \t\r"
+
+
+def content_type(headers: tuple[tuple[str, str], ...]) -> tuple[str, str]:
+    """Return the media type, lower case without parameters, and the charset as written; each empty when not said.
+
+    Of several Content-Type headers the last well-formed one counts (Fetch standard, "extract a MIME type").
+    """
+    media_type, charset = "", ""
+    for name, value in headers:
+        if len(name) == 12 and name.lower() == "content-type":
+            found = _parse_content_type(value)
+            if found[0]:
+                media_type, charset = found
+    return media_type, charset
+
+
+@lru_cache(maxsize=_CONTENT_TYPES_MAX)
+def _parse_content_type(value: str) -> tuple[str, str]:
+    media_type = value.partition(";")[0].strip(_BLANK).lower()
+    if not _MEDIA_TYPE.match(media_type):
+        return "", ""
+    match = _CHARSET.search(value)
+    if match is None:
+        return media_type, ""
+    quoted, plain = match.groups()
+    return media_type, _QUOTED_PAIR.sub(r"\1", quoted) if quoted is not None else plain.strip(" \t'")
+
+
+def retry_after_s(reply: Reply, now: float) -> float | None:
+    """Return how long a server asks us to wait: seconds or a date (RFC 9110, section 10.2.3), never negative.
+
+    A date is measured against the server's own Date header where there is one, since clocks differ.
+    """
+    value = reply.header("retry-after")
+    if value is None:
+        return None
+    value = value.strip()
+    if _SECONDS.match(value):
+        return float(value)
+    until = http_date(value)
+    if until is None:
+        return None
+    there = http_date(reply.header("date") or "")
+    return max(0.0, until - (now if there is None else there))
+
+
+def max_age_s(reply: Reply) -> float | None:
+    """Return how long a reply may be reused: 0 for no-store and no-cache, None when the server does not say."""
+    values = ",".join(value for name, value in reply.headers if name.lower() == "cache-control")
+    directives = {part.strip().lower() for part in values.split(",")}
+    if "no-store" in directives or "no-cache" in directives:
+        return 0.0
+    match = _MAX_AGE.search(values)
+    return float(match[1]) if match else None
+
+
+def http_date(text: str) -> float | None:
+    """Return seconds since 1970 for any of the three forms of a date (RFC 9110, section 5.6.7), else None."""
+    try:
+        moment = parsedate_to_datetime(text.strip())
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None

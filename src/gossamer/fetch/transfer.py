@@ -1,0 +1,172 @@
+"""Transfer: one libcurl handle, what it may do, and what it has received."""
+
+from __future__ import annotations
+
+import ipaddress
+import ssl
+from pathlib import Path
+from typing import Final
+
+import certifi
+import pycurl
+
+from gossamer.fetch.options import FetchOptions
+from gossamer.model.errors import ConfigError
+from gossamer.model.visits import Request
+
+_TLS_MIN: Final = {
+    "1.0": pycurl.SSLVERSION_TLSv1_0,
+    "1.1": pycurl.SSLVERSION_TLSv1_1,
+    "1.2": pycurl.SSLVERSION_TLSv1_2,
+    "1.3": pycurl.SSLVERSION_TLSv1_3,
+}
+
+_RECEIVE_BYTES: Final = 64 * 1024
+"""libcurl's receive buffer, one for all handles: fewer callbacks for a page than the 16 KiB it comes with."""
+
+
+class Transfer:
+    """A handle for one request at a time. Options that never change are set once; the handle is never reset.
+
+    Callbacks are bound to this object for its life: what they collect stands in `head` and `body` until `forget`,
+    which must come before the next `aim`. `stopped` says why we ended a transfer ourselves.
+    """
+
+    __slots__ = (
+        "_headers", "_pinned", "_requests", "body", "body_bytes", "body_bytes_max", "curl", "head", "head_bytes",
+        "head_bytes_max", "ip", "stopped",
+    )  # fmt: skip
+
+    def __init__(self, options: FetchOptions) -> None:
+        self.curl = pycurl.Curl()
+        self.head: list[bytes] = []
+        self.head_bytes = 0
+        self.head_bytes_max = options.head_bytes_max
+        self.body: list[bytes] = []
+        self.body_bytes = 0
+        self.body_bytes_max = 0
+        self.ip = ""
+        self.stopped = ""
+        self._headers: list[bytes] = []
+        self._pinned = not options.proxy
+        self._requests = 0
+        self._bind(options)
+
+    def aim(self, request: Request, headers: list[bytes], body_bytes_max: int) -> None:
+        """Make ready for one request."""
+        self.body_bytes_max = body_bytes_max
+        self.curl.setopt(pycurl.URL, request.url)
+        if self._pinned:
+            # An empty host and port match any, so nothing in the URL's spelling can lead around the pin.
+            at = f"[{request.ip}]" if ":" in request.ip else request.ip
+            self.curl.setopt(pycurl.CONNECT_TO, [f"::{at}:{request.port}"])
+        self.ip = request.ip
+        if headers is not self._headers:
+            self.curl.setopt(pycurl.HTTPHEADER, headers)
+            self._headers = headers
+
+    def forget(self) -> None:
+        """Let go of what was received."""
+        self.head = []
+        self.head_bytes = 0
+        self.body = []
+        self.body_bytes = 0
+        self.stopped = ""
+        self._requests = 0
+
+    def close(self) -> None:
+        """Free the handle; it must not be in use."""
+        self.curl.close()
+
+    def _before_request(self, remote_ip: str, _local_ip: str, _remote_port: int, _local_port: int) -> int:
+        """Hold the pin, and the promise of one request on the wire for each request permitted.
+
+        libcurl calls this when it is connected and has sent nothing yet. It sends again by itself when a kept
+        connection dies without an answer, a moment after the first: a contact that no gate has seen.
+        """
+        self._requests += 1
+        if self._requests > 1:
+            self.stopped = "resend"
+            return int(pycurl.PREREQFUNC_ABORT)
+        if self._pinned and remote_ip != self.ip and not _same_address(remote_ip, self.ip):
+            self.stopped = f"connected to {remote_ip}"
+            return int(pycurl.PREREQFUNC_ABORT)
+        return int(pycurl.PREREQFUNC_OK)
+
+    def _take_head(self, line: bytes) -> int | None:
+        self.head.append(line)
+        self.head_bytes += len(line)
+        if self.head_bytes > self.head_bytes_max:
+            self.stopped = "head"
+            return 0
+        return None
+
+    def _take_body(self, piece: bytes) -> int | None:
+        self.body.append(piece)
+        self.body_bytes += len(piece)
+        if self.body_bytes > self.body_bytes_max:
+            self.stopped = "length"
+            return 0
+        return None
+
+    def _bind(self, options: FetchOptions) -> None:
+        """Set what holds for every request. Defaults that our promises rest on are set all the same."""
+        for option, value in _fixed(options):
+            self.curl.setopt(option, value)
+        self.curl.setopt(pycurl.PREREQFUNCTION, self._before_request)
+        self.curl.setopt(pycurl.HEADERFUNCTION, self._take_head)
+        self.curl.setopt(pycurl.WRITEFUNCTION, self._take_body)
+
+
+def _fixed(options: FetchOptions) -> list[tuple[int, int | str]]:
+    fixed: list[tuple[int, int | str]] = [
+        (pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS),
+        (pycurl.FOLLOWLOCATION, 0),
+        (pycurl.HTTPAUTH, pycurl.HTTPAUTH_NONE),  # credentials that a link carries are not sent
+        (pycurl.NETRC, pycurl.NETRC_IGNORED),
+        (pycurl.HSTS_CTRL, 0),
+        # Empty is not unset: unset, libcurl would ask the environment, and a proxy there would undo the pin.
+        (pycurl.PROXY, options.proxy),
+        (pycurl.NOPROXY, "" if options.proxy else "*"),
+        (pycurl.PATH_AS_IS, 1),
+        (pycurl.HTTP09_ALLOWED, 0),
+        (pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS if options.http_versions == "2" else _HTTP_1_1),
+        (pycurl.HTTP_TRANSFER_DECODING, 1),
+        (pycurl.HTTP_CONTENT_DECODING, 0),
+        (pycurl.NOSIGNAL, 1),
+        (pycurl.NOPROGRESS, 1),
+        (pycurl.TCP_NODELAY, 1),
+        (pycurl.BUFFERSIZE, _RECEIVE_BYTES),
+        (pycurl.CONNECTTIMEOUT_MS, round(options.connect_s_max * 1000)),
+        (pycurl.TIMEOUT_MS, round(options.request_s_max * 1000)),
+        (pycurl.LOW_SPEED_LIMIT, options.low_speed_bytes_s),
+        (pycurl.LOW_SPEED_TIME, options.low_speed_s),
+        (pycurl.MAXAGE_CONN, options.connection_idle_s),
+        (pycurl.SSLVERSION, _TLS_MIN[options.tls_min]),
+        (pycurl.SSL_VERIFYPEER, int(options.verify_tls)),
+        (pycurl.SSL_VERIFYHOST, 2 if options.verify_tls else 0),
+        (pycurl.CAINFO, trusted(options)),
+    ]
+    return fixed
+
+
+_HTTP_1_1: Final = pycurl.CURL_HTTP_VERSION_1_1
+
+
+def trusted(options: FetchOptions) -> str:
+    """Return the file of certificates to trust: the operator's, else the system's, else certifi's.
+
+    A libcurl from a wheel looks where its builder's system kept them, so the place is always named.
+    """
+    if options.ca_bundle:
+        if not Path(options.ca_bundle).is_file():
+            raise ConfigError(f"fetch.ca_bundle: no file {options.ca_bundle}; name a PEM file of certificates")
+        return options.ca_bundle
+    return ssl.get_default_verify_paths().cafile or certifi.where()
+
+
+def _same_address(one: str, other: str) -> bool:
+    try:
+        return ipaddress.ip_address(one) == ipaddress.ip_address(other)
+    except ValueError:
+        return False

@@ -1,0 +1,117 @@
+"""Guard: which addresses a crawler must not touch, and why. Pure."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import Final
+
+_METADATA: Final = frozenset({"169.254.169.254", "fd00:ec2::254", "168.63.129.16", "100.100.100.200", "192.0.0.192"})
+"""Where clouds answer their own machines with secrets: AWS, Google and most; AWS over IPv6; Azure; Alibaba; Oracle."""
+
+_V4: Final = tuple(
+    (IPv4Network(network), reason)
+    for network, reason in (
+        # IANA IPv4 Special-Purpose Address Registry (RFC 6890 and its updates)
+        ("0.0.0.0/8", "unspecified"),
+        ("10.0.0.0/8", "private"),
+        ("100.64.0.0/10", "shared by a carrier (RFC 6598)"),
+        ("127.0.0.0/8", "loopback"),
+        ("169.254.0.0/16", "link-local"),
+        ("172.16.0.0/12", "private"),
+        ("192.0.0.0/24", "reserved"),
+        ("192.0.2.0/24", "reserved for documentation"),
+        ("192.88.99.0/24", "reserved"),
+        ("192.168.0.0/16", "private"),
+        ("198.18.0.0/15", "reserved for benchmarks"),
+        ("198.51.100.0/24", "reserved for documentation"),
+        ("203.0.113.0/24", "reserved for documentation"),
+        ("224.0.0.0/4", "multicast"),
+        ("255.255.255.255/32", "multicast"),
+        ("240.0.0.0/4", "reserved"),
+    )
+)
+
+_V6: Final = tuple(
+    (IPv6Network(network), reason)
+    for network, reason in (
+        # IANA IPv6 Special-Purpose Address Registry; what lies outside 2000::/3 is not given out (RFC 4291)
+        ("::/128", "unspecified"),
+        ("::1/128", "loopback"),
+        ("64:ff9b:1::/48", "private"),
+        ("fc00::/7", "private"),
+        ("fe80::/10", "link-local"),
+        ("fec0::/10", "private"),
+        ("ff00::/8", "multicast"),
+        ("2001::/23", "reserved"),
+        ("2001:db8::/32", "reserved for documentation"),
+        ("3fff::/20", "reserved for documentation"),
+    )
+)
+
+_GLOBAL_V6: Final = IPv6Network("2000::/3")
+_NAT64: Final = IPv6Network("64:ff9b::/96")
+_SIX_TO_FOUR: Final = IPv6Network("2002::/16")
+_NEVER: Final = ("unspecified", "multicast")
+
+
+def canonical(ip: str) -> str:
+    """Return the one spelling of an address, IPv6 without brackets, IPv4 mapped into IPv6 as IPv4.
+
+    Raises ValueError for what is no address.
+    """
+    address = ip_address(ip)
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(address)
+
+
+def refused(ip: str, *, allow_private: bool = False) -> str | None:
+    """Say why an address must not be contacted, or None when it may be.
+
+    `allow_private` lets everything pass but unspecified and multicast addresses. IPv6 addresses that carry an IPv4
+    address (mapped, NAT64, 6to4) are judged by it as well. What is no address is refused.
+    """
+    try:
+        address = ip_address(ip)
+    except ValueError:
+        return "no address"
+    reason = _reason(address)
+    if reason is None or (allow_private and reason not in _NEVER):
+        return None
+    return reason
+
+
+def _reason(address: IPv4Address | IPv6Address) -> str | None:
+    if isinstance(address, IPv4Address):
+        return _reason_v4(address)
+    if address.scope_id is not None:
+        return "link-local"
+    if str(address) in _METADATA:
+        return "a cloud's metadata service"
+    carried = _carried(address)
+    if carried is not None:
+        return _reason_v4(carried)
+    for network, reason in _V6:
+        if address in network:
+            return reason
+    return None if address in _GLOBAL_V6 else "reserved"
+
+
+def _reason_v4(address: IPv4Address) -> str | None:
+    if str(address) in _METADATA:
+        return "a cloud's metadata service"
+    for network, reason in _V4:
+        if address in network:
+            return reason
+    return None
+
+
+def _carried(address: IPv6Address) -> IPv4Address | None:
+    """Return the IPv4 address inside: mapped (RFC 4291), NAT64 (RFC 6052), 6to4 (RFC 3056)."""
+    if address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    if address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    if address in _SIX_TO_FOUR:
+        return address.sixtofour
+    return None

@@ -1,0 +1,59 @@
+"""Options of the room: whom to ask, how long answers count, where we may not go."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+
+class ResolveOptions(BaseModel):
+    """Section `[resolve]` of the configuration."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    servers: tuple[str, ...] = Field((), description="Name servers, ADDRESS[:PORT]; none takes the system's.")
+    hosts_file: str = Field("", description="File of addresses and names, as /etc/hosts; asked before name servers.")
+    allow_private: bool = Field(False, description="Contact private, loopback and link-local addresses too.")
+    family: Literal["ipv4_first", "ipv6_first", "ipv4", "ipv6"] = Field(
+        "ipv4_first", description="Which addresses to try first, or at all."
+    )
+    ttl_s_min: float = Field(60.0, ge=0, description="An answer counts at least this long, whatever its TTL.")
+    ttl_s_max: float = Field(86400.0, ge=1, description="An answer counts at most this long, whatever its TTL.")
+    failure_ttl_s: float = Field(60.0, ge=0, le=3600, description="How long a failure counts.")
+    cache_hosts_max: int = Field(100_000, ge=1, description="Hosts whose answers are kept in memory.")
+    lookups_max: int = Field(100, ge=1, description="Lookups under way at once.")
+    timeout_s: float = Field(3.0, gt=0, description="How long one try waits for its answer.")
+    tries: int = Field(3, ge=1, le=10, description="Tries at each name server.")
+    lookup_s_max: float = Field(15.0, gt=0, description="Time for a whole lookup.")
+
+    @field_validator("servers")
+    @classmethod
+    def _spell_servers(cls, servers: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(server_address(server) for server in servers)
+
+    @model_validator(mode="after")
+    def _order_bounds(self) -> ResolveOptions:
+        if self.ttl_s_min > self.ttl_s_max:
+            raise ValueError(f"ttl_s_min {self.ttl_s_min:g} is above ttl_s_max {self.ttl_s_max:g}")
+        return self
+
+
+def server_address(text: str) -> str:
+    """Spell a name server as `address:port`, IPv6 in brackets. Raises ValueError, saying what is expected."""
+    host, colon, port = text.strip(), "", "53"
+    if host.startswith("["):
+        host, _, rest = host[1:].partition("]")
+        colon, port = rest[:1], rest[1:] if rest else port
+    elif host.count(":") == 1:
+        host, colon, port = host.partition(":")
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        raise ValueError(
+            f"{text!r} is no name server; expected an address like 9.9.9.9, 9.9.9.9:53 or [2620:fe::fe]:53"
+        ) from None
+    if colon not in ("", ":") or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ValueError(f"{text!r} has no valid port; expected ADDRESS[:PORT], a port from 1 to 65535")
+    return f"[{address}]:{port}" if address.version == 6 else f"{address}:{port}"

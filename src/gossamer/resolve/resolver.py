@@ -1,0 +1,152 @@
+"""Resolver: hosts to checked addresses, mostly from memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from typing import Final
+
+import msgspec
+
+from gossamer.model.visits import Failure
+from gossamer.resolve.guard import canonical, refused
+from gossamer.resolve.hosts import Hosts
+from gossamer.resolve.lookup import Lookup, failed
+from gossamer.resolve.options import ResolveOptions
+from gossamer.world.clock import Clock
+
+_LOCALHOST: Final = ("127.0.0.1", "::1")
+_NOWHERE: Final = ("invalid", "onion")
+"""Top-level names that no name server may be asked for (RFC 6761, section 6.4; RFC 7686)."""
+
+
+class Located(msgspec.Struct, frozen=True, gc=False):
+    """Where a host is: addresses that passed the guard, best first, never none."""
+
+    addresses: tuple[str, ...]
+    expires_at: float
+
+
+class _Known(msgspec.Struct, frozen=True):
+    answer: Located | Failure
+    expires_at: float
+
+
+class DnsResolver:
+    """`ports.Resolver`: IP literals, the hosts file, localhost (RFC 6761), then name servers.
+
+    Every address it gives passed the guard, wherever it came from. Answers count for their TTL within bounds,
+    failures for `failure_ttl_s`; the least recently used go when there are more than `cache_hosts_max`. Simultaneous
+    questions for one host are one lookup, at most `lookups_max` lookups are under way, and each has a deadline.
+    From memory 1 µs.
+    """
+
+    def __init__(self, options: ResolveOptions, clock: Clock) -> None:
+        """Read the hosts file. Raises ConfigError when it cannot be read or has a bad line."""
+        self._options = options
+        self._clock = clock
+        self._hosts = Hosts(options.hosts_file)
+        self._lookup = Lookup(options)
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._under_way: dict[str, asyncio.Future[Located | Failure | None]] = {}
+        self._turns = asyncio.Semaphore(options.lookups_max)
+
+    def cached(self, host: str) -> Located | None:
+        """Return what is known without waiting, or None: not known, no longer valid, or a failure."""
+        known = self._valid(host)
+        return known.answer if known is not None and isinstance(known.answer, Located) else None
+
+    async def resolve(self, host: str) -> Located | Failure:
+        """Return checked addresses, or why there are none. `host` is lower case, IPv6 literals in brackets."""
+        while True:
+            known = self._valid(host)
+            if known is not None:
+                return known.answer
+            under_way = self._under_way.get(host)
+            if under_way is None:
+                return await self._lead(host)
+            answer = await asyncio.shield(under_way)
+            if answer is not None:
+                return answer
+
+    def reread(self) -> None:
+        """Read the hosts file again and forget all answers. Raises ConfigError, and then changes nothing."""
+        self._hosts.read()
+        self._known.clear()
+
+    async def close(self) -> None:
+        """End all lookups; those under way fail."""
+        await self._lookup.close()
+
+    async def _lead(self, host: str) -> Located | Failure:
+        """Look a host up for all who ask meanwhile. Who leads may be cancelled: then another of them leads."""
+        under_way = self._under_way[host] = asyncio.get_running_loop().create_future()
+        answer: Located | Failure | None = None
+        try:
+            answer = await self._find(host)
+        finally:
+            del self._under_way[host]
+            under_way.set_result(answer)
+        return answer
+
+    async def _find(self, host: str) -> Located | Failure:
+        addresses = self._told(host)
+        if addresses:
+            return self._judge(host, addresses, self._options.ttl_s_max)
+        if host.rstrip(".").rpartition(".")[2] in _NOWHERE:
+            return self._remember(host, failed("a name that exists nowhere", retry=False))
+        # The wait for a turn is bounded by the deadlines of those ahead.
+        async with self._turns:
+            records = await self._lookup.ask(host)
+        if isinstance(records, Failure):
+            return self._remember(host, records)
+        ttl_s = min(max(records.ttl_s, self._options.ttl_s_min), self._options.ttl_s_max)
+        return self._judge(host, records.addresses, ttl_s)
+
+    def _told(self, host: str) -> tuple[str, ...]:
+        """Return addresses that need no name server."""
+        try:
+            return (canonical(host.strip("[]")),)
+        except ValueError:
+            pass
+        name = host.rstrip(".")
+        addresses = self._hosts.addresses(name)
+        if not addresses and (name == "localhost" or name.endswith(".localhost")):
+            return _LOCALHOST
+        return addresses
+
+    def _judge(self, host: str, addresses: tuple[str, ...], ttl_s: float) -> Located | Failure:
+        """Let through what the guard lets through; when that is nothing, say why."""
+        passed: list[str] = []
+        reason = ""
+        for address in addresses:
+            why = refused(address, allow_private=self._options.allow_private)
+            if why is None:
+                passed.append(canonical(address))
+            elif not reason:
+                reason = f"address {address} is {why}"
+        if not passed:
+            # What passes with --allow-private, the operator may well have meant.
+            hint = any(refused(address, allow_private=True) is None for address in addresses)
+            error = reason + ("; --allow-private lets it pass" if hint else "")
+            return self._remember(host, Failure("excluded", error, host_level=True, ip=addresses[0]))
+        return self._remember(host, Located(tuple(dict.fromkeys(passed)), self._clock.now() + ttl_s))
+
+    def _remember(self, host: str, answer: Located | Failure) -> Located | Failure:
+        failure_until = self._clock.now() + self._options.failure_ttl_s
+        expires_at = answer.expires_at if isinstance(answer, Located) else failure_until
+        self._known[host] = _Known(answer, expires_at)
+        self._known.move_to_end(host)
+        while len(self._known) > self._options.cache_hosts_max:
+            self._known.popitem(last=False)
+        return answer
+
+    def _valid(self, host: str) -> _Known | None:
+        known = self._known.get(host)
+        if known is None:
+            return None
+        if self._clock.now() >= known.expires_at:
+            del self._known[host]
+            return None
+        self._known.move_to_end(host)
+        return known

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import errno
+
+import pycurl
+import pytest
+
+from gossamer.fetch import errors
+from gossamer.model.visits import OUTCOMES, Failure
+
+
+def meaning(code: int, text: str = "why", os_errno: int = 0) -> Failure:
+    return errors.failure(code, text, ip="127.0.0.1", started_at=1.0, fetch_s=2.0, os_errno=os_errno)
+
+
+def test_every_code_has_an_outcome() -> None:
+    for code in range(1, 130):
+        assert meaning(code).outcome in OUTCOMES
+
+
+@pytest.mark.parametrize("os_errno", [errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS])
+def test_no_host_is_blamed_for_what_this_machine_lacks(os_errno: int) -> None:
+    failure = meaning(pycurl.E_COULDNT_CONNECT, os_errno=os_errno)
+    assert (failure.outcome, failure.retry, failure.host_level) == ("internal_error", True, False)
+    assert errno.errorcode[os_errno] in failure.error
+
+
+def test_a_refused_connection_is_the_hosts() -> None:
+    failure = meaning(pycurl.E_COULDNT_CONNECT, os_errno=errno.ECONNREFUSED)
+    assert failure == Failure("connect_error", "why", True, True, "127.0.0.1", 1.0, 2.0)
+
+
+def test_errors_are_one_short_line() -> None:
+    assert meaning(7, "a\r\n b\t" + "c" * 1000).error == ("a b " + "c" * 1000)[:300]
+    assert meaning(7, "").error == "libcurl error 7"

@@ -1,0 +1,566 @@
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+
+from gossamer.fetch.http import HttpModule
+from gossamer.fetch.options import FetchOptions
+from gossamer.fetch.transfer import Transfer
+from gossamer.model.errors import ConfigError
+from gossamer.model.visits import Request
+from gossamer.world.clock import WallClock
+from tests.fetch.conftest import Run
+from tests.fetch.servers import Server, always, never, reply, serving
+from tests.fetch.speaking import AGENT, failed, replied, speaking
+
+
+def to(server: Server, path: str = "/", **more: object) -> Request:
+    return Request(url=f"http://example.test:{server.port}{path}", ip="127.0.0.1", port=server.port, **more)  # type: ignore[arg-type]
+
+
+def test_a_reply_is_what_was_sent(run: Run) -> None:
+    async def main() -> None:
+        raw = reply(b"hello", b"Content-Type: Text/HTML; charset=Latin1", b"X-Odd: \xe9 ", b"x-odd: 2")
+        async with serving(raw) as server, speaking() as module:
+            before = WallClock().now()
+            answer = replied(await module.fetch(to(server, "/a?b#c")))
+            assert (answer.status, answer.reason, answer.http_version) == (200, "OK", "1.1")
+            assert answer.body == b"hello"
+            assert answer.headers == (
+                ("Content-Length", "5"),
+                ("Content-Type", "Text/HTML; charset=Latin1"),
+                ("X-Odd", "\xe9"),
+                ("x-odd", "2"),
+            )
+            assert (answer.media_type, answer.charset) == ("text/html", "Latin1")
+            assert answer.wire_bytes == len(raw)
+            assert answer.truncated == ""
+            assert answer.ip == "127.0.0.1"
+            assert answer.url.endswith("/a?b#c")
+            assert 0 < answer.fetch_s < 30
+            assert -1 < answer.started_at - before < 30
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["", "/", "?q=1", "/a/../b/./c", "/%7Eu/%41?x=%7e", "/|{}^`'\"<>[]\\", "/a?b=|{}?&&;//", "//a//b", "/#f", "?a#b"],
+)
+def test_the_url_goes_out_as_written_and_the_request_head_is_what_went(run: Run, path: str) -> None:
+    async def main() -> None:
+        async with serving(reply()) as server, speaking() as module:
+            answer = replied(await module.fetch(to(server, path)))
+            assert server.requests == [answer.request_head]
+            target = path.partition("#")[0]
+            target = target if target.startswith("/") else "/" + target
+            assert answer.request_head.startswith(
+                f"GET {target} HTTP/1.1\r\nHost: example.test:{server.port}\r\n".encode()
+            )
+
+    run(main())
+
+
+def test_the_request_head_with_every_kind_of_header(run: Run) -> None:
+    async def main() -> None:
+        extra = (("If-None-Match", '"x"'), ("accept", "text/plain"), ("X-Empty", ""), ("Cookie", "a=\xe9"))
+        async with serving(reply()) as server, speaking(headers={"From": "a@b.test"}) as module:
+            answers = [replied(await module.fetch(to(server, headers=headers))) for headers in ((), extra, (), extra)]
+            assert server.requests == [answer.request_head for answer in answers]
+            assert (
+                server.requests[0]
+                == server.requests[2]
+                == (
+                    f"GET / HTTP/1.1\r\nHost: example.test:{server.port}\r\nUser-Agent: {AGENT}\r\n"
+                    "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n"
+                    "Accept-Language: en,*;q=0.5\r\nAccept-Encoding: gzip, br, zstd, deflate\r\nFrom: a@b.test\r\n\r\n"
+                ).encode()
+            )
+            assert b"\r\naccept: text/plain\r\n" in server.requests[1]
+            assert b"\r\nAccept: " not in server.requests[1]
+            assert b"\r\nX-Empty:\r\nCookie: a=\xe9\r\n" in server.requests[1]
+
+    run(main())
+
+
+def test_credentials_in_a_link_are_not_sent(run: Run) -> None:
+    async def main() -> None:
+        async with serving(reply()) as server, speaking() as module:
+            url = f"http://user:secret@example.test:{server.port}/x"
+            answer = replied(await module.fetch(Request(url=url, ip="127.0.0.1", port=server.port)))
+            assert server.requests == [answer.request_head]
+            assert b"uthorization" not in server.requests[0]
+            assert b"secret" not in server.requests[0]
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://a$b.test/",
+        "http://a.test/\xfc",
+        "http://a.test/a b",
+        "http://a.test/\n",
+        "ftp://a.test/",
+        "rubbish",
+        "http://",
+    ],
+)
+def test_a_url_that_cannot_be_sent_is_unsupported(run: Run, url: str) -> None:
+    async def main() -> None:
+        async with serving(reply()) as server, speaking() as module:
+            failure = failed(await module.fetch(Request(url=url, ip="127.0.0.1", port=server.port)))
+            assert failure.outcome in ("unsupported", "protocol_error")
+            assert not failure.retry
+            assert not failure.host_level
+            assert server.connections == 0
+            replied(await module.fetch(to(server)))
+
+    run(main())
+
+
+def test_one_connection_serves_many_requests(run: Run) -> None:
+    async def main() -> None:
+        async with serving(reply()) as server, speaking() as module:
+            for _ in range(5):
+                replied(await module.fetch(to(server)))
+            assert len(server.requests) == 5
+            assert server.connections == 1
+
+    run(main())
+
+
+def test_connections_to_one_host_are_bounded(run: Run) -> None:
+    async def main() -> None:
+        gate = asyncio.Event()
+
+        async def answer(_server: Server, writer: asyncio.StreamWriter, _head: bytes) -> bool:
+            await gate.wait()
+            writer.write(reply())
+            return True
+
+        async with serving(answer) as server, speaking(connections_per_host=2) as module:
+            tasks = [asyncio.create_task(module.fetch(to(server))) for _ in range(6)]
+            await server.arrived.wait()
+            gate.set()
+            for task in tasks:
+                replied(await task)
+            assert server.connections <= 2
+            assert len(server.requests) == 6
+
+    run(main())
+
+
+def test_the_environments_proxy_is_ignored(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        async with serving(reply(b"proxy")) as proxy, serving(reply(b"site")) as server:
+            for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY", "https_proxy"):
+                monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+            async with speaking() as module:
+                assert replied(await module.fetch(to(server))).body == b"site"
+            assert proxy.connections == 0
+
+    run(main())
+
+
+def test_a_configured_proxy_is_used(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        monkeypatch.setenv("no_proxy", "*")
+        async with serving(reply(b"proxy")) as proxy, speaking(proxy=f"http://127.0.0.1:{proxy.port}") as module:
+            request = Request(url="http://example.test/x", ip="127.0.0.9", port=80)
+            assert replied(await module.fetch(request)).body == b"proxy"
+            assert proxy.requests[0].startswith(b"GET http://example.test/x HTTP/1.1\r\n")
+
+    run(main())
+
+
+def test_a_connection_astray_is_ended_before_anything_is_sent() -> None:
+    transfer = Transfer(FetchOptions())
+    transfer.aim(Request(url="http://example.test/", ip="127.0.0.1", port=80), [], 1)
+    assert transfer._before_request("127.0.0.2", "127.0.0.1", 80, 1) == 1
+    assert transfer.stopped == "connected to 127.0.0.2"
+    transfer.forget()
+    transfer.aim(Request(url="http://example.test/", ip="0:0:0:0:0:0:0:1", port=80), [], 1)
+    assert transfer._before_request("::1", "::1", 80, 1) == 0
+    transfer.close()
+
+
+def test_another_address_of_the_same_name_gets_its_own_connection(run: Run) -> None:
+    async def main() -> None:
+        async with serving(reply(b"one")) as one, speaking() as module:
+            assert replied(await module.fetch(to(one))).body == b"one"
+            listener = await asyncio.start_server(Server(always(reply(b"two"))).serve, "127.0.0.2", one.port)
+            async with listener:
+                request = Request(url=f"http://example.test:{one.port}/", ip="127.0.0.2", port=one.port)
+                answer = replied(await module.fetch(request))
+                assert (answer.body, answer.ip) == (b"two", "127.0.0.2")
+                assert replied(await module.fetch(to(one))).body == b"one"
+
+    run(main())
+
+
+def test_ipv6(run: Run) -> None:
+    async def main() -> None:
+        async with serving(reply(), host="::1") as server, speaking() as module:
+            for host in ("example.test", "[::1]"):
+                request = Request(url=f"http://{host}:{server.port}/", ip="::1", port=server.port)
+                answer = replied(await module.fetch(request))
+                assert answer.ip == "::1"
+                assert server.requests[-1] == answer.request_head
+
+    run(main())
+
+
+BODY = bytes(range(256)) * 1000
+
+
+def chunked(body: bytes, size: int = 777) -> bytes:
+    pieces = [body[at : at + size] for at in range(0, len(body), size)]
+    return b"".join(b"%x;ext=1\r\n%b\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\nTrailer-Field: x\r\n\r\n"
+
+
+@pytest.mark.parametrize("bound", [1, 100, 255_999, 256_000, 256_001])
+@pytest.mark.parametrize("framing", ["length", "chunks", "close"])
+@pytest.mark.parametrize("where", ["options", "request"])
+def test_a_body_is_cut_exactly_at_its_bound(run: Run, bound: int, framing: str, where: str) -> None:
+    raw = {
+        "length": reply(BODY),
+        "chunks": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(BODY),
+        "close": b"HTTP/1.1 200 OK\r\n\r\n" + BODY,
+    }[framing]
+
+    async def main() -> None:
+        options: dict[str, object] = {"body_bytes_max": bound} if where == "options" else {"body_bytes_max": 7}
+        more: dict[str, object] = {} if where == "options" else {"body_bytes_max": bound}
+        async with serving(always(raw, stay=framing != "close")) as server, speaking(**options) as module:
+            answer = replied(await module.fetch(to(server, **more)))
+            assert answer.body == BODY[:bound]
+            assert answer.truncated == ("length" if bound < len(BODY) else "")
+            assert answer.status == 200
+            assert answer.wire_bytes > bound
+            # The handle that was stopped serves the next request as any other.
+            assert replied(await module.fetch(to(server, **more))).body == BODY[:bound]
+
+    run(main())
+
+
+def test_an_endless_body_is_cut(run: Run) -> None:
+    async def endless(_server: Server, writer: asyncio.StreamWriter, _head: bytes) -> bool:
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        while not writer.is_closing():
+            writer.write(b"x" * 65536)
+            await writer.drain()
+        return False
+
+    async def main() -> None:
+        async with serving(endless) as server, speaking(body_bytes_max=1_000_000) as module:
+            answer = replied(await module.fetch(to(server)))
+            assert (len(answer.body), answer.truncated) == (1_000_000, "length")
+            await server.hung_up.wait()
+
+    run(main())
+
+
+def test_content_codings_are_left_alone(run: Run) -> None:
+    async def main() -> None:
+        body = b"\x1f\x8b not gzip at all"
+        async with serving(reply(body, b"Content-Encoding: gzip")) as server, speaking() as module:
+            assert replied(await module.fetch(to(server))).body == body
+
+    run(main())
+
+
+def test_headers_are_bounded(run: Run) -> None:
+    async def main() -> None:
+        fits = reply(b"x", *(b"X-%d: %s" % (i, b"y" * 80) for i in range(10)))
+        long = reply(b"x", *(b"X-%d: %s" % (i, b"y" * 80) for i in range(100)))
+        line = reply(b"x", b"X: " + b"y" * 200_000)
+        async with speaking(head_bytes_max=1000) as module:
+            async with serving(fits) as server:
+                replied(await module.fetch(to(server)))
+            for raw in (long, line):
+                async with serving(raw) as server:
+                    failure = failed(await module.fetch(to(server)))
+                    assert failure.outcome == "too_large"
+                    assert not failure.retry
+
+    run(main())
+
+
+def test_endless_headers_are_ended(run: Run) -> None:
+    async def endless(_server: Server, writer: asyncio.StreamWriter, _head: bytes) -> bool:
+        writer.write(b"HTTP/1.1 200 OK\r\n")
+        while not writer.is_closing():
+            writer.write(b"X-Again: and again\r\n" * 100)
+            await writer.drain()
+        return False
+
+    async def main() -> None:
+        async with serving(endless) as server, speaking() as module:
+            assert failed(await module.fetch(to(server))).outcome == "too_large"
+            await server.hung_up.wait()
+
+    run(main())
+
+
+def test_a_server_that_never_answers(run: Run) -> None:
+    async def main() -> None:
+        async with serving(never) as server, speaking(request_s_max=0.2) as module:
+            failure = failed(await module.fetch(to(server)))
+            assert (failure.outcome, failure.retry, failure.host_level) == ("timeout", True, True)
+            assert failure.fetch_s >= 0.2
+            assert failure.ip == "127.0.0.1"
+
+    run(main())
+
+
+def test_time_that_runs_out_in_the_body_cuts_it(run: Run) -> None:
+    async def stuck(server: Server, writer: asyncio.StreamWriter, head: bytes) -> bool:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
+        await writer.drain()
+        return await never(server, writer, head)
+
+    async def main() -> None:
+        async with serving(stuck) as server, speaking(request_s_max=0.2) as module:
+            answer = replied(await module.fetch(to(server)))
+            assert (answer.body, answer.truncated, answer.status) == (b"half", "time", 200)
+
+    run(main())
+
+
+def test_time_that_runs_out_in_the_head_is_a_failure(run: Run) -> None:
+    async def stuck(server: Server, writer: asyncio.StreamWriter, head: bytes) -> bool:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-")
+        await writer.drain()
+        return await never(server, writer, head)
+
+    async def main() -> None:
+        async with serving(stuck) as server, speaking(request_s_max=0.2) as module:
+            assert failed(await module.fetch(to(server))).outcome == "timeout"
+
+    run(main())
+
+
+async def _drip(_server: Server, writer: asyncio.StreamWriter, _head: bytes) -> bool:
+    writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+    while not writer.is_closing():
+        writer.write(b"x")
+        await asyncio.sleep(0.2)
+    return False
+
+
+def test_a_server_that_drips_is_ended_by_low_speed(run: Run) -> None:
+    async def main() -> None:
+        async with serving(_drip) as server, speaking(low_speed_bytes_s=100, low_speed_s=1) as module:
+            answer = replied(await module.fetch(to(server)))
+            assert answer.truncated == "time"
+            assert answer.body.strip(b"x") == b""
+            await server.hung_up.wait()
+
+    run(main())
+
+
+def test_slow_servers_hold_up_nobody(run: Run) -> None:
+    async def main() -> None:
+        async with serving(never) as mute, serving(_drip) as slow, serving(reply()) as quick, speaking() as module:
+            stuck = [asyncio.create_task(module.fetch(to(server))) for server in (mute, slow) for _ in range(3)]
+            await mute.arrived.wait()
+            await slow.arrived.wait()
+            answers = await asyncio.gather(*(module.fetch(to(quick)) for _ in range(50)))
+            assert [replied(answer).body for answer in answers] == [b"hello"] * 50
+            assert not any(task.done() for task in stuck)
+            for task in stuck:
+                task.cancel()
+            await asyncio.wait(stuck)
+
+    run(main())
+
+
+def test_nobody_listens(run: Run) -> None:
+    async def main() -> None:
+        with socket.socket() as unheard:
+            unheard.bind(("127.0.0.1", 0))
+            port = unheard.getsockname()[1]
+            async with speaking() as module:
+                failure = failed(await module.fetch(Request(url="http://example.test/", ip="127.0.0.1", port=port)))
+                assert (failure.outcome, failure.retry, failure.host_level) == ("connect_error", True, True)
+
+    run(main())
+
+
+def test_a_connection_that_is_never_taken_up(run: Run) -> None:
+    async def main() -> None:
+        with socket.socket() as full:
+            full.bind(("127.0.0.1", 0))
+            full.listen(0)
+            waiting = [socket.socket() for _ in range(4)]
+            for one in waiting:
+                one.setblocking(False)
+                one.connect_ex(full.getsockname())
+            try:
+                async with speaking(connect_s_max=0.2) as module:
+                    port = full.getsockname()[1]
+                    failure = failed(await module.fetch(Request(url="http://example.test/", ip="127.0.0.1", port=port)))
+                    assert (failure.outcome, failure.retry, failure.host_level) == ("timeout", True, True)
+            finally:
+                for one in waiting:
+                    one.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("raw", "outcome"),
+    [
+        (b"", "protocol_error"),
+        (b"hello, this is HTTP/0.9\r\n", "protocol_error"),
+        (b"HTTP/7.1 200 OK\r\n\r\n", "protocol_error"),
+        (b"HTTP/1.1 2000 OK\r\n\r\n", "protocol_error"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort", "protocol_error"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "connect_error"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: -7\r\n\r\nx", "protocol_error"),
+        (b"\x16\x03\x01\x02\x00\x01", "protocol_error"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: bogus\r\n\r\nx", "protocol_error"),
+    ],
+)
+def test_servers_that_speak_otherwise(run: Run, raw: bytes, outcome: str) -> None:
+    async def main() -> None:
+        async with serving(always(raw, stay=False)) as server, speaking() as module:
+            assert failed(await module.fetch(to(server))).outcome == outcome
+            assert len(server.requests) == 1
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("head", "status", "reason", "headers"),
+    [
+        (b"HTTP/1.1 200\r\nA: b\r\n\r\n", 200, "", (("A", "b"),)),
+        (b"HTTP/1.1 200 \r\n\r\n", 200, "", ()),
+        (b"HTTP/1.0 404 Not  Found \xe9\r\n\r\n", 404, "Not  Found \xe9", ()),
+        (b"HTTP/1.1 200 OK\nA: b\nB:c\n\n", 200, "OK", (("A", "b"), ("B", "c"))),
+        (b"HTTP/1.1 200 OK\r\nA: b\r\n  c\r\n\td\r\nE:\r\n\r\n", 200, "OK", (("A", "b c d"), ("E", ""))),
+        (b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nA: b\r\n\r\n", 200, "OK", (("A", "b"),)),
+        (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 299 Odd\r\n\r\n", 299, "Odd", ()),
+        (b"HTTP/1.1 301 Moved\r\nLocation: /other\r\n\r\n", 301, "Moved", (("Location", "/other"),)),
+    ],
+)
+def test_heads_of_all_kinds(
+    run: Run, head: bytes, status: int, reason: str, headers: tuple[tuple[str, str], ...]
+) -> None:
+    async def main() -> None:
+        async with serving(always(head + b"body", stay=False)) as server, speaking() as module:
+            answer = replied(await module.fetch(to(server)))
+            assert (answer.status, answer.reason, answer.headers, answer.body) == (status, reason, headers, b"body")
+            assert len(server.requests) == 1
+
+    run(main())
+
+
+def test_trailers_are_no_headers(run: Run) -> None:
+    async def main() -> None:
+        for body in (b"abc", b""):
+            raw = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(body)
+            async with serving(raw) as server, speaking() as module:
+                answer = replied(await module.fetch(to(server)))
+                assert (answer.body, answer.headers) == (body, (("Transfer-Encoding", "chunked"),))
+
+    run(main())
+
+
+def test_cookies_are_not_kept(run: Run) -> None:
+    async def main() -> None:
+        async with serving(reply(b"", b"Set-Cookie: a=b; Path=/")) as server, speaking() as module:
+            for _ in range(2):
+                replied(await module.fetch(to(server)))
+            assert server.requests[0] == server.requests[1]
+
+    run(main())
+
+
+def test_one_permitted_request_is_never_two(run: Run) -> None:
+    """libcurl would ask again on a fresh connection, at once and unseen, when a kept one closes without an answer."""
+
+    async def hang_up_on_the_second(server: Server, writer: asyncio.StreamWriter, _head: bytes) -> bool:
+        if len(server.requests) == 2:
+            return False
+        writer.write(reply())
+        return True
+
+    async def main() -> None:
+        async with serving(hang_up_on_the_second) as server, speaking() as module:
+            replied(await module.fetch(to(server)))
+            failure = failed(await module.fetch(to(server)))
+            assert (failure.outcome, failure.retry, failure.host_level) == ("connect_error", True, False)
+            assert len(server.requests) == 2
+            replied(await module.fetch(to(server)))
+            assert len(server.requests) == 3
+
+    run(main())
+
+
+def test_a_connection_whose_end_was_announced_is_not_used_again(run: Run) -> None:
+    async def main() -> None:
+        async with serving(reply(b"hello", b"Connection: close")) as server, speaking() as module:
+            for _ in range(3):
+                replied(await module.fetch(to(server)))
+            assert server.connections == 3
+
+    run(main())
+
+
+def test_cancelling_ends_the_transfer(run: Run) -> None:
+    async def main() -> None:
+        async with serving(never) as mute, serving(reply()) as server, speaking() as module:
+            task = asyncio.create_task(module.fetch(to(mute)))
+            await mute.arrived.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            answers = await asyncio.gather(*(module.fetch(to(server)) for _ in range(5)))
+            assert [replied(answer).body for answer in answers] == [b"hello"] * 5
+            await mute.hung_up.wait()
+
+    run(main())
+
+
+def test_a_timeout_around_a_fetch_is_a_cancelling(run: Run) -> None:
+    async def main() -> None:
+        async with serving(never) as mute, speaking() as module:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.1):
+                    await module.fetch(to(mute))
+            await mute.hung_up.wait()
+
+    run(main())
+
+
+def test_closing_ends_what_is_under_way_with_a_value(run: Run) -> None:
+    async def main() -> None:
+        async with serving(never) as mute, speaking() as module:
+            task = asyncio.create_task(module.fetch(to(mute)))
+            await mute.arrived.wait()
+            await module.close()
+            assert failed(await task).outcome == "internal_error"
+            with pytest.raises(AssertionError):
+                await module.fetch(to(mute))
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"headers": {"Host": "x"}},
+        {"headers": {"X": "a\r\nb"}},
+        {"headers": {"X Y": "a"}},
+        {"accept": "a\nb"},
+        {"ca_bundle": "/no/such"},
+    ],
+)
+def test_what_cannot_be_sent_or_read_is_the_operators(options: dict[str, object]) -> None:
+    with pytest.raises(ConfigError):
+        HttpModule(FetchOptions.model_validate(options), AGENT, WallClock())

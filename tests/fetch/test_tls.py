@@ -1,0 +1,201 @@
+"""HTTP over TLS: certificates, names, and h2."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import h2.config
+import h2.connection
+import h2.events
+import pytest
+import trustme
+
+from gossamer.model.visits import Reply, Request
+from tests.fetch.conftest import Run
+from tests.fetch.servers import Server, reply, serving
+from tests.fetch.speaking import failed, replied, speaking
+
+
+class Authority(NamedTuple):
+    bundle: str
+    context: ssl.SSLContext
+    h2_context: ssl.SSLContext
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    ca = trustme.CA()
+    bundle = tmp_path_factory.mktemp("tls") / "ca.pem"
+    ca.cert_pem.write_to_path(str(bundle))
+    contexts = []
+    for protocols in (["http/1.1"], ["h2", "http/1.1"]):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        ca.issue_cert("example.test").configure_cert(context)
+        context.set_alpn_protocols(protocols)
+        contexts.append(context)
+    return Authority(str(bundle), *contexts)
+
+
+def to(server: Server, host: str = "example.test", path: str = "/") -> Request:
+    return Request(url=f"https://{host}:{server.port}{path}", ip="127.0.0.1", port=server.port)
+
+
+def test_a_trusted_server_for_its_own_name(run: Run, authority: Authority) -> None:
+    async def main() -> None:
+        async with serving(reply(), tls=authority.context) as server, speaking(ca_bundle=authority.bundle) as module:
+            for _ in range(2):
+                answer = replied(await module.fetch(to(server)))
+                assert (answer.body, answer.http_version) == (b"hello", "1.1")
+                assert server.requests[-1] == answer.request_head
+            assert server.connections == 1
+
+    run(main())
+
+
+def test_another_name_is_refused(run: Run, authority: Authority) -> None:
+    async def main() -> None:
+        async with serving(reply(), tls=authority.context) as server, speaking(ca_bundle=authority.bundle) as module:
+            failure = failed(await module.fetch(to(server, "other.test")))
+            assert (failure.outcome, failure.retry, failure.host_level) == ("tls_error", False, True)
+            assert server.requests == []
+
+    run(main())
+
+
+def test_an_unknown_authority_is_refused_unless_told_otherwise(run: Run, authority: Authority) -> None:
+    async def main() -> None:
+        async with serving(reply(), tls=authority.context) as server:
+            async with speaking() as module:
+                assert failed(await module.fetch(to(server))).outcome == "tls_error"
+            async with speaking(verify_tls=False) as module:
+                assert replied(await module.fetch(to(server, "other.test"))).body == b"hello"
+
+    run(main())
+
+
+def test_a_bundle_without_certificates_is_our_own_fault(run: Run, authority: Authority, tmp_path: Path) -> None:
+    empty = tmp_path / "empty.pem"
+    empty.write_text("nothing here")
+
+    async def main() -> None:
+        async with serving(reply(), tls=authority.context) as server, speaking(ca_bundle=str(empty)) as module:
+            failure = failed(await module.fetch(to(server)))
+            assert (failure.outcome, failure.host_level) == ("internal_error", False)
+
+    run(main())
+
+
+def test_an_old_protocol_is_refused(run: Run, authority: Authority) -> None:
+    async def main() -> None:
+        old = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        trustme.CA().issue_cert("example.test").configure_cert(old)
+        old.maximum_version = ssl.TLSVersion.TLSv1_2
+        async with serving(reply(), tls=old) as server, speaking(tls_min="1.3", verify_tls=False) as module:
+            assert failed(await module.fetch(to(server))).outcome == "tls_error"
+
+    run(main())
+
+
+def test_plain_text_where_tls_was_asked_for(run: Run) -> None:
+    async def greet(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220 this is not the protocol that you are looking for\r\n")
+        await writer.drain()
+        writer.close()
+
+    async def main() -> None:
+        listener = await asyncio.start_server(greet, "127.0.0.1", 0)
+        async with listener, speaking() as module:
+            port = listener.sockets[0].getsockname()[1]
+            failure = failed(await module.fetch(Request(url="https://example.test/", ip="127.0.0.1", port=port)))
+            assert (failure.outcome, failure.host_level) == ("tls_error", True)
+
+    run(main())
+
+
+class H2Server:
+    """Answers each h2 request with its path, in frames as h2 allows."""
+
+    def __init__(self) -> None:
+        self.requests: list[dict[bytes, bytes]] = []
+        self.connections = 0
+        self.port = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        state = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding=None))
+        state.initiate_connection()
+        writer.write(state.data_to_send())
+        with suppress(ConnectionError):
+            while data := await reader.read(65536):
+                for event in state.receive_data(data):
+                    if isinstance(event, h2.events.RequestReceived):
+                        self._answer(state, event)
+                writer.write(state.data_to_send())
+                await writer.drain()
+        writer.close()
+
+    def _answer(self, state: h2.connection.H2Connection, event: h2.events.RequestReceived) -> None:
+        headers = dict(event.headers or ())
+        stream_id = event.stream_id
+        assert stream_id is not None
+        self.requests.append(headers)
+        if headers[b":path"] == b"/reset":
+            state.reset_stream(stream_id)
+            return
+        body = headers[b":path"] * 1000
+        state.send_headers(stream_id, [(":status", "103"), ("link", "</x>")])
+        state.send_headers(
+            stream_id,
+            [(":status", "200"), ("content-type", "text/plain;charset=utf-8"), ("x-two", "1"), ("x-two", "2")],
+        )
+        for at in range(0, len(body), 10_000):
+            state.send_data(stream_id, body[at : at + 10_000])
+        state.send_headers(stream_id, [("x-trailer", "1")], end_stream=True)
+
+
+def test_h2(run: Run, authority: Authority) -> None:
+    async def main() -> None:
+        server = H2Server()
+        listener = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=authority.h2_context)
+        server.port = listener.sockets[0].getsockname()[1]
+        async with speaking(ca_bundle=authority.bundle) as module:
+            for path in ("/a", "/b?c=|"):
+                url = f"https://example.test:{server.port}{path}"
+                answer = replied(await module.fetch(Request(url=url, ip="127.0.0.1", port=server.port)))
+                assert (answer.status, answer.http_version, answer.reason) == (200, "2", "")
+                assert answer.body == path.encode() * 1000
+                assert answer.headers == (("content-type", "text/plain;charset=utf-8"), ("x-two", "1"), ("x-two", "2"))
+                assert (answer.media_type, answer.charset) == ("text/plain", "utf-8")
+                assert answer.request_head.startswith(
+                    f"GET {path} HTTP/2\r\nHost: example.test:{server.port}\r\n".encode()
+                )
+                sent = server.requests[-1]
+                assert sent[b":path"] == path.encode()
+                assert sent[b":authority"] == f"example.test:{server.port}".encode()
+                fields = answer.request_head.split(b"\r\n")[2:-2]
+                assert {tuple(f.split(b": ", 1)) for f in fields} == {
+                    (name.title(), value) for name, value in sent.items() if not name.startswith(b":")
+                }
+            assert server.connections == 1
+            url = f"https://example.test:{server.port}/reset"
+            failure = failed(await module.fetch(Request(url=url, ip="127.0.0.1", port=server.port)))
+            assert (failure.outcome, failure.host_level) == ("protocol_error", False)
+        listener.close()
+
+    run(main())
+
+
+def test_h2_can_be_switched_off(run: Run, authority: Authority) -> None:
+    async def main() -> None:
+        async with (
+            serving(reply(), tls=authority.h2_context) as server,
+            speaking(ca_bundle=authority.bundle, http_versions="1.1") as module,
+        ):
+            answer: Reply = replied(await module.fetch(to(server)))
+            assert answer.http_version == "1.1"
+
+    run(main())
