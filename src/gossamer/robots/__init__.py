@@ -2,8 +2,8 @@
 
 Takes    Reply, Failure, Url, RobotsRecord, the time
 Gives    RobotsRecord, Verdict, Rules
-Keeps    parsed rules of the hosts last asked about, within a bound
-Imports  model, url, world
-Touches  one file: the exclusion list
+Keeps    each origin's file and its failures in the store; the last used, parsed, in memory
+Imports  model, state, url, world
+Touches  nothing but the store
 Never    fetches, waits, or reads a clock
 """

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ada_url import idna_to_ascii
-
 from gossamer.model.errors import ConfigError
+from gossamer.url.join import absolute
 
 
 class Exclusions:
@@ -37,43 +36,28 @@ class Exclusions:
         """Say whether the file need not be read."""
         return modified_at == self._modified_at
 
-    def excluded(self, host: str, site: str) -> bool:
-        """Say whether nothing may be asked of a host (lower case, ASCII form) of this site."""
+    def covers(self, host: str) -> bool:
+        """Say whether nothing may be asked of a host, as `Url.host` has it. Costs a look-up a label."""
         if host in self._hosts:
             return True
-        if not self._domains:
-            return False
-        if site in self._domains:
-            return True
-        name = host
-        while name:
-            if name in self._domains:
+        while host and self._domains:
+            if host in self._domains:
                 return True
-            name = name.partition(".")[2]
+            host = host.partition(".")[2]
         return False
 
 
 def _read(lines: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
-    hosts, domains = set(), set()
+    hosts: set[str] = set()
+    domains: set[str] = set()
     for number, line in enumerate(lines, 1):
         entry = line.partition("#")[0].strip()
         if not entry:
             continue
-        name = entry.removeprefix("*").removeprefix(".").rstrip(".")
-        below = entry[0] in "*."
-        host = "" if any(mark in name for mark in "/ \t*@?") else _ascii(name)
-        if not host:
-            raise ConfigError(
-                f"exclusion list, line {number}: {entry!r} is no host; write example.org or *.example.org"
-            )
-        (domains if below else hosts).add(host)
+        name = entry.removeprefix("*").removeprefix(".").removesuffix(".")
+        whole = absolute(f"http://{name}/")
+        host = (whole or "").removeprefix("http://")[:-1]
+        if not host or any(mark in name for mark in "/?@*") or (":" in host and host[0] != "["):
+            raise ConfigError(f"exclusion list, line {number}: {entry!r} is no host; write example.org or .example.org")
+        (domains if entry[0] in "*." else hosts).add(host)
     return frozenset(hosts), frozenset(domains)
-
-
-def _ascii(name: str) -> str:
-    if name.isascii():
-        return name.lower()
-    try:
-        return str(idna_to_ascii(name).decode() if isinstance(idna_to_ascii(name), bytes) else idna_to_ascii(name))
-    except ValueError:
-        return ""

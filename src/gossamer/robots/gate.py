@@ -5,43 +5,37 @@ Decides, and does nothing: the corridor fetches, the frontier waits, the store k
 
 from __future__ import annotations
 
-import enum
-from collections import OrderedDict
 from collections.abc import Callable
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from typing import Literal
 
 import msgspec
 
 from gossamer.model.visits import Failure, Reply
 from gossamer.robots.options import RobotsOptions
+from gossamer.robots.recent import Recent
 from gossamer.robots.record import Kind, RobotsRecord
 from gossamer.robots.rules import Rules, cut
 from gossamer.url.join import join
 from gossamer.url.url import Url
 
+RULES_BYTES, RULES_BYTES_PER_TEXT_BYTE = 1_000, 6
+"""What parsed rules cost in memory, at most: short lines weigh more parsed than written."""
 RETRY_AFTER_S_MAX = 366 * 86_400.0
 """A longer Retry-After counts as this."""
 
 
-class Ruling(enum.Enum):
+class Verdict(msgspec.Struct, frozen=True, gc=False):
     """What may be done about a URL."""
 
-    ALLOWED = "allowed"
-    DENIED = "denied"
-    UNKNOWN = "unknown"
-    """robots.txt must be fetched first."""
-    WAIT = "wait"
-    """It could not be had: nothing of this host before `Verdict.until`."""
-    GIVEN_UP = "given_up"
-    """It could not be had for too long: the host's URLs end as `robots_unreachable`."""
-
-
-class Verdict(msgspec.Struct, frozen=True, gc=False):
-    """A ruling, and with `WAIT` the wall time until which it stands."""
-
-    ruling: Ruling
+    kind: Literal["allowed", "denied", "unknown", "wait", "given_up"]
+    """`unknown`: robots.txt must be fetched first. `wait`: it could not be had. `given_up`: not for too long: the
+    host's URLs end as `robots_unreachable`."""
     until: float = 0.0
+    """For `wait`: nothing of this host before this wall time."""
+    reason: str = ""
+    """For people."""
 
 
 class Redirect(msgspec.Struct, frozen=True, gc=False):
@@ -51,8 +45,8 @@ class Redirect(msgspec.Struct, frozen=True, gc=False):
     hops: int
 
 
-_ALLOWED, _DENIED = Verdict(Ruling.ALLOWED), Verdict(Ruling.DENIED)
-_UNKNOWN, _GIVEN_UP = Verdict(Ruling.UNKNOWN), Verdict(Ruling.GIVEN_UP)
+_ALLOWED, _DENIED = Verdict("allowed"), Verdict("denied", reason="robots.txt disallows it")
+_UNKNOWN = Verdict("unknown", reason="robots.txt must be read first")
 
 
 def robots_url(url: Url) -> str:
@@ -67,7 +61,7 @@ class RobotsGate:
         """Take the options and a source of jitter: a number between the two (`Dice.uniform`)."""
         self._options = options
         self._uniform = uniform
-        self._rules: OrderedDict[tuple[str, float], Rules] = OrderedDict()
+        self._rules: Recent[tuple[str, float], Rules] = Recent(options.cache_hosts_max, options.cache_bytes_max)
 
     def verdict(self, record: RobotsRecord | None, url: Url, now: float) -> Verdict:
         """Say what may be done about `url`, given its origin's record. About 1 µs where the rules are in memory."""
@@ -86,7 +80,10 @@ class RobotsGate:
         if now >= record.retry_at:
             return _UNKNOWN
         given_up_at = record.first_failed_at + options.robots_wait_max_s
-        return _GIVEN_UP if now >= given_up_at else Verdict(Ruling.WAIT, min(record.retry_at, given_up_at))
+        if now >= given_up_at:
+            return Verdict("given_up", reason=f"robots.txt could not be had in {record.failures} tries")
+        until = min(record.retry_at, given_up_at)
+        return Verdict("wait", until, f"robots.txt could not be had in {record.failures} tries so far")
 
     def crawl_delay_s(self, record: RobotsRecord | None, origin: str) -> float | None:
         """Return the Crawl-delay that a host asks of us. Beyond `crawl_delay_s_max` the corridor closes the host."""
@@ -145,7 +142,7 @@ class RobotsGate:
         return Redirect(target, hops + 1)
 
     def _failed(self, previous: RobotsRecord | None, now: float, asked_s: float) -> RobotsRecord:
-        """Return the record after a failure: an older copy stays, and the next try is put off, twice as far each time."""
+        """Return the record after a failure: an older copy stays, and each next try is put off twice as far."""
         options = self._options
         failures = previous.failures + 1 if previous is not None else 1
         pause_s = min(options.retry_s_max, options.retry_first_s * 2.0 ** min(failures - 1, 40))
@@ -183,11 +180,7 @@ class RobotsGate:
         rules = self._rules.get(key)
         if rules is None:
             rules = Rules.parse(record.text, self._options.product_token, self._options.body_bytes_max)
-            self._rules[key] = rules
-            if len(self._rules) > self._options.cache_hosts_max:
-                self._rules.popitem(last=False)
-        else:
-            self._rules.move_to_end(key)
+            self._rules.put(key, rules, RULES_BYTES + RULES_BYTES_PER_TEXT_BYTE * len(record.text))
         return rules
 
 

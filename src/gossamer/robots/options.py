@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from pydantic import BaseModel, ConfigDict, Field
 
 
@@ -37,10 +35,7 @@ class RobotsOptions(BaseModel):
     robots_wait_max_s: float = Field(
         default=21_600.0, ge=0, description="After this long without an answer a host's URLs end as robots_unreachable."
     )
-    crawl_delay_s_max: float = Field(
-        default=300.0, ge=0, description="A host that asks for a longer Crawl-delay is closed rather than visited."
-    )
     cache_hosts_max: int = Field(default=10_000, ge=1, description="Hosts whose parsed rules are kept in memory.")
-    exclusion_file: Path | None = Field(
-        default=None, description="Hosts whose owners asked us to stay away, one a line; read again when it changes."
+    cache_bytes_max: int = Field(
+        default=64_000_000, ge=0, description="Memory for those texts, and as much again for the rules made of them."
     )
