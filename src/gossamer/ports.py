@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Literal, Protocol, TypeVar
 
 from gossamer.model.links import Link
-from gossamer.model.visits import Archived, Content, Failure, Findings, Original, Page, Reply, Request, Visited
+from gossamer.model.visits import (
+    Again,
+    Archived,
+    Contact,
+    Content,
+    Errand,
+    Failure,
+    Findings,
+    Original,
+    Page,
+    Reply,
+    Request,
+    Visit,
+    Visited,
+)
 from gossamer.url.url import Url
 
 
@@ -46,13 +60,203 @@ class UrlSeen(Protocol):
 class ContentSeen(Protocol):
     """The content-seen test: exact, by digest."""
 
-    def first(self, digest: bytes, scope: str, original: Original) -> Original | None:
-        """Remember `original` as the holder of `digest` within `scope`, or return who held it before."""
+    def find(self, digest: bytes, url: Url) -> Original | None:
+        """Return who had this content first, within the configured scope."""
         ...
+
+    def remember(self, digest: bytes, url: Url, original: Original) -> None:
+        """Remember the first holder of a content. Durable with the epoch."""
+        ...
+
+
+class LinkSink(Protocol):
+    """Takes URLs that were not seen before."""
+
+    def add(self, link: Link, level: int, now: float) -> None:
+        """Queue a link's URL; it is lent until it is finished."""
+        ...
+
+
+class Namer(Protocol):
+    """Makes names of addresses."""
+
+    def name(self, text: str) -> Url | None:
+        """Return the name of an absolute address, or None when nobody could visit it."""
+        ...
+
+    def names(self, texts: Sequence[str]) -> list[Url | None]:
+        """Name several, in order."""
+        ...
+
+
+class Chain(Protocol):
+    """All filters, in order."""
+
+    depth_limited: bool
+    hops_max: int
+
+    def reason(self, link: Link) -> str | None:
+        """Return the name of the first filter that rejects a link."""
+        ...
+
+    def explain(self, link: Link) -> str | None:
+        """Return what `reason` returns, uncounted."""
+        ...
+
+    def reason_but_depth(self, link: Link) -> str | None:
+        """Return the same, as if no depth were too deep."""
+        ...
+
+
+class Roots(Protocol):
+    """What the scope is measured from."""
+
+    def redirected(self, seed: Url, target: Url, *, from_argument: bool) -> str | None:
+        """Widen the scope by where a seed redirects to; return a sentence for people when it was."""
+        ...
+
+
+class Said(Protocol):
+    """What robots.txt says of a URL."""
+
+    @property
+    def kind(self) -> Literal["allowed", "denied", "unknown", "wait", "given_up"]: ...
+
+    @property
+    def until(self) -> float:
+        """For `wait`: when to ask again."""
+        ...
+
+    @property
+    def reason(self) -> str: ...
+
+
+class Robots(Protocol):
+    """What sites ask of us, remembered per origin."""
+
+    def verdict(self, url: Url, now: float) -> Said:
+        """Return what the rules in force say; `unknown` when they must be fetched first."""
+        ...
+
+    def errand(self, url: Url) -> Errand:
+        """Return the request that makes the rules of a URL's origin known."""
+        ...
+
+    def answer(self, errand: Errand, result: Reply | Failure, body: bytes, now: float) -> str | None:
+        """Take what the request brought (`body`: its content); return where it redirects to, if anywhere."""
+        ...
+
+    def crawl_delay_s(self, url: Url) -> float | None:
+        """Return the delay that the rules in force ask for."""
+        ...
+
+
+class Exclusions(Protocol):
+    """Hosts whose owners asked to be left alone."""
+
+    def covers(self, host: str) -> bool: ...
+
+
+class Lease(Protocol):
+    """A visit that is lent: to be given back exactly once."""
+
+    @property
+    def url(self) -> Url:
+        """What to fetch."""
+        ...
+
+    @property
+    def visit(self) -> Visit | None:
+        """The queued URL; None for an errand."""
+        ...
+
+    @property
+    def errand(self) -> Errand | None: ...
+
+    @property
+    def address(self) -> str:
+        """Where to fetch it; empty when the host must be looked up first."""
+        ...
+
+    @property
+    def is_ended(self) -> bool:
+        """The gates were given back."""
+        ...
+
+    @property
+    def is_finished(self) -> bool:
+        """The URL was given back."""
+        ...
+
+
+L = TypeVar("L", bound=Lease)
+
+
+class VisitSource(Protocol[L]):
+    """The politeness gate: what it lends may be fetched, and nothing else may.
+
+    `select` → (`locate` when `address` is empty) → `begin` → `ended` → `finish` or `retry` for a visit.
+    """
+
+    def select(self, now: float) -> L | None:
+        """Lend a visit whose gates are open, or None."""
+        ...
+
+    def wake_at(self) -> float | None:
+        """Return when `select` may have something again; None when only the end of a visit can bring it."""
+        ...
+
+    def locate(self, lease: L, address: str, until: float, now: float) -> None:
+        """Give back a lease without address, now that it is known."""
+        ...
+
+    def begin(self, lease: L, now: float) -> None:
+        """Say that the request goes out now."""
+        ...
+
+    def ended(self, lease: L, contact: Contact | None, now: float) -> None:
+        """Give the gates back; None when no request was made."""
+        ...
+
+    def finish(self, lease: L, outcome: str, now: float) -> None:
+        """Take a visit's URL off its queue for good."""
+        ...
+
+    def retry(self, lease: L, again: Again, now: float) -> None:
+        """Queue a visit's URL anew."""
+        ...
+
+    def give_back(self, lease: L, now: float) -> None:
+        """Take it back as if it had not been lent."""
+        ...
+
+
+class HostControl(Protocol):
+    """What may be asked of a host besides its URLs."""
+
+    def run_errand(self, errand: Errand, now: float) -> bool:
+        """Have a request made through the gates of its host; False when that host is closed."""
+        ...
+
+    def park(self, url: Url, now: float) -> None:
+        """Lend nothing of a host but errands."""
+        ...
+
+    def unpark(self, url: Url, now: float) -> None: ...
+
+    def rest(self, url: Url, until: float, reason: str, now: float) -> None:
+        """Leave a host alone until an instant."""
+        ...
+
+    def set_crawl_delay(self, url: Url, delay_s: float | None, now: float) -> None: ...
 
 
 class Resolver(Protocol):
     """Finds the address of a host, and refuses addresses that we must not touch."""
+
+    def cached(self, host: str) -> Located | None:
+        """Return what is known without asking anybody."""
+        ...
 
     async def resolve(self, host: str) -> Located | Failure:
         """Return addresses to try, best first, or why there are none. Answers from memory where it can."""

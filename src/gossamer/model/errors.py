@@ -1,6 +1,4 @@
-"""Errors: the only exceptions that people see."""
-
-from __future__ import annotations
+"""Errors: what the operator can mend."""
 
 
 class ConfigError(Exception):

@@ -11,6 +11,8 @@ LINK_TYPES = (
     "redirect", "meta_refresh", "sitemap", "feed", "embed",
 )  # fmt: skip
 
+NOT_SEED, SEED_ARGUMENT, SEED_FILE = 0, 1, 2
+
 
 class Found(msgspec.Struct, frozen=True, gc=False):
     """One link as a page states it, already absolute."""
@@ -35,3 +37,5 @@ class Link(msgspec.Struct, frozen=True, gc=False):
     """Redirects in a row that led here."""
     referrer: str = ""
     """The address of the page that names it; empty for a seed."""
+    seed: int = NOT_SEED
+    """Whether a redirect from here widens the scope: `SEED_ARGUMENT` and `SEED_FILE` do, each in its way."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
-from gossamer.model.links import Found
+from gossamer.model.links import NOT_SEED, Found
 from gossamer.url.url import Url
 
 OUTCOMES = (
@@ -12,6 +14,50 @@ OUTCOMES = (
     "tls_error", "timeout", "protocol_error", "too_large", "unsupported", "trapped", "host_closed",
     "robots_unreachable", "process_crashed", "internal_error",
 )  # fmt: skip
+
+
+class Visit(msgspec.Struct, frozen=True, gc=False):
+    """One URL whose turn it is, with the way that led to it."""
+
+    url: Url
+    depth: int
+    hops: int
+    link_type: str
+    referrer: str
+    attempt: int = 1
+    seed: int = NOT_SEED
+
+
+class Again(msgspec.Struct, frozen=True, gc=False):
+    """How a URL is to be visited again."""
+
+    url: Url
+    """The same key; another text when a redirect led from one form of it to another."""
+    at: float
+    """Not before this wall time."""
+    attempt: int
+    hops: int
+    error: str = ""
+
+
+class Errand(msgspec.Struct, frozen=True, gc=False):
+    """A request that no page asked for: a robots.txt, on behalf of an origin that may be elsewhere."""
+
+    origin: Url
+    """Any URL of the origin that waits for it."""
+    url: Url
+    hops: int = 0
+    """Redirects in a row that led here."""
+
+
+class Contact(msgspec.Struct, frozen=True, gc=False):
+    """A request that was made, as its host felt it."""
+
+    fetch_s: float
+    kind: Literal["answered", "busy", "failed"]
+    """`busy`: 429 or 503. `failed`: the host itself did not answer."""
+    retry_after_s: float | None = None
+    error: str = ""
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):
@@ -160,6 +206,10 @@ class Visited(msgspec.Struct):
     link_keys: list[str] = msgspec.field(default_factory=list)
     """The canonical key of each link, in the order of `links`."""
     revisit_of: Original | None = None
+    digest: bytes = b""
+    """sha1 of the payload as sent."""
+    content: Content | None = None
+    findings: Findings | None = None
 
 
 class Original(msgspec.Struct, frozen=True, gc=False):
@@ -177,3 +227,25 @@ class Archived(msgspec.Struct, frozen=True, gc=False):
     warc_offset: int | None = None
     warc_length: int | None = None
     record_id: str = ""
+
+
+class HostFacts(msgspec.Struct, frozen=True):
+    """What is known of a host, for people."""
+
+    name: str
+    queued: int = 0
+    rest_until: float = 0.0
+    reason: str = ""
+    """Why it rests."""
+    closed: str = ""
+    """Why it is asked no more."""
+    crawl_delay_s: float | None = None
+    requests: int = 0
+    failures: int = 0
+    in_flight: int = 0
+    parked: bool = False
+    """It waits for its robots.txt."""
+    due_at: float | None = None
+    """When the URL that was asked about is due again, if it waits for a time of its own."""
+    attempt: int = 1
+    error: str = ""

@@ -57,7 +57,13 @@ class Journal:
         self._buffer += data
         self.length += len(data)
         if len(self._buffer) >= BUFFER_BYTES_MAX:
-            self.flush()
+            try:
+                self.flush()
+            except OSError:
+                # The caller is told that `data` was not taken, and may offer it again.
+                del self._buffer[len(self._buffer) - len(data) :]
+                self.length = offset
+                raise
         return offset
 
     def flush(self) -> None:
@@ -116,6 +122,8 @@ class Journals:
         """Begin a new journal; while it grows its file is called `name` + `.open`."""
         assert name not in self._manifest, f"journal {name} exists"
         path = self._working(name)
+        if not path.parent.exists():  # A new directory's own name must survive a power cut too.
+            self._new_directories.add(path.parent.parent)
         journal = Journal(name, AppendFile(path), 0)
         self._open[name] = journal
         self._manifest[name] = Entry(name, Phase.OPEN, 0)
@@ -123,8 +131,12 @@ class Journals:
         return journal
 
     def opened(self, prefix: str) -> list[Journal]:
-        """Return the open journals whose name begins with `prefix`, oldest name first."""
-        return [self._open[name] for name in sorted(self._open) if name.startswith(prefix)]
+        """Return the open journals whose name begins with `prefix`, oldest name first; not those closed already."""
+        return [
+            self._open[name]
+            for name in sorted(self._open)
+            if name.startswith(prefix) and self._manifest[name].phase == Phase.OPEN
+        ]
 
     def finals(self, prefix: str) -> list[Entry]:
         """Return the finished files whose name begins with `prefix`: only these may be read, copied or replaced."""
@@ -133,6 +145,10 @@ class Journals:
             for name, entry in sorted(self._manifest.items())
             if name.startswith(prefix) and entry.phase == Phase.FINAL
         ]
+
+    def files(self) -> list[str]:
+        """Return every file of the manifest under the name that it has now."""
+        return [name + ".open" if name in self._open else name for name in sorted(self._manifest)]
 
     def close(self, journal: Journal) -> None:
         """Say that nothing more will be appended. The commit makes it `closed`, settling renames it."""

@@ -1,0 +1,69 @@
+# make demo and make test need python3 (3.11 or newer) and make, nothing else.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+APT := $(shell [ "$$(id -u)" = 0 ] || echo sudo) apt-get
+
+# Real parts that `make acceptance` runs against, and a file by which each is known to be there.
+PARTS := nginx-light:/usr/sbin/nginx python3-doc:/usr/share/doc/python3-doc/html/index.html \
+         gcc:/usr/bin/gcc libc6-dev:/usr/include/stdio.h wget:/usr/bin/wget
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test acceptance check format docs bench clean
+
+help:  ## show what can be made
+	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-12s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/run.stamp  ## crawl a synthetic web on loopback, with progress and a report
+	$(BIN)/gossamer demo
+
+test: $(VENV)/dev.stamp  ## run the tests: they contact loopback only
+	$(BIN)/python -m pytest
+
+acceptance: $(VENV)/dev.stamp parts  ## run the checks against real parts from Debian, installing what is missing
+	$(BIN)/python -m pytest -m acceptance --timeout 600
+
+check: $(VENV)/dev.stamp  ## the fast inner loop: format, lint, types, import contracts, tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q
+
+format: $(VENV)/dev.stamp  ## lay out the code and mend what the linter can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(VENV)/run.stamp  ## write the pages that are made from the code
+	$(BIN)/gossamer config schema --markdown > docs/configuration.md.new
+	mv docs/configuration.md.new docs/configuration.md
+
+bench: $(VENV)/bench.stamp  ## measure; one benchmark at a time
+	set -e; for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
+
+clean:  ## remove what was made here: environment, caches, the demo's output
+	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Parts that are still missing after this make their checks fail: nothing is skipped in silence.
+.PHONY: parts
+parts:
+	@missing=; for part in $(PARTS); do [ -e "$${part#*:}" ] || missing="$$missing $${part%%:*}"; done; \
+	if [ -n "$$missing" ]; then \
+		echo "installing$$missing"; \
+		$(APT) update -qq && DEBIAN_FRONTEND=noninteractive $(APT) install -y -qq --no-install-recommends $$missing; \
+	fi
+
+# One recipe for all: each set holds the ones before it.
+$(VENV)/run.stamp: EXTRA :=
+$(VENV)/dev.stamp: EXTRA := [dev]
+$(VENV)/bench.stamp: EXTRA := [dev,bench]
+$(VENV)/%.stamp: $(VENV)/bin/python pyproject.toml
+	@echo "installing gossamer$(EXTRA) into $(VENV)"
+	@$(PIP) install --editable '.$(EXTRA)'
+	@touch $@
+
+.PRECIOUS: $(VENV)/bin/python $(VENV)/%.stamp
+$(VENV)/bin/python:
+	@sh .ci/make-venv "$(PYTHON)" "$(VENV)"

@@ -1,0 +1,167 @@
+"""What each output of the archive costs per page: µs of CPU and bytes on disk.
+
+    python benchmarks/archive_cost.py [FOLDER]
+
+A large allocation that the C library hands back at once makes FastWARC's writer three times slower; with
+MALLOC_MMAP_THRESHOLD_=4000000 MALLOC_TRIM_THRESHOLD_=100000000 in the environment it is at its best.
+
+FOLDER holds HTML files (a documentation package, say); without it pages are made up. Every page has 61 links.
+One process, one thread; the best of three rounds.
+"""
+
+from __future__ import annotations
+
+import gzip
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from gossamer.archive import records, reference
+from gossamer.archive.cdxj import entries_of_tables, entries_of_warcs, write_index
+from gossamer.archive.follower import Follower
+from gossamer.archive.options import ArchiveOptions
+from gossamer.archive.records import labelled_digest
+from gossamer.archive.tables import Tables
+from gossamer.archive.warc import About, WarcArchive
+from gossamer.model.links import Found
+from gossamer.model.visits import PageRow, Reply, Visited
+from gossamer.state.journals import Journals
+from gossamer.url.url import Url
+
+PAGES = 1000
+EPOCH_PAGES = 500
+LINKS = 61
+ALONE = {"warc_request_records": False, "warc_metadata_records": False}
+HEADERS = (
+    ("Server", "nginx/1.22.1"), ("Date", "Thu, 01 Jan 2026 00:00:00 GMT"), ("Content-Type", "text/html; charset=utf-8"),
+    ("Last-Modified", "Thu, 01 Jan 2026 00:00:00 GMT"), ("Connection", "keep-alive"), ("ETag", '"65937a80-66a2"'),
+)  # fmt: skip
+
+
+def bodies(folder: str | None) -> list[bytes]:
+    if folder:
+        paths = [path for path in Path(folder).rglob("*.html") if 10_000 < path.stat().st_size < 60_000][:PAGES]
+        return [path.read_bytes() for path in paths]
+    dice = random.Random(1)
+    words = ["".join(dice.choices("etaoinshrdlu", k=dice.randint(2, 9))) for _ in range(3000)]
+    return [("<p>" + " ".join(dice.choices(words, k=3800)) + "</p>").encode() for _ in range(PAGES)]
+
+
+def visits(pages: list[bytes], packed: bool) -> list[Visited]:
+    made = []
+    for number, page in enumerate(pages):
+        address = f"https://docs.example.org/library/part-{number % 40}/page-{number}.html"
+        body = gzip.compress(page, 6) if packed else page
+        links = [
+            Found(f"https://docs.example.org/library/part-{n % 40}/page-{number * 17 + n}.html#", "anchor", f"Page {n}")
+            for n in range(LINKS)
+        ]
+        row = PageRow(
+            address, address, "docs.example.org", "example.org", 1.7673e9 + number / 1000, "fetched", 200, "text/html",
+            "utf-8", len(body), len(page), title=f"Page {number} of the documentation", depth=3, ip="127.0.0.1",
+            referrer="https://docs.example.org/", link_type="anchor", fetch_s=0.01,
+            digest=labelled_digest("sha1", body),
+        )  # fmt: skip
+        reply = Reply(
+            address, 200, HEADERS, body, "127.0.0.1", row.fetched_at, 0.01, len(body) + 300, reason="OK",
+            request_head=b"GET /library/page.html HTTP/1.1\r\nHost: docs.example.org\r\nUser-Agent: gossamer/1\r\n\r\n",
+        )  # fmt: skip
+        url = Url(address, address, number, "docs.example.org", "example.org", 7)
+        made.append(Visited(url, row, reply, links, [link.url for link in links]))
+    return made
+
+
+def cost(name: str, work: Callable[[], int], count: int) -> None:
+    """`work` returns the bytes it made."""
+    best, size = float("inf"), 0
+    for _ in range(3):
+        begun = time.process_time()
+        size = work()
+        best = min(best, time.process_time() - begun)
+    print(f"{name:<46}{best / count * 1e6:9.1f} µs{size / count:10.0f} bytes")
+
+
+def warc(visited: list[Visited], **options: bool) -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        journals = Journals(Path(folder))
+        archive = WarcArchive(ArchiveOptions(**options), journals, About("gossamer"))
+        for visit in visited:
+            archive.add(visit)
+        return sum(entry.length for entry in journals.cut())
+
+
+def written_by(member: Callable[[records.Record, str, int], bytes], gzip_level: int, visited: list[Visited]) -> int:
+    archive = WarcArchive(ArchiveOptions(), Journals(Path("/nowhere")), About("gossamer"))
+    size = 0
+    for visit in visited:
+        assert visit.reply is not None
+        record = archive._main_record(visit, visit.reply)  # noqa: SLF001
+        size += len(member(record, "sha1", gzip_level))
+    return size
+
+
+def tables(visited: list[Visited], links: bool) -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        journals = Journals(Path(folder))
+        archive = Tables(ArchiveOptions(links=links), journals)
+        for number, visit in enumerate(visited, 1):
+            archive.add(visit)
+            if number % EPOCH_PAGES == 0:
+                archive.cut()
+        archive.cut()
+        return sum(entry.length for entry in journals.cut())
+
+
+def whole(visited: list[Visited], folder: Path) -> None:
+    """A finished crawl, and what is made of it afterwards."""
+    journals = Journals(folder)
+    archives = [WarcArchive(ArchiveOptions(), journals, About("gossamer")), Tables(ArchiveOptions(), journals)]
+    for number, visit in enumerate(visited, 1):
+        for archive in archives:
+            archive.add(visit)
+            if number % EPOCH_PAGES == 0:
+                archive.cut()
+    for archive in archives:
+        archive.close()
+    manifest = journals.cut()
+    journals.settle(manifest)
+    while conversion := Follower(journals).next():
+        cost(f"parquet: {conversion.parquet.partition('/')[0]}", conversion.make, len(visited))
+        Follower(journals).settle(conversion, conversion.target.stat().st_size)
+    index = folder / "index.cdxj"
+
+    def from_tables() -> int:
+        write_index(index, entries_of_tables(sorted(folder.glob("pages/*.parquet")), folder / "warc"))
+        return index.stat().st_size
+
+    def from_warcs() -> int:
+        write_index(index, entries_of_warcs(sorted(folder.glob("warc/*"))))
+        return index.stat().st_size
+
+    cost("index.cdxj from tables", from_tables, len(visited))
+    cost("index.cdxj from WARC files", from_warcs, len(visited))
+
+
+def main() -> None:
+    pages = bodies(sys.argv[1] if len(sys.argv) > 1 else None)
+    plain, packed = visits(pages, packed=False), visits(pages, packed=True)
+    count = len(pages)
+    print(f"{count} pages of {sum(map(len, pages)) / count:.0f} bytes, {LINKS} links each\n")
+    for name, visited in (("plain", plain), ("gzip", packed)):
+        cost(f"warc, {name}: response, request, metadata", partial(warc, visited), count)
+        cost(f"warc, {name}: response alone", partial(warc, visited, **ALONE), count)
+        cost(f"  its record by hand and ISA-L, {name}", partial(written_by, records.member, 2, visited), count)
+        cost(f"  the same by FastWARC, level 1, {name}", partial(written_by, reference.member, 1, visited), count)
+        cost(f"  the same by FastWARC, level 2, {name}", partial(written_by, reference.member, 2, visited), count)
+    cost("table logs: pages", partial(tables, plain, links=False), count)
+    cost("table logs: pages and links", partial(tables, plain, links=True), count)
+    with tempfile.TemporaryDirectory() as folder:
+        whole(plain, Path(folder))
+
+
+if __name__ == "__main__":
+    main()

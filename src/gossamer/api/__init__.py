@@ -1,0 +1,15 @@
+"""Api: what a program may ask of Gossamer.
+
+Takes    seeds, options, a directory
+Gives    Crawler, and what a crawl that does not run knows of itself
+Keeps    one assembled shard while it runs
+Imports  assembly, config, model, crawl's values
+Touches  the crawl's directory, through what is assembled
+Never    names a concrete room
+"""
+
+from gossamer.api.crawler import Crawler
+from gossamer.api.page import Page
+from gossamer.api.status import status_of, why_of
+
+__all__ = ["Crawler", "Page", "status_of", "why_of"]

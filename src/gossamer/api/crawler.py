@@ -1,0 +1,208 @@
+"""Crawler: a crawl in the caller's process.
+
+async with Crawler(["https://docs.example.org/"], contact="me@example.org") as crawler:
+async for page in crawler:
+print(page.url, page.status, page.title, len(page.links))
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from gossamer.api.page import Page
+from gossamer.api.seeding import Seeding
+from gossamer.api.status import running_status
+from gossamer.api.verbs import Verbs
+from gossamer.assembly import Assembled, assemble, text_of
+from gossamer.config import Config, configure, effective_toml
+from gossamer.config.gather import reopen
+from gossamer.config.seeds import check_seeds
+from gossamer.crawl.control import Control
+from gossamer.crawl.shard import End
+from gossamer.model.errors import ConfigError
+from gossamer.model.visits import Visited
+from gossamer.world.files import write_whole
+
+PAGES_WAITING_MAX = 1_000
+"""Committed pages that nobody has taken yet; when there are more the crawl waits."""
+
+
+class Crawler:
+    """One crawl, run once: use it as `async with` and iterate over its pages, or await `run`.
+
+    Pages come in the order of completion, after the commit that holds them; after a crash some may come twice.
+    """
+
+    def __init__(
+        self,
+        seeds: Sequence[str] = (),
+        *,
+        output: str | Path = "crawl",
+        config: Config | None = None,
+        resuming: bool = False,
+        **options: object,
+    ) -> None:
+        """Prepare a crawl of `seeds` in the new directory `output`. `options` are those of `gossamer crawl`;
+        `resuming` is what `resume` sets.
+
+        Raises:
+            ConfigError: what the operator can mend, in one line. A directory that holds a crawl is refused.
+        """
+        directory = Path(output)
+        stored = directory / "crawl.toml"
+        if resuming:
+            if not stored.exists():
+                raise ConfigError(f"{directory} holds no crawl (it has no crawl.toml)")
+            config = config if config is not None else reopen(stored, options=options)
+        else:
+            if stored.exists():
+                raise ConfigError(
+                    f"{directory} already holds a crawl; Crawler.resume or `gossamer resume {directory}` continues it"
+                )
+            config = config if config is not None else configure(options=options, seeds=tuple(seeds))
+            check_seeds(config)
+        self.directory = directory
+        self._config = config
+        self._listeners: list[Callable[[str], None]] = []
+        self._shard: Assembled | None = None
+        self._last_status: dict[str, object] = {"state": "starting"}
+        self._stop: bool | None = None
+        """Whether a stop was asked for, and whether at once."""
+        self._pages: asyncio.Queue[Page | None] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._conversion: asyncio.Future[int] | None = None
+
+    @classmethod
+    def resume(cls, directory: str | Path, *, config: Config | None = None, **options: object) -> Self:
+        """Prepare to continue a crawl; `options` change its limits and other keys.
+
+        Raises:
+            ConfigError: there is no crawl in `directory`.
+        """
+        return cls((), output=directory, config=config, resuming=True, **options)
+
+    async def run(self) -> End:
+        """Crawl until nothing is left, a limit is reached or `stop` is called; return which of these it was.
+
+        Raises:
+            ConfigError: the directory is in use, or a seed is none.
+            OSError: the disk refused; everything up to the last commit is saved.
+        """
+        self.directory.mkdir(parents=True, exist_ok=True)
+        shard = self._shard = assemble(self._config, self.directory)
+        try:
+            write_whole(self.directory / "crawl.toml", effective_toml(self._config).encode())
+            self._attach(shard)
+            seeding = Seeding(shard)
+            control = Control(self.directory / "state", Verbs(shard, seeding, self.status).table())
+            end = await shard.shard.run((seeding.run, control.serve, self._follow_tables), more_to_come=seeding.busy)
+            await self._finish_files(shard)
+        finally:
+            self._last_status = running_status(shard)
+            self._shard = None
+            await shard.close()
+        return end
+
+    def status(self) -> dict[str, object]:
+        """Return counts, rates and state. Cheap: it may be asked several times a second."""
+        return running_status(self._shard) if self._shard is not None else self._last_status
+
+    def stop(self, *, now: bool = False) -> None:
+        """End the crawl: finish what is in flight and commit, or with `now` commit and go."""
+        self._stop = now or bool(self._stop)
+        if self._shard is not None:
+            self._shard.shard.stop(now=now)
+
+    def on_note(self, callback: Callable[[str], None]) -> None:
+        """Have `callback` called with sentences for people."""
+        self._listeners.append(callback)
+        if self._shard is not None:
+            self._shard.tally.listeners.append(callback)
+
+    # ---- as a context, and an iterator over pages
+
+    async def __aenter__(self) -> Self:
+        self._pages = asyncio.Queue(PAGES_WAITING_MAX)
+        self._task = asyncio.create_task(self._run_for_iteration())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._task is not None
+        self.stop()
+        while not self._task.done():
+            self._drop_pages()  # Whoever left wants no more; the commit must not wait for him.
+            await asyncio.wait([self._task], timeout=0.05)
+        if kind is None:
+            await self._task
+        else:
+            with suppress(Exception):  # The caller's own error is the one to hear of.
+                await self._task
+
+    async def __aiter__(self) -> AsyncIterator[Page]:
+        assert self._pages is not None, "iterate inside `async with`"
+        assert self._task is not None
+        while (page := await self._pages.get()) is not None:
+            yield page
+        await self._task
+
+    async def _run_for_iteration(self) -> None:
+        assert self._pages is not None
+        try:
+            await self.run()
+        finally:
+            await self._pages.put(None)
+
+    def _drop_pages(self) -> None:
+        assert self._pages is not None
+        while not self._pages.empty():
+            self._pages.get_nowait()
+
+    async def _deliver(self, visited: list[Visited]) -> None:
+        assert self._pages is not None
+        for one in visited:
+            await self._pages.put(Page(one, lambda seen: text_of(seen, self._config)))
+
+    # ---- inside
+
+    def _attach(self, shard: Assembled) -> None:
+        shard.tally.listeners.extend(self._listeners)
+        if self._pages is not None:
+            shard.tally.fresh = []
+            shard.committer.on_committed = self._deliver
+        if self._stop is not None:
+            shard.shard.stop(now=self._stop)
+
+    async def _follow_tables(self) -> None:
+        """Make Parquet of finished table logs while the crawl goes on."""
+        while True:
+            await asyncio.sleep(1.0)
+            await self._convert_one()
+
+    async def _convert_one(self) -> bool:
+        assert self._shard is not None
+        follower = self._shard.follower
+        conversion = follower.next()
+        if conversion is None:
+            return False
+        # A thread cannot be cancelled: whoever comes after us waits for it.
+        if self._conversion is None or self._conversion.done():
+            self._conversion = asyncio.get_running_loop().run_in_executor(None, conversion.make)
+        length = await asyncio.shield(self._conversion)
+        self._conversion = None
+        follower.settle(conversion, length)
+        return True
+
+    async def _finish_files(self, shard: Assembled) -> None:
+        """Complete what others read: WARC files get their names, tables become Parquet, the index is sorted."""
+        shard.archives.close()
+        await shard.committer.commit()
+        while await self._convert_one():
+            await shard.committer.commit()
+        await asyncio.to_thread(shard.write_index)

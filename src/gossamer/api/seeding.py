@@ -1,0 +1,63 @@
+"""Seeding: seeds become the first links, once, however often the crawl is interrupted on the way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from gossamer.assembly import Assembled
+from gossamer.config.seeds import file_seeds
+from gossamer.model.links import SEED_ARGUMENT, SEED_FILE, Link
+from gossamer.scope.seeds import seed_url
+from gossamer.state.store import META_PARTITION
+
+_DONE = META_PARTITION + b"seeded"
+SEEDS_A_STEP_MAX = 500
+
+
+class Seeding:
+    """Adds the configuration's seeds. Until all are in a commit, a restart begins anew: offers are idempotent."""
+
+    def __init__(self, shard: Assembled) -> None:
+        self._shard = shard
+        self._schemes = shard.config.scope.schemes
+        self._done = shard.epochs.get("meta", _DONE) is not None
+
+    def busy(self) -> bool:
+        """Say whether seeds are still to come: the crawl is not over while there are."""
+        return not self._done
+
+    async def run(self) -> None:
+        """Add all seeds, giving way to the crawl between steps; then wait to be cancelled."""
+        if not self._done:
+            seeds = self._shard.config.seeds
+            self.add(seeds.urls, SEED_ARGUMENT)
+            if seeds.file:
+                lines = file_seeds(Path(seeds.file), self._schemes)
+                while step := list(islice(lines, SEEDS_A_STEP_MAX)):
+                    self.add(step, SEED_FILE)
+                    await asyncio.sleep(0)
+            self._shard.epochs.put("meta", _DONE, b"1")
+            self._done = True
+            self._shard.shard.stir()
+        await asyncio.Event().wait()
+
+    def add(self, texts: Iterable[str], kind: int) -> int:
+        """Take seeds into the scope and offer them; return how many.
+
+        Raises:
+            ConfigError: one of them is no address; those before it were taken.
+        """
+        links = list(self._links(texts, kind))
+        self._shard.pipeline.discover(links)
+        self._shard.shard.stir()
+        return len(links)
+
+    def _links(self, texts: Iterable[str], kind: int) -> Iterator[Link]:
+        for text in texts:
+            url = self._shard.namer.name(seed_url(text, self._schemes))
+            if url is not None:
+                self._shard.roots.add_seed(url)
+                yield Link(url, "seed", 0, seed=kind)

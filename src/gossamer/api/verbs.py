@@ -1,0 +1,89 @@
+"""Verbs: what a running crawl can be told, over its control socket or by whoever holds the `Crawler`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gossamer.api.seeding import Seeding
+from gossamer.assembly import Assembled
+from gossamer.crawl.control import RefusedError, Verb
+from gossamer.model.errors import ConfigError
+from gossamer.model.links import SEED_ARGUMENT
+
+
+class Verbs:
+    """Each verb takes the request's fields and returns what is answered."""
+
+    def __init__(self, shard: Assembled, seeding: Seeding, status: Callable[[], dict[str, object]]) -> None:
+        self._shard = shard
+        self._seeding = seeding
+        self._status = status
+
+    def table(self) -> dict[str, Verb]:
+        """Return the verbs by name."""
+        return {
+            "status": self.status,
+            "why": self.why,
+            "seed": self.seed,
+            "exclude": self.exclude,
+            "pause": self.pause,
+            "unpause": self.unpause,
+            "checkpoint": self.checkpoint,
+            "stop": self.stop,
+        }
+
+    async def status(self, _: dict[str, object]) -> object:
+        return self._status()
+
+    async def why(self, request: dict[str, object]) -> object:
+        return self._shard.story.why(_text(request, "url"))
+
+    async def seed(self, request: dict[str, object]) -> object:
+        """Add seeds; durable when the answer comes."""
+        try:
+            added = self._seeding.add(_texts(request, "urls"), SEED_ARGUMENT)
+        except ConfigError as error:
+            raise RefusedError(str(error)) from error
+        await self._shard.shard.commit()
+        return {"added": added}
+
+    async def exclude(self, request: dict[str, object]) -> object:
+        """Leave hosts alone from now on; what is queued for them ends as `excluded` in its turn."""
+        hosts = _texts(request, "hosts")
+        for host in hosts:
+            try:
+                self._shard.exclusions.add(host)
+            except ConfigError as error:
+                raise RefusedError(str(error)) from error
+        await self._shard.shard.commit()
+        return {"excluded": hosts}
+
+    async def pause(self, _: dict[str, object]) -> object:
+        self._shard.shard.pause()
+        return self._status()
+
+    async def unpause(self, _: dict[str, object]) -> object:
+        self._shard.shard.unpause()
+        return self._status()
+
+    async def checkpoint(self, _: dict[str, object]) -> object:
+        """Make a consistent copy by hard links and return where it lies."""
+        return {"checkpoint": str(await self._shard.checkpoint())}
+
+    async def stop(self, request: dict[str, object]) -> object:
+        self._shard.shard.stop(now=bool(request.get("now")))
+        return self._status()
+
+
+def _text(request: dict[str, object], name: str) -> str:
+    value = request.get(name)
+    if not isinstance(value, str) or not value:
+        raise RefusedError(f"`{name}` is missing: a text is expected")
+    return value
+
+
+def _texts(request: dict[str, object], name: str) -> list[str]:
+    value = request.get(name)
+    if not isinstance(value, list) or not value or not all(isinstance(one, str) for one in value):
+        raise RefusedError(f"`{name}` is missing: a list of texts is expected")
+    return value

@@ -1,0 +1,9 @@
+"""Archive: what others read of a crawl, written so that no crash loses or doubles a record.
+
+Takes    Visited
+Gives    WARC records, rows of `pages` and `links`, Parquet, CDXJ
+Keeps    one open WARC and one open log per table, as journals
+Imports  model, ports, state, world
+Touches  disk
+Never    decides what is kept, or reads its own tables to crawl by
+"""

@@ -1,0 +1,203 @@
+"""CDXJ: the sorted index by which replay tools find a page in the WARC files.
+
+A view, made whole from finished files, written aside and renamed. Lines are as pywb and cdxj-indexer write them:
+`org,example)/path 20260101000000 {"url": …, "mime": …, "status": …, "digest": …, "length": …, "offset": …,
+"filename": …}`, sorted by bytes.
+"""
+
+from __future__ import annotations
+
+import heapq
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO, Self
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
+from isal import isal_zlib
+
+from gossamer.archive.surt import surt
+from gossamer.world.files import publish
+
+FILES_MERGED_MAX = 64
+SORT_BYTES_MAX = 64_000_000
+_COLUMNS = [
+    "url", "fetched_at", "media_type", "status", "digest", "duplicate_of", "warc_length", "warc_offset", "warc_file",
+]  # fmt: skip
+_INDEXED = WarcRecordType.response | WarcRecordType.revisit | WarcRecordType.resource
+_JSON = msgspec.json.Encoder()
+
+
+class IndexEntry(msgspec.Struct, frozen=True):
+    """One record of a WARC file, as the index lists it."""
+
+    url: str
+    instant_s: int
+    mime: str
+    status: str
+    digest: str
+    length: int
+    offset: int
+    filename: str
+
+    def line(self) -> bytes:
+        """Return the line, its end included."""
+        fields = {"url": self.url, "mime": self.mime or "unk"}
+        if self.status:
+            fields["status"] = self.status
+        fields |= {
+            "digest": self.digest,
+            "length": str(self.length),
+            "offset": str(self.offset),
+            "filename": self.filename,
+        }
+        stamp = f"{datetime.fromtimestamp(self.instant_s, UTC):%Y%m%d%H%M%S}"
+        return f"{surt(self.url)} {stamp} ".encode() + _JSON.encode(fields) + b"\n"
+
+
+def write_index(target: Path, entries: Iterable[IndexEntry], sort_bytes_max: int = SORT_BYTES_MAX) -> int:
+    """Write the index and return how many lines it has; memory is bounded by `sort_bytes_max`. Blocks.
+
+    Costs about 10 µs an entry. Equal lines are written once.
+
+    Raises:
+        OSError: the disk is full; the index is as it was.
+    """
+    for stray in target.parent.glob(f".{target.name}-*"):
+        shutil.rmtree(stray)
+    lines = 0
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as folder:
+        temporary = Path(folder) / "index"
+        with temporary.open("wb") as file, ExitStack() as stack:
+            last = b""
+            for line in _sorted_lines((entry.line() for entry in entries), Path(folder), sort_bytes_max, stack):
+                if line != last:
+                    file.write(line)
+                    lines += 1
+                    last = line
+        publish(temporary, target)
+    return lines
+
+
+def entries_of_tables(parquet_files: Iterable[Path], warc_directory: Path) -> Iterator[IndexEntry]:
+    """Yield the entries of all attempts that left a record, from finished `pages` files: the quick way."""
+    with _RecordTypes(warc_directory) as types:
+        for path in parquet_files:
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches(batch_size=10_000, columns=_COLUMNS):
+                    kept = batch.filter(pc.is_valid(batch["warc_offset"]))
+                    yield from _entries_of_batch(kept, types)
+
+
+def entries_of_warcs(paths: Iterable[Path]) -> Iterator[IndexEntry]:
+    """Yield the entries of every record of WARC files, in their order: the slow way, which trusts no table."""
+    for path in paths:
+        with path.open("rb") as file:
+            before: WarcRecord | None = None
+            pending: IndexEntry | None = None
+            for record in ArchiveIterator(file):
+                if pending is not None:
+                    yield msgspec.structs.replace(pending, length=record.stream_pos - pending.offset)
+                before = record
+                pending = _entry_of_record(record, path.name) if record.record_type & _INDEXED else None
+            if pending is not None and before is not None:
+                yield msgspec.structs.replace(pending, length=path.stat().st_size - pending.offset)
+
+
+def _entries_of_batch(batch: pa.RecordBatch, types: _RecordTypes) -> Iterator[IndexEntry]:
+    columns = [batch[name].cast("int64") if name == "fetched_at" else batch[name] for name in _COLUMNS]
+    for url, fetched_at, media_type, status, digest, duplicate_of, length, offset, filename in zip(
+        *[column.to_pylist() for column in columns], strict=True
+    ):
+        # A copy may have been archived whole (same content, other payload); only its record knows.
+        mime = "warc/revisit" if duplicate_of and types.is_revisit(filename, offset) else media_type
+        yield IndexEntry(url, fetched_at // 1_000_000, mime, str(status or ""), digest, length, offset, filename)
+
+
+def _entry_of_record(record: WarcRecord, filename: str) -> IndexEntry:
+    headers = record.headers
+    status = ""
+    if record.record_type == WarcRecordType.resource:
+        mime = headers.get("Content-Type") or ""
+    else:
+        mime = record.http_headers.get("Content-Type") or ""
+        status = str(record.http_headers.status_code or "")
+    if record.record_type == WarcRecordType.revisit:
+        mime = "warc/revisit"
+    date = datetime.fromisoformat(headers["WARC-Date"])
+    return IndexEntry(
+        url=headers["WARC-Target-URI"],
+        instant_s=int(date.timestamp()),
+        mime=mime.partition(";")[0].strip().lower(),
+        status=status,
+        digest=headers.get("WARC-Payload-Digest") or "",
+        length=0,
+        offset=record.stream_pos,
+        filename=filename,
+    )
+
+
+class _RecordTypes:
+    """Looks at records in WARC files to see whether they are revisits; one file is open at a time."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._name = ""
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def is_revisit(self, filename: str, offset: int) -> bool:
+        if filename != self._name or self._file is None:
+            if self._file is not None:
+                self._file.close()
+            path = self._directory / filename
+            self._file = (path if path.exists() else path.with_name(filename + ".open")).open("rb")
+            self._name = filename
+        self._file.seek(offset)
+        start = isal_zlib.decompressobj(31).decompress(self._file.read(1024), 128)
+        return b"\r\nWARC-Type: revisit\r\n" in start
+
+
+def _sorted_lines(lines: Iterable[bytes], folder: Path, bytes_max: int, stack: ExitStack) -> Iterator[bytes]:
+    """Sort lines of any number: what does not fit goes to sorted files, and these are merged."""
+    held: list[bytes] = []
+    held_bytes = 0
+    runs: list[Path] = []
+    made = 0
+    for line in lines:
+        held.append(line)
+        held_bytes += len(line)
+        if held_bytes >= bytes_max:
+            held.sort()
+            runs.append(_write_run(folder / f"run-{made}", held))
+            made += 1
+            held, held_bytes = [], 0
+            if len(runs) == FILES_MERGED_MAX:
+                with ExitStack() as files:
+                    merged = heapq.merge(*[files.enter_context(run.open("rb")) for run in runs])
+                    whole = _write_run(folder / f"run-{made}", merged)
+                made += 1
+                for run in runs:
+                    run.unlink()
+                runs = [whole]
+    held.sort()
+    return heapq.merge(held, *[stack.enter_context(run.open("rb")) for run in runs])
+
+
+def _write_run(path: Path, lines: Iterable[bytes]) -> Path:
+    with path.open("wb") as file:
+        file.writelines(lines)
+    return path

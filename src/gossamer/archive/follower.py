@@ -1,0 +1,110 @@
+"""The follower: makes Parquet of finished table logs, one file a log, under the log's own number.
+
+The steps and why a crash between any two does no harm: the Parquet file is written aside, synced and renamed; then
+it is entered in the manifest and the log leaves it, both with the next commit; then the log is removed. Until that
+commit the log counts, and making its Parquet file again gives the same file under the same name.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gossamer.archive.frames import batches
+from gossamer.archive.schema import LINKS, PAGES
+from gossamer.archive.tables import LOG_FOLDER, LOG_SUFFIX
+from gossamer.state.journals import Journals
+from gossamer.world.files import publish
+
+ROW_GROUP_ROWS_MAX = 100_000
+_SCHEMAS = {"pages": PAGES, "links": LINKS}
+
+
+class Conversion(msgspec.Struct, frozen=True):
+    """One finished log and what is to become of it. Names are relative to the crawl's directory."""
+
+    log: str
+    parquet: str
+    source: Path
+    target: Path
+
+    def make(self) -> int:
+        """Write the Parquet file and return its size in bytes. Blocks; for a thread.
+
+        Raises:
+            BrokenFrameError: the log is damaged.
+            OSError: the disk is full; nothing has changed.
+        """
+        return make_parquet(self.source, self.target)
+
+
+class Follower:
+    """Says which log is next, and enters what was made of it. All but `Conversion.make` runs on the loop."""
+
+    def __init__(self, journals: Journals) -> None:
+        self._journals = journals
+
+    def next(self) -> Conversion | None:
+        """Return the oldest finished log, or None when there is none. Ask again after `settle`."""
+        for entry in self._journals.finals(LOG_FOLDER):
+            stem = entry.name.removeprefix(LOG_FOLDER).removesuffix(LOG_SUFFIX)
+            parquet = f"{stem.partition('-')[0]}/{stem}.parquet"
+            directory = self._journals.directory
+            return Conversion(entry.name, parquet, directory / entry.name, directory / parquet)
+        return None
+
+    def settle(self, conversion: Conversion, length: int) -> None:
+        """Put the Parquet file in the log's place; takes effect with the next commit."""
+        self._journals.adopt(conversion.parquet, length)
+        self._journals.drop(conversion.log)
+
+    def finish(self) -> int:
+        """Make Parquet of all that is finished and return how many files that were. Blocks; nobody else may run."""
+        made = 0
+        while conversion := self.next():
+            self.settle(conversion, conversion.make())
+            made += 1
+        return made
+
+    def sweep(self) -> None:
+        """Remove what a crash left behind: half-written Parquet files, and logs that the manifest let go."""
+        directory = self._journals.directory
+        for table in _SCHEMAS:
+            for stray in (directory / table).glob(".*.tmp"):
+                stray.unlink()
+        kept = {entry.name for entry in self._journals.finals(LOG_FOLDER)}
+        for log in (directory / LOG_FOLDER).glob("*" + LOG_SUFFIX):
+            if LOG_FOLDER + log.name not in kept:
+                log.unlink()
+
+
+def make_parquet(source: Path, target: Path) -> int:
+    """Turn one log into one Parquet file and return its size in bytes; the same log gives the same file.
+
+    In memory: one frame and one group of `ROW_GROUP_ROWS_MAX` rows. Costs about 1 µs a row.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.tmp")
+    schema = _SCHEMAS[target.parent.name]
+    with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+        waiting: list[pa.RecordBatch] = []
+        rows = 0
+        for batch in batches(source):
+            waiting.append(batch)
+            rows += batch.num_rows
+            if rows >= ROW_GROUP_ROWS_MAX:
+                _write_group(writer, waiting, schema)
+                waiting, rows = [], 0
+        _write_group(writer, waiting, schema)
+    length = temporary.stat().st_size
+    publish(temporary, target)
+    return length
+
+
+def _write_group(writer: pq.ParquetWriter, waiting: list[pa.RecordBatch], schema: pa.Schema) -> None:
+    if waiting:
+        table = pa.Table.from_batches(waiting, schema).unify_dictionaries().combine_chunks()
+        writer.write_table(table, row_group_size=ROW_GROUP_ROWS_MAX)

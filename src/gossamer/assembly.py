@@ -1,0 +1,304 @@
+"""Assembly: a configuration becomes a shard. The one place that names concrete rooms."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from gossamer import __version__
+from gossamer.archive.archive import Archives
+from gossamer.archive.cdxj import entries_of_tables, write_index
+from gossamer.archive.follower import Follower
+from gossamer.archive.tables import Tables
+from gossamer.archive.warc import About, WarcArchive
+from gossamer.config import Config, effective_toml
+from gossamer.crawl.commit import MANIFEST, Committer
+from gossamer.crawl.examine import Examiner
+from gossamer.crawl.history import History
+from gossamer.crawl.logs import Logs
+from gossamer.crawl.memory import ScopeMemory
+from gossamer.crawl.permit import Permit
+from gossamer.crawl.pipeline import Pipeline, Rooms
+from gossamer.crawl.quarantine import Quarantine
+from gossamer.crawl.retries import Retries
+from gossamer.crawl.shard import Shard
+from gossamer.crawl.story import Story
+from gossamer.crawl.tally import KEY as TALLY
+from gossamer.crawl.tally import Tally, Totals
+from gossamer.fetch.decoding import BoundedDecoder
+from gossamer.fetch.headers import retry_after_s
+from gossamer.fetch.http import HttpModule
+from gossamer.fetch.registry import Protocols
+from gossamer.frontier.facts import facts_of
+from gossamer.frontier.frontier import Frontier
+from gossamer.frontier.host import Lease
+from gossamer.frontier.politeness import politeness
+from gossamer.frontier.priority import BreadthFirst
+from gossamer.model.errors import ConfigError
+from gossamer.model.visits import Page, Visited
+from gossamer.plugins import component
+from gossamer.ports import ProcessingModule
+from gossamer.process.chain import Modules, standard_modules
+from gossamer.process.links import redirect_target
+from gossamer.process.text import TitleAndText
+from gossamer.resolve.resolver import DnsResolver
+from gossamer.robots.robots import SiteRobots
+from gossamer.scope.chain import Chain, scope_chain
+from gossamer.scope.exclusions import ExcludedHost
+from gossamer.scope.roots import Roots
+from gossamer.seen.content import ExactContentSeen
+from gossamer.seen.urls import RocksUrlSeen
+from gossamer.state.contacts import Contacts
+from gossamer.state.epoch import Epochs
+from gossamer.state.journals import Entry, Journals
+from gossamer.state.slots import Slots
+from gossamer.state.store import Store
+from gossamer.url.canonical import Canonicalizer
+from gossamer.url.name import Namer
+from gossamer.world.clock import Clock, WallClock
+from gossamer.world.dice import Dice
+from gossamer.world.process import DirectoryLock, boot_id
+
+T = TypeVar("T")
+
+LOCK_S_MAX = 5.0
+"""How long a directory is waited for: a child whose supervisor was killed lets go within that."""
+JOURNAL_FOLDERS = ("warc", "state/tables")
+
+
+@dataclass(slots=True)
+class Assembled:
+    """A shard with all that its owner must reach, and must close."""
+
+    config: Config
+    directory: Path
+    clock: Clock
+    lock: DirectoryLock
+    slots: Slots
+    store: Store
+    epochs: Epochs
+    contacts: Contacts
+    journals: Journals
+    archives: Archives
+    follower: Follower
+    namer: Namer
+    roots: Roots
+    exclusions: ExcludedHost
+    chain: Chain
+    frontier: Frontier
+    pipeline: Pipeline[Lease]
+    committer: Committer
+    shard: Shard[Lease]
+    tally: Tally
+    story: Story
+    logs: Logs
+    protocols: Protocols
+    resolver: DnsResolver
+
+    async def close(self) -> None:
+        """Let go of everything. What was committed is safe whether this is called or not."""
+        await self.protocols.close()
+        await self.resolver.close()
+        self.committer.close()
+        self.logs.close()
+        self.journals.close_files()
+        self.store.close()
+        self.contacts.close()
+        self.slots.close()
+        self.lock.release()
+
+    async def checkpoint(self) -> Path:
+        """Make a consistent copy of the last commit by hard links, and return its directory.
+
+        Files that still grow are shared with the crawl: copy the checkpoint (`cp -r`) before resuming it.
+        """
+        await self.committer.commit()
+        target = self.directory / "checkpoints" / f"{self.store.epoch:08d}"
+        (target / "state").mkdir(parents=True)
+        self.store.checkpoint(target / "state/store")
+        for name in [*self.journals.files(), "crawl.toml"]:
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            (target / name).hardlink_to(self.directory / name)
+        return target
+
+    def write_index(self) -> int:
+        """Make `index.cdxj` anew from the finished tables. Blocks; for a thread."""
+        tables = sorted((self.directory / "pages").glob("*.parquet"))
+        options = self.config.archive
+        return write_index(
+            self.directory / "index.cdxj",
+            entries_of_tables(tables, self.directory / "warc"),
+            options.index_sort_bytes_max,
+        )
+
+
+def assemble(config: Config, directory: Path, clock: Clock | None = None, dice: Dice | None = None) -> Assembled:
+    """Open a crawl's directory and build its shard.
+
+    Raises:
+        ConfigError: another process holds the directory, or the configuration names what does not exist.
+        OSError: the disk does not answer.
+    """
+    clock, dice = clock or WallClock(), dice or Dice()
+    state = directory / "state"
+    lock = locked(directory)
+    now = clock.now()
+    slots = Slots(state)
+    accused = slots.take_suspects()
+    store = Store(state / "store", config.state.cache_bytes, config.state.write_buffer_bytes)
+    contacts = Contacts(state, boot_id(), now)
+    epochs = Epochs(store)
+    journals = Journals(directory)
+    journals.recover(_stored(store, MANIFEST, list[Entry], []), JOURNAL_FOLDERS)
+    totals = _stored(store, TALLY, Totals, Totals())
+    totals.incarnation += 1
+    tally, logs = Tally(totals, config.crawl), Logs(directory / "logs", clock)
+
+    namer = Namer(Canonicalizer(config.url.rules))
+    roots, exclusions = Roots(config.scope.scope), ExcludedHost()
+    chain = scope_chain(config.scope, roots, exclusions)
+    memory = ScopeMemory(epochs, roots, exclusions, chain.counts)
+    rules = politeness(config.politeness)
+    frontier = Frontier(store, epochs, contacts, rules, config.frontier, namer.name, dice, now)
+    url_seen, history = RocksUrlSeen(epochs, config.seen.popular_urls_max), History(epochs)
+    agent = config.operator.user_agent(__version__)
+    protocols, resolver = protocol_modules(config, agent, clock), DnsResolver(config.resolve, clock)
+    archives, follower = _archives(config, journals, directory, agent, totals.incarnation)
+    rooms = Rooms(
+        namer=namer,
+        chain=chain,
+        roots=roots,
+        url_seen=url_seen,
+        prioritizer=BreadthFirst(),
+        sink=frontier,
+        source=frontier,
+        hosts=frontier,
+        resolver=resolver,
+        permit=Permit(exclusions, SiteRobots(epochs, config.robots, namer.name, dice), obey=config.robots.obey),
+        protocols=protocols,
+        content_seen=ExactContentSeen(epochs, config.seen.content_scope),
+        examiner=examiner(config, clock, slots),
+        quarantine=Quarantine(
+            epochs,
+            accused,
+            (sys.executable, "-m", "gossamer.isolated", str(directory / "crawl.toml")),
+            config.crawl.process_s_max,
+        ),
+        redirect_target=lambda reply: redirect_target(reply.url, reply.headers),
+        retry_after_s=retry_after_s,
+        archive=archives,
+        history=history,
+    )
+    options = config.frontier
+    retries = Retries(options.attempts_max, options.retry_s_first, options.retry_s_max, dice)
+    pipeline = Pipeline(rooms, retries, config.crawl, clock, logs, tally)
+    committer = Committer(epochs, journals, contacts, archives, [frontier, memory], tally, logs, clock)
+    committer.on_epoch = slots.note_epoch
+    shard = Shard(frontier, pipeline, committer, tally, lambda: contacts.crowded, config.crawl, config.limits, clock)
+    story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent)
+    return Assembled(
+        config, directory, clock, lock, slots, store, epochs, contacts, journals, archives, follower, namer, roots,
+        exclusions, chain, frontier, pipeline, committer, shard, tally, story, logs, protocols, resolver,
+    )  # fmt: skip
+
+
+@dataclass(slots=True)
+class Opened:
+    """The state of a crawl that does not run, to be read and closed."""
+
+    lock: DirectoryLock
+    store: Store
+    totals: Totals
+    rejected: dict[str, int]
+    story: Story
+
+    def close(self) -> None:
+        self.store.close()
+        self.lock.release()
+
+
+def open_stopped(config: Config, directory: Path) -> Opened:
+    """Open a crawl's state for questions. Contacts are left alone: the next run must find them as they are.
+
+    Raises:
+        ConfigError: another process holds the directory.
+    """
+    lock = locked(directory)
+    store = Store(directory / "state/store", config.state.cache_bytes, config.state.write_buffer_bytes)
+    epochs = Epochs(store)
+    namer = Namer(Canonicalizer(config.url.rules))
+    roots, exclusions = Roots(config.scope.scope), ExcludedHost()
+    chain = scope_chain(config.scope, roots, exclusions)
+    ScopeMemory(epochs, roots, exclusions, chain.counts)
+    story = Story(
+        namer,
+        chain,
+        RocksUrlSeen(epochs, 0),
+        History(epochs),
+        lambda url: facts_of(epochs, url),
+        lambda _: False,
+    )
+    return Opened(lock, store, _stored(store, TALLY, Totals, Totals()), chain.counts, story)
+
+
+def locked(directory: Path) -> DirectoryLock:
+    """Take a crawl's directory for this process alone."""
+    lock = DirectoryLock(directory / "state/lock")
+    if not lock.acquire(LOCK_S_MAX):
+        raise ConfigError(
+            f"{directory} is in use by another process; `gossamer status {directory}` asks it, "
+            f"`gossamer stop {directory}` ends it"
+        )
+    return lock
+
+
+def protocol_modules(config: Config, agent: str, clock: Clock) -> Protocols:
+    """Return the module of each scheme."""
+    http = HttpModule(config.fetch, agent, clock)
+    return Protocols({"http": http, "https": http})
+
+
+def examiner(config: Config, clock: Clock, slots: Slots | None) -> Examiner:
+    """Return the stage that decodes and processes; without slots for a process of its own."""
+    named = config.process.modules
+    modules: list[ProcessingModule] = list(standard_modules(config.process))
+    for name in named:
+        made = component(name, "process.modules")
+        modules.append(made() if isinstance(made, type) else made)  # type: ignore[arg-type]
+    return Examiner(BoundedDecoder(config.fetch), Modules(modules, config.process).process, clock, slots)
+
+
+def text_of(visited: Visited, config: Config) -> str:
+    """Return a page's visible text."""
+    reply, content = visited.reply, visited.content
+    if reply is None or content is None:
+        return ""
+    options = config.process.model_copy(update={"text": True})
+    page = Page(reply.url, reply.media_type, reply.charset, reply.headers, content.body)
+    return Modules([TitleAndText(options)], options).process(page).findings.text
+
+
+def _archives(
+    config: Config, journals: Journals, directory: Path, agent: str, incarnation: int
+) -> tuple[Archives, Follower]:
+    about = About(
+        software=f"gossamer/{__version__}",
+        user_agent=agent,
+        robots="RFC 9309" if config.robots.obey else "ignore",
+        operator=config.operator.contact,
+        is_part_of=directory.resolve().name,
+        configuration=effective_toml(config),
+    )
+    warc = WarcArchive(config.archive, journals, about, 0, incarnation)
+    follower = Follower(journals)
+    follower.sweep()
+    return Archives([warc, Tables(config.archive, journals, 0, incarnation)]), follower
+
+
+def _stored(store: Store, key: bytes, kind: type[T], default: T) -> T:
+    value = store.get("meta", key)
+    return default if value is None else msgspec.msgpack.decode(value, type=kind)

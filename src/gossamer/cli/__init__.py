@@ -1,0 +1,9 @@
+"""Cli: the commands, for people at a terminal and for scripts.
+
+Takes    arguments
+Gives    progress, answers, an exit status
+Keeps    nothing; a crawl's state is in its directory
+Imports  api, config, report, simweb, and state's slots
+Touches  terminal, signals, the crawl's process and its control socket
+Never    decides what a crawl does, or shows what a stranger wrote unescaped
+"""

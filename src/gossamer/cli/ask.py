@@ -1,0 +1,130 @@
+"""Ask: `status`, `why`, `report`, and the verbs that act on a running crawl."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import typer
+
+from gossamer.cli import door
+from gossamer.cli.control import NotRunningError, ask
+from gossamer.cli.crawling import require_crawl
+from gossamer.cli.progress import errors_of, number, state_of
+from gossamer.cli.words import count, duration, harmless, size
+from gossamer.model.errors import ConfigError
+
+
+def status(directory: Path, *, as_json: bool) -> int:
+    """Print how a crawl stands: from the crawl itself while it runs, else from its store."""
+    require_crawl(directory)
+    try:
+        found = mapping(ask(directory, "status"))
+    except NotRunningError:
+        found = door.status_of(directory)
+    typer.echo(json.dumps(found, default=str) if as_json else status_text(found))
+    return 0
+
+
+def why(directory: Path, url: str, *, as_json: bool) -> int:
+    """Print all that is known about one URL."""
+    from gossamer.config.seeds import seed
+
+    require_crawl(directory)
+    address = seed(url)
+    try:
+        found = mapping(ask(directory, "why", {"url": address}))
+    except NotRunningError:
+        found = door.why_of(directory, address)
+    typer.echo(json.dumps(found, default=str) if as_json else pairs_text(found))
+    return 0
+
+
+def report(directory: Path, *, as_json: bool) -> int:
+    """Print the statistics of a crawl."""
+    require_crawl(directory)
+    typer.echo(door.report_of(directory, as_json=as_json))
+    return 0
+
+
+def act(directory: Path, verb: str, **arguments: object) -> int:
+    """Have a running crawl do something, and print what it says."""
+    require_crawl(directory)
+    try:
+        answer = ask(directory, verb, arguments)
+    except NotRunningError as error:
+        raise ConfigError(f"{error}; gossamer resume {directory} continues it") from error
+    if isinstance(answer, Mapping):
+        typer.echo(pairs_text(answer))
+    elif answer is not None:
+        typer.echo(harmless(answer))
+    return 0
+
+
+def seeds_for(urls: Sequence[str]) -> list[str]:
+    """Return seeds for a running crawl, checked."""
+    from gossamer.config.seeds import seed
+
+    return [seed(url) for url in urls]
+
+
+def mapping(answer: object) -> Mapping[str, object]:
+    """Return an answer that must be an object. Raises ConfigError when the crawl speaks another version."""
+    if not isinstance(answer, Mapping):
+        raise ConfigError("the crawl that runs there is of another version; use the one that started it")
+    return answer
+
+
+def status_text(status: Mapping[str, object]) -> str:
+    """Return a status for people."""
+    rows = [
+        ("state", state_of(status)),
+        ("pages", _with_limit(status, "pages", "max_pages")),
+        ("attempts", count(number(status, "attempts"))),
+        ("discovered", count(number(status, "discovered"))),
+        ("queued", count(number(status, "queued"))),
+        ("in flight", count(number(status, "in_flight"))),
+        ("done with", count(number(status, "terminal"))),
+        ("rate", f"{number(status, 'pages_s'):.1f} pages/s, {size(number(status, 'bytes_s'))}/s"),
+        ("received", size(number(status, "wire_bytes"))),
+        ("content", size(number(status, "body_bytes"))),
+        ("hosts", ", ".join(f"{count(number(status, f'hosts_{k}'))} {k}" for k in ("known", "active", "waiting"))),
+        ("time", duration(number(status, "elapsed_s"))),
+        ("epoch", count(number(status, "epoch"))),
+        ("not fetched", ", ".join(f"{name} {count(n)}" for name, n in errors_of(status).items())),
+        ("rejected", _tally(status.get("rejected"))),
+    ]
+    return "\n".join(f"{name:<12} {value}" for name, value in rows if value)
+
+
+def pairs_text(found: Mapping[str, object]) -> str:
+    """Return names and values, one a line; lists and objects below their name."""
+    width = max((len(str(name)) for name in found), default=0)
+    lines = []
+    for name, value in found.items():
+        if value is None or value in ("", [], {}):
+            continue
+        if isinstance(value, list):
+            lines.append(f"{name}:")
+            lines += [f"  {_inline(item)}" for item in value]
+        else:
+            lines.append(f"{harmless(name):<{width}}  {_inline(value)}")
+    return "\n".join(lines)
+
+
+def _inline(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{harmless(name)} {harmless(item)}" for name, item in value.items() if item not in (None, ""))
+    return harmless(value)
+
+
+def _with_limit(status: Mapping[str, object], key: str, limit: str) -> str:
+    bound = number(status, limit)
+    return count(number(status, key)) + (f" of {count(bound)}" if bound else "")
+
+
+def _tally(counts: object) -> str:
+    if not isinstance(counts, Mapping):
+        return ""
+    return ", ".join(f"{harmless(name)} {n:,}" for name, n in counts.items() if n)

@@ -1,0 +1,128 @@
+"""Child: the process that crawls, under the supervisor; the job comes on standard input."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from gossamer.cli.job import Job, decode
+from gossamer.model.errors import ConfigError
+from gossamer.world.process import die_with_parent
+
+FINISHED, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130
+
+
+def main() -> None:
+    """Read the job, crawl, exit with the status that the command will have."""
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # We are no foreground group, and still write to the terminal.
+    job = decode(sys.stdin.buffer.readline())
+    die_with_parent(job.parent)
+    status = guarded(job, crawl)
+    with suppress(OSError):
+        sys.stdout.flush()
+    # Everything is closed. What native libraries do while the interpreter is torn down must not look like a crash.
+    os._exit(status)
+
+
+def guarded(job: Job, work: Callable[[Job], int]) -> int:
+    """Return the exit status of `work`; whatever it raises becomes one line on standard error."""
+    try:
+        return work(job)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BaseException as error:
+        if (mistake := config_error(error)) is not None:
+            complain(str(mistake))
+            return REFUSED
+        if isinstance(error, SystemExit | GeneratorExit):
+            raise
+        keep(error, Path(job.directory))
+        complain(
+            f"internal error: {type(error).__name__}: {error}; the state is saved, logs/critical.log says more, "
+            f"gossamer resume {job.directory} continues"
+        )
+        return FAILED
+
+
+def crawl(job: Job) -> int:
+    """Crawl as the job says and show its progress."""
+    from gossamer.cli.door import crawler
+    from gossamer.cli.progress import progress_for
+    from gossamer.cli.run import drive
+    from gossamer.config.gather import reopen_text
+
+    config = reopen_text(job.config, f"{job.directory}/crawl.toml")
+    resume = job.resume or (job.restart and (Path(job.directory) / "crawl.toml").exists())
+    kind = crawler()
+    running = (
+        kind.resume(job.directory, config=config) if resume else kind(job.seeds, output=job.directory, config=config)
+    )
+    progress = progress_for(config.progress.form, config.progress.interval_s)
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            ended = runner.run(drive(running, progress))
+        status = running.status()
+        progress.show(status)
+    finally:
+        progress.close()
+    progress.end(status, job.directory, ended)
+    return INTERRUPTED if ended == "stopped" else FINISHED
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    """Return what makes an event loop: uvloop's where it is installed."""
+    try:
+        uvloop = importlib.import_module("uvloop")
+    except ImportError:
+        return asyncio.new_event_loop
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+def config_error(error: BaseException) -> ConfigError | None:
+    """Return the operator's mistake that an error is, or holds as a group."""
+    if isinstance(error, ConfigError):
+        return error
+    if isinstance(error, BaseExceptionGroup):
+        return next((found for inner in error.exceptions if (found := config_error(inner))), None)
+    return None
+
+
+def complain(line: str) -> None:
+    """Write one line on standard error."""
+    from gossamer.cli.words import harmless
+
+    try:
+        sys.stderr.write(f"gossamer: {harmless(line)}\n")
+        sys.stderr.flush()
+    except OSError:
+        return
+
+
+def keep(error: BaseException, directory: Path) -> None:
+    """Write an internal error to `logs/critical.log`, so that it can be reported."""
+    entry = {
+        "time": time.time(),
+        "event": "internal_error",
+        "error": f"{type(error).__name__}: {error}",
+        "traceback": "".join(traceback.format_exception(error)),
+    }
+    try:
+        (directory / "logs").mkdir(parents=True, exist_ok=True)
+        with (directory / "logs/critical.log").open("a", encoding="utf-8") as log:
+            log.write(json.dumps(entry) + "\n")
+    except OSError:
+        traceback.print_exception(error)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""Crawling: `crawl` and `resume`: everything is checked here, then a supervised child does it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from gossamer.cli.child import complain
+from gossamer.cli.job import Job
+from gossamer.cli.supervisor import Slots, Supervisor
+from gossamer.config import Config, configure, effective_toml
+from gossamer.config.gather import reopen
+from gossamer.config.seeds import check_seeds
+from gossamer.model.errors import ConfigError
+
+
+def crawl(seeds: Sequence[str], file: Path | None, options: Mapping[str, object], sets: Sequence[str]) -> int:
+    """Start a crawl in a new directory and return its exit status.
+
+    Raises:
+        ConfigError: something that the operator can mend; nothing was started.
+    """
+    config = configure(file, options=options, sets=sets, seeds=seeds)
+    directory = Path(config.output.directory)
+    if holds_crawl(directory):
+        raise ConfigError(
+            f"{directory} already holds a crawl: gossamer resume {directory} continues it, -o DIR starts another"
+        )
+    if config.seeds.file == "-":
+        config = spooled(config, directory)
+    check_seeds(config)
+    make_directory(directory)
+    return supervised(Job(directory=str(directory), config=effective_toml(config), seeds=config.seeds.urls), config)
+
+
+def resume(directory: Path, options: Mapping[str, object], sets: Sequence[str]) -> int:
+    """Continue the crawl in a directory, with changes, and return its exit status.
+
+    Raises:
+        ConfigError: something that the operator can mend; nothing was started.
+    """
+    require_crawl(directory)
+    config = reopen(directory / "crawl.toml", options=options, sets=sets)
+    return supervised(Job(directory=str(directory), config=effective_toml(config), resume=True), config)
+
+
+def holds_crawl(directory: Path) -> bool:
+    """Say whether a crawl was started in a directory."""
+    return (directory / "crawl.toml").exists()
+
+
+def require_crawl(directory: Path) -> None:
+    """Raise ConfigError when there is no crawl in a directory."""
+    if not directory.exists():
+        raise ConfigError(f"no directory {directory}; name the one that gossamer crawl -o made")
+    if not holds_crawl(directory):
+        raise ConfigError(
+            f"{directory} holds no crawl (it has no crawl.toml); name the one that gossamer crawl -o made"
+        )
+
+
+def make_directory(directory: Path) -> None:
+    """Make the crawl's directory. Raises ConfigError when that cannot be."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=directory).close()
+    except OSError as error:
+        raise ConfigError(f"cannot write to {directory}: {error.strerror}; name another with -o DIR") from error
+
+
+def spooled(config: Config, directory: Path) -> Config:
+    """Keep the seeds on standard input in the crawl's directory, where a restart finds them."""
+    make_directory(directory)
+    file = directory / "seeds.txt"
+    with file.open("wb") as copy:
+        shutil.copyfileobj(sys.stdin.buffer, copy)
+    seeds = config.seeds.model_copy(update={"file": str(file.absolute())})
+    return config.model_copy(update={"seeds": seeds})
+
+
+def supervised(job: Job, config: Config) -> int:
+    """Run a job in a child, restarted as often as it takes, and return the exit status."""
+    from gossamer.state import slots
+    from gossamer.world.clock import WallClock
+
+    directory = Path(job.directory)
+    state, clock = directory / "state", WallClock()
+    watched = Slots(
+        accuse=lambda: slots.accuse(state),
+        overdue=lambda: slots.overdue(state, clock.now(), config.crawl.process_s_max),
+        progress=lambda: slots.progress(state),
+    )
+    supervisor = Supervisor(lambda restarts: start(job, restart=restarts > 0), watched, complain)
+    status = supervisor.run()
+    show_cursor()
+    return status
+
+
+def start(job: Job, *, restart: bool) -> subprocess.Popen[bytes]:
+    """Start a child on a job. It is a process group of its own: the terminal's Ctrl-C reaches it through us alone."""
+    with tempfile.TemporaryFile() as line:  # Not a pipe: nothing waits for a child that does not read.
+        line.write(msgspec.structs.replace(job, parent=os.getpid(), restart=restart).encode())
+        line.seek(0)
+        return subprocess.Popen(  # noqa: S603 - ourselves
+            [sys.executable, "-P", "-m", "gossamer.cli.child", job.directory],
+            stdin=line,
+            process_group=0,
+            # -P and our own path: the child imports what we would, whatever lies in the current directory.
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        )
+
+
+def show_cursor() -> None:
+    """Give the terminal its cursor back: a child that died in a live view could not."""
+    if sys.stdout.isatty():
+        sys.stdout.write("\x1b[?25h")
+        sys.stdout.flush()

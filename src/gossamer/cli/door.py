@@ -1,0 +1,119 @@
+"""Door: the shape of what commands use of the api, and the only place that imports it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self, cast, get_args
+
+if TYPE_CHECKING:
+    from gossamer.config import Config
+
+Status = Mapping[str, object]
+
+
+class Running(Protocol):
+    """A crawl in this process."""
+
+    async def run(self) -> str:
+        """Crawl; return `finished`, `limit` or `stopped` once everything is committed."""
+        ...
+
+    def status(self) -> Status:
+        """Return counts, rates and state, cheaply: it is asked several times a second."""
+        ...
+
+    def stop(self, *, now: bool = False) -> None:
+        """Ask it to end: finish what is in flight and commit, or commit at once."""
+        ...
+
+    def on_note(self, callback: Callable[[str], None]) -> None:
+        """Have `callback` called with sentences for people."""
+        ...
+
+
+class CrawlerType(Protocol):
+    """`gossamer.api.Crawler` itself."""
+
+    def __call__(self, seeds: Sequence[str], *, output: str, config: Config) -> Running:
+        """Begin a crawl in a new directory."""
+        ...
+
+    def resume(self, directory: str, *, config: Config) -> Running:
+        """Continue the crawl in a directory."""
+        ...
+
+
+def crawler() -> CrawlerType:
+    """Return `Crawler`. Imports everything that crawls: half a second."""
+    from gossamer.api import Crawler
+
+    return cast("CrawlerType", Crawler)
+
+
+def status_of(directory: Path) -> Status:
+    """Return the status of a crawl that does not run, from its store."""
+    from gossamer import api
+
+    return cast("Status", api.status_of(directory))
+
+
+def why_of(directory: Path, url: str) -> Status:
+    """Return what a crawl that does not run knows about a URL."""
+    from gossamer import api
+
+    return cast("Status", api.why_of(directory, url))
+
+
+def report_of(directory: Path, *, as_json: bool) -> str:
+    """Return the statistics of a crawl, from the tables it has written, as text or as JSON."""
+    from gossamer.report.figures import as_json as written
+    from gossamer.report.report import summary
+    from gossamer.report.text import as_text
+
+    report = summary(directory)
+    return written(report) if as_json else as_text(report)
+
+
+class Web(Protocol):
+    """A synthetic web that serves in a process of its own."""
+
+    hosts_file: Path
+
+    @property
+    def seeds(self) -> Sequence[str]:
+        """Addresses from which the whole web can be reached."""
+        ...
+
+    def __enter__(self) -> Self:
+        """Start to serve."""
+        ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop."""
+        ...
+
+
+def simweb(directory: Path, size: str, **changes: object) -> Web:
+    """Return a synthetic web of a named size whose files lie in `directory`.
+
+    Raises:
+        ConfigError: there is no such size, or an option is none.
+    """
+    from pydantic import ValidationError
+
+    from gossamer.model.errors import ConfigError
+    from gossamer.simweb.options import Preset, SimwebOptions
+    from gossamer.simweb.process import SimwebProcess
+
+    sizes = get_args(Preset)
+    if size not in sizes:
+        raise ConfigError(f"--size {size}: expected {', '.join(sizes[:-1])} or {sizes[-1]}")
+    try:
+        options = SimwebOptions.preset(cast("Preset", size), **changes)
+    except ValidationError as error:
+        raise ConfigError(f"simweb: {error.errors()[0]['msg']}") from error
+    return SimwebProcess(options, directory)

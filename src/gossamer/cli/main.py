@@ -1,0 +1,235 @@
+"""Main: the tree of commands, and mistakes in one line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.exceptions import TyperException
+
+import gossamer
+from gossamer.cli.options import with_flags
+from gossamer.model.errors import ConfigError
+
+app = typer.Typer(
+    help="A polite, crash-safe, fast web crawler.",
+    add_completion=False,
+    no_args_is_help=False,
+    pretty_exceptions_enable=False,
+)
+config_app = typer.Typer(help="Look at configurations.")
+app.add_typer(config_app, name="config")
+
+Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The crawl's directory.")]
+Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
+Sets = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set any key; repeatable.")]
+Urls = Annotated[list[str], typer.Argument(metavar="URL", help="More seeds.")]
+Hosts = Annotated[list[str], typer.Argument(metavar="HOST", help="Hosts to leave alone.")]
+DemoDirectory = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Made anew each time.")]
+Size = Annotated[str, typer.Option("--size", metavar="SIZE", help="small, medium or large.")]
+
+
+@app.command("crawl")
+@with_flags()
+def crawl(
+    urls: Annotated[list[str] | None, typer.Argument(metavar="SEED", help="Where to begin.")] = None,
+    config: Annotated[Path | None, typer.Option("--config", "-c", metavar="FILE", help="A TOML file.")] = None,
+    sets: Sets = None,
+    **options: object,
+) -> None:
+    """Start a crawl in a new directory."""
+    from gossamer.cli import crawling
+
+    _end(crawling.crawl(urls or (), config, options, sets or ()))
+
+
+@app.command("resume")
+@with_flags(resumable_only=True)
+def resume(directory: Directory, sets: Sets = None, **options: object) -> None:
+    """Continue after a stop or a crash; what is given here changes from now on."""
+    from gossamer.cli import crawling
+
+    _end(crawling.resume(directory, options, sets or ()))
+
+
+@app.command("status")
+def status(directory: Directory, as_json: Json = False) -> None:
+    """Show how a running or stopped crawl stands."""
+    from gossamer.cli import ask
+
+    _end(ask.status(directory, as_json=as_json))
+
+
+@app.command("why")
+def why(
+    directory: Directory,
+    url: Annotated[str, typer.Argument(metavar="URL", help="Any address.")],
+    as_json: Json = False,
+) -> None:
+    """Tell everything known about one URL: its state, the rule that decided, when it is due."""
+    from gossamer.cli import ask
+
+    _end(ask.why(directory, url, as_json=as_json))
+
+
+@app.command("report")
+def report(directory: Directory, as_json: Json = False) -> None:
+    """Print the statistics of a crawl."""
+    from gossamer.cli import ask
+
+    _end(ask.report(directory, as_json=as_json))
+
+
+@app.command("seed")
+def seed(directory: Directory, urls: Annotated[list[str], typer.Argument(metavar="URL", help="More seeds.")]) -> None:
+    """Give a running crawl more seeds."""
+    from gossamer.cli import ask
+
+    _end(ask.act(directory, "seed", urls=ask.seeds_for(urls)))
+
+
+@app.command("exclude")
+def exclude(directory: Directory, hosts: Hosts) -> None:
+    """Have a running crawl leave hosts alone, from now on."""
+    from gossamer.cli import ask
+
+    _end(ask.act(directory, "exclude", hosts=hosts))
+
+
+@app.command("pause")
+def pause(directory: Directory) -> None:
+    """Have a running crawl send no more requests until `unpause`."""
+    from gossamer.cli import ask
+
+    _end(ask.act(directory, "pause"))
+
+
+@app.command("unpause")
+def unpause(directory: Directory) -> None:
+    """Have a paused crawl go on."""
+    from gossamer.cli import ask
+
+    _end(ask.act(directory, "unpause"))
+
+
+@app.command("checkpoint")
+def checkpoint(directory: Directory) -> None:
+    """Have a running crawl make a checkpoint and print where."""
+    from gossamer.cli import ask
+
+    _end(ask.act(directory, "checkpoint"))
+
+
+@app.command("stop")
+def stop(
+    directory: Directory,
+    now: Annotated[bool, typer.Option("--now", help="Do not wait for what is in flight.")] = False,
+) -> None:
+    """Have a running crawl end, everything saved; `resume` continues it."""
+    from gossamer.cli import ask
+
+    _end(ask.act(directory, "stop", now=now))
+
+
+@app.command("init")
+def init(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write.")] = Path("gossamer.toml"),
+) -> None:
+    """Write a configuration file that explains every key."""
+    from gossamer.cli import settings
+
+    _end(settings.init(file))
+
+
+@config_app.command("check")
+def config_check(file: Annotated[Path, typer.Argument(metavar="FILE", help="A TOML file.")]) -> None:
+    """Say whether a configuration file is right."""
+    from gossamer.cli import settings
+
+    _end(settings.check(file))
+
+
+@config_app.command("show")
+def config_show(directory: Directory) -> None:
+    """Print what a crawl runs with, and where each value came from."""
+    from gossamer.cli import settings
+
+    _end(settings.show(directory))
+
+
+@config_app.command("schema")
+def config_schema(
+    markdown: Annotated[bool, typer.Option("--markdown", help="As the page about every key.")] = False,
+) -> None:
+    """Print the JSON schema of the configuration."""
+    from gossamer.cli import settings
+
+    _end(settings.schema(markdown=markdown))
+
+
+@app.command("simweb")
+def simweb(
+    directory: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="For its files.")] = Path("simweb"),
+    size: Size = "small",
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gives the same web.")] = 1,
+    port: Annotated[int, typer.Option("--port", metavar="N", help="0 takes any.")] = 0,
+) -> None:
+    """Serve a synthetic web on loopback until Ctrl-C."""
+    from gossamer.cli import demo
+
+    _end(demo.simweb(directory, size, seed, port))
+
+
+@app.command("demo")
+def demo(directory: DemoDirectory = Path("demo"), size: Size = "small") -> None:
+    """Crawl a synthetic web now, with progress and a report: no network, no arguments."""
+    from gossamer.cli.demo import demo as run
+
+    _end(run(directory, size))
+
+
+@app.callback(invoke_without_command=True)
+def top(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Print help when no command is named."""
+    if version:
+        typer.echo(gossamer.__version__)
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command and exit with its status. A mistake is one line on standard error and status 2."""
+    sys.exit(status_of_command(sys.argv[1:] if arguments is None else arguments))
+
+
+def status_of_command(arguments: Sequence[str]) -> int:
+    """Run a command and return its exit status."""
+    from gossamer.cli.child import FAILED, INTERRUPTED, REFUSED, complain
+
+    try:
+        command: Callable[..., Any] = typer.main.get_command(app)
+        status = command(list(arguments), prog_name="gossamer", standalone_mode=False)
+    except TyperException as error:
+        from gossamer.cli.mistakes import one_line
+
+        complain(one_line(error))
+        return REFUSED
+    except ConfigError as error:
+        complain(str(error))
+        return REFUSED
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:  # What reads us has gone away, as in `| head`.
+        sys.stderr.close()
+        return FAILED
+    return status if isinstance(status, int) else 0
+
+
+def _end(status: int) -> None:
+    raise typer.Exit(status)

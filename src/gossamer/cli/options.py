@@ -1,0 +1,41 @@
+"""Options: the signature of a command, made from the table of flags."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from gossamer.config.flags import FLAGS, Flag
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+
+def with_flags(*, resumable_only: bool = False) -> Callable[[Command], Command]:
+    """Return a decorator that puts an option for each flag in the place of a command's `**options`.
+
+    The command is called with each flag's name; a switch is False and a value None where it was not given.
+    """
+    flags = [flag for flag in FLAGS if flag.resumable or not resumable_only]
+
+    def decorate(command: Command) -> Command:
+        own = inspect.signature(command, eval_str=True).parameters.values()
+        fixed = [parameter for parameter in own if parameter.kind is not inspect.Parameter.VAR_KEYWORD]
+        made = [_parameter(flag) for flag in flags]
+        command.__signature__ = inspect.Signature([*fixed, *made])  # type: ignore[attr-defined]
+        return command
+
+    return decorate
+
+
+def _parameter(flag: Flag) -> inspect.Parameter:
+    names = [f"--{flag.option}", *([f"-{flag.short}"] if flag.short else [])]
+    option = typer.Option(*names, help=flag.help, metavar=flag.metavar or None, show_default=False)
+    # Numbers come as text: the configuration says what is wrong with them, whoever gave them.
+    annotation: Any = bool if flag.kind is bool else list[str] | None if flag.many else str | None
+    default = False if flag.kind is bool else None
+    return inspect.Parameter(
+        flag.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[annotation, option]
+    )

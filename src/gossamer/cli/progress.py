@@ -1,0 +1,208 @@
+"""Progress: what a crawl shows while it runs: a live view, plain lines, JSON lines, or nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Protocol, TextIO
+
+from gossamer.cli.door import Status
+from gossamer.cli.words import count, duration, harmless, size
+
+LIVE_INTERVAL_S = 0.5
+NOTES_SHOWN_MAX = 3
+# Outcomes that are nobody's error.
+EXPECTED = frozenset({"fetched", "not_modified", "redirected"})
+
+
+class Progress(Protocol):
+    """One way to show a crawl. Never raises because of what it writes to."""
+
+    interval_s: float
+
+    def show(self, status: Status) -> None:
+        """Show how things stand."""
+        ...
+
+    def note(self, sentence: str) -> None:
+        """Tell people something that happened once."""
+        ...
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        ...
+
+    def end(self, status: Status, directory: str, ended: str) -> None:
+        """Say what came of it and where it lies."""
+        ...
+
+
+def progress_for(form: str, interval_s: float, out: TextIO | None = None) -> Progress:
+    """Return the progress for a value of `progress.form`; `auto` looks at whether `out` is a terminal."""
+    out = out or sys.stdout
+    if form == "auto":
+        form = "live" if out.isatty() else "plain"
+    match form:
+        case "live":
+            from gossamer.cli.live import Live
+
+            return Live(out)
+        case "json":
+            return JsonLines(out, interval_s)
+        case "plain":
+            return PlainLines(out, interval_s)
+        case _:
+            return Quiet()
+
+
+async def follow(progress: Progress, status: Callable[[], Status]) -> None:
+    """Show the status every interval until cancelled."""
+    while True:
+        progress.show(status())
+        await asyncio.sleep(progress.interval_s)
+
+
+class Quiet:
+    """Shows nothing."""
+
+    interval_s = 3600.0
+
+    def show(self, status: Status) -> None:
+        pass
+
+    def note(self, sentence: str) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def end(self, status: Status, directory: str, ended: str) -> None:
+        pass
+
+
+class PlainLines:
+    """One line of text every interval: for logs."""
+
+    def __init__(self, out: TextIO, interval_s: float) -> None:
+        self.interval_s = interval_s
+        self._out = out
+
+    def show(self, status: Status) -> None:
+        write_line(self._out, line_of(status))
+
+    def note(self, sentence: str) -> None:
+        write_line(self._out, harmless(sentence))
+
+    def close(self) -> None:
+        pass
+
+    def end(self, status: Status, directory: str, ended: str) -> None:
+        write_line(self._out, summary_of(status, directory, ended))
+
+
+class JsonLines:
+    """One JSON object a line: `event` is `status`, `note` or `end`; the rest is what `status --json` gives."""
+
+    def __init__(self, out: TextIO, interval_s: float) -> None:
+        self.interval_s = interval_s
+        self._out = out
+
+    def show(self, status: Status) -> None:
+        self._write({"event": "status", "time": time.time(), **status})
+
+    def note(self, sentence: str) -> None:
+        self._write({"event": "note", "time": time.time(), "note": sentence})
+
+    def close(self) -> None:
+        pass
+
+    def end(self, status: Status, directory: str, ended: str) -> None:
+        self._write({"event": "end", "time": time.time(), "ended": ended, "directory": directory, **status})
+
+    def _write(self, event: dict[str, object]) -> None:
+        # ASCII only: JSON's own escapes keep what strangers wrote from the terminal.
+        write_line(self._out, json.dumps(event, default=str))
+
+
+def write_line(out: TextIO, line: str) -> None:
+    """Write a line; a reader that has gone away (`| head`) does not end a crawl."""
+    try:
+        out.write(line.encode(out.encoding or "utf-8", "backslashreplace").decode(out.encoding or "utf-8") + "\n")
+        out.flush()
+    except (OSError, ValueError):
+        return
+
+
+def number(status: Status, key: str) -> float:
+    """Return a number of the status; 0 when it is not there."""
+    value = status.get(key)
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def errors_of(status: Status) -> dict[str, int]:
+    """Return the outcomes that are errors or refusals, most frequent first."""
+    outcomes = status.get("outcomes")
+    if not isinstance(outcomes, dict):
+        return {}
+    found = {name: n for name, n in outcomes.items() if n and name not in EXPECTED}
+    return {harmless(name): n for name, n in sorted(found.items(), key=lambda item: (-item[1], item[0]))}
+
+
+def state_of(status: Status) -> str:
+    """Return the state in words; when nothing happens, for what it waits."""
+    state, waiting = harmless(status.get("state", "")), status.get("waiting_for")
+    return f"{state}: {harmless(waiting)}" if waiting else state
+
+
+def done_of(status: Status) -> str:
+    """Return how far a crawl with a limit has come, or nothing."""
+    parts = []
+    for key, limit, show in (("pages", "max_pages", count), ("wire_bytes", "max_bytes", size)):
+        if bound := number(status, limit):
+            parts.append(f"{show(number(status, key))} of {show(bound)} ({number(status, key) / bound:.0%})")
+    if bound := number(status, "max_time_s"):
+        parts.append(f"{duration(number(status, 'elapsed_s'))} of {duration(bound)}")
+    if status.get("eta_s") is not None:
+        parts.append(f"about {duration(number(status, 'eta_s'))} left")
+    return ", ".join(parts)
+
+
+def line_of(status: Status) -> str:
+    """Return one line about a crawl."""
+    parts = [
+        f"{count(number(status, 'pages'))} pages",
+        f"{number(status, 'pages_s'):.1f}/s",
+        f"{count(number(status, 'queued'))} queued",
+        f"{count(number(status, 'in_flight'))} in flight",
+        f"{count(number(status, 'hosts_active'))} hosts active",
+        size(number(status, "wire_bytes")),
+    ]
+    if errors := errors_of(status):
+        parts.append("not fetched: " + ", ".join(f"{name} {count(n)}" for name, n in list(errors.items())[:5]))
+    if done := done_of(status):
+        parts.append(done)
+    if (state := state_of(status)) != "running":
+        parts.append(state)
+    return f"{duration(number(status, 'elapsed_s'))}: " + ", ".join(parts)
+
+
+def summary_of(status: Status, directory: str, ended: str) -> str:
+    """Return the last words about a crawl: what came of it, where it lies, what to do next."""
+    how = {"finished": "finished", "limit": "ended at its limit"}.get(ended, "stopped, everything saved")
+    sums = [
+        f"{count(number(status, 'pages'))} pages",
+        size(number(status, "wire_bytes")),
+        f"{count(number(status, 'hosts_known'))} hosts",
+    ]
+    lines = [f"The crawl {how}: {', '.join(sums)} in {duration(number(status, 'elapsed_s'))}."]
+    if errors := errors_of(status):
+        lines.append("Not fetched: " + ", ".join(f"{name} {count(n)}" for name, n in errors.items()) + ".")
+    if queued := number(status, "queued"):
+        lines.append(f"Still queued: {count(queued)}; gossamer resume {harmless(directory)} continues.")
+    lines.append(
+        f"It lies in {harmless(directory)}: warc/, pages/, links/, index.cdxj. gossamer report {harmless(directory)}"
+    )
+    return "\n".join(lines)

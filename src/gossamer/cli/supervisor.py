@@ -1,0 +1,145 @@
+"""Supervisor: keeps a crawl going although the process that runs it may die at any time."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+# Deaths that what a stranger wrote can cause, in a parser or a codec. SIGKILL may be anybody's: it accuses no page.
+CONTENT_DEATHS = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE})
+# Ends that the child chose: finished, our failure, mistake of the operator, interrupted.
+CHOSEN = frozenset({0, 1, 2, 130})
+INTERRUPTED = 130
+FAILED = 1
+FORWARDED = (signal.SIGINT, signal.SIGTERM)
+
+
+@dataclass(frozen=True)
+class Slots:
+    """What the supervisor asks of the crawl's directory."""
+
+    accuse: Callable[[], object]
+    """A content death: add a strike to the page in the slot, if there is one."""
+    overdue: Callable[[], bool]
+    """Whether a stage has been at one page for longer than its limit. Asked every `watch_s`."""
+    progress: Callable[[], int]
+    """The number of the last committed epoch; 0 before the first."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long and how often."""
+
+    watch_s: float = 0.5
+    """Between two looks at the slots."""
+    restarts_max: int = 5
+    """Restarts in a row without a new commit; one more ends the crawl."""
+    signals_max: int = 2
+    """Signals that ask; the next one kills."""
+
+
+class Supervisor:
+    """Runs a child until it ends by its own choice, and starts it again after any other end.
+
+    Promises: SIGINT and SIGTERM reach the child once for each time they reach us; after one of them a child that
+    dies is not started again; a child that hangs in a page is killed; restarts without progress end.
+    """
+
+    def __init__(
+        self,
+        start: Callable[[int], subprocess.Popen[bytes]],
+        slots: Slots,
+        say: Callable[[str], None],
+        patience: Patience | None = None,
+    ) -> None:
+        """Take `start`, which starts the child for the n-th time (from 0), in a process group of its own.
+
+        The child begins with SIGINT and SIGTERM blocked, and unblocks them once it has handlers: none is lost.
+        """
+        self._start = start
+        self._slots = slots
+        self._say = say
+        self._patience = patience or Patience()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._signals = 0
+
+    def run(self) -> int:
+        """Return the exit status: the child's own, 130 when it died after a signal to us, 1 when it keeps dying."""
+        restarts = fruitless = 0
+        committed = self._slots.progress()
+        with self._forwarding():
+            while True:
+                status, overran = self._one_life(restarts)
+                if status in CHOSEN:
+                    return status
+                if overran or -status in CONTENT_DEATHS:
+                    self._slots.accuse()
+                if self._signals or -status in FORWARDED:
+                    return INTERRUPTED
+                reached = self._slots.progress()
+                fruitless = 1 if reached > committed else fruitless + 1
+                committed = max(committed, reached)
+                how = "hung in a page and was ended" if overran else _death(status)
+                if fruitless > self._patience.restarts_max:
+                    self._say(
+                        f"the crawl's process {how}, for the {fruitless}th time without progress; "
+                        "its state is saved, and logs/critical.log may say why"
+                    )
+                    return FAILED
+                restarts += 1
+                self._say(f"the crawl's process {how}; it continues from its last commit")
+
+    def _one_life(self, restarts: int) -> tuple[int, bool]:
+        """Return the child's return code (as Popen's) and whether we killed it for a stage that overran."""
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
+        try:
+            child = self._child = self._start(restarts)
+            if self._signals:  # One came while there was no child to take it.
+                self._send(signal.SIGINT)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        overran = False
+        try:
+            while True:
+                try:
+                    status = child.wait(self._patience.watch_s)
+                except subprocess.TimeoutExpired:
+                    if not overran and self._slots.overdue():
+                        overran = True
+                        child.kill()
+                else:
+                    return status, overran and status == -signal.SIGKILL
+        finally:
+            if child.poll() is None:  # We are ending by an exception: no child outlives its supervisor.
+                child.kill()
+                child.wait()
+
+    @contextmanager
+    def _forwarding(self) -> Iterator[None]:
+        before = {number: signal.signal(number, self._forward) for number in FORWARDED}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _forward(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the handler's signature
+        self._signals += 1
+        self._send(signal.SIGKILL if self._signals > self._patience.signals_max else signal.Signals(number))
+
+    def _send(self, number: signal.Signals) -> None:
+        if self._child is not None and self._child.returncode is None:
+            self._child.send_signal(number)
+
+
+def _death(status: int) -> str:
+    if status >= 0:
+        return f"ended with status {status}"
+    try:
+        return f"died of {signal.Signals(-status).name}"
+    except ValueError:
+        return f"died of signal {-status}"

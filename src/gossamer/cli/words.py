@@ -1,0 +1,46 @@
+"""Words: what is shown to people: numbers with units, and strangers' text made harmless."""
+
+from __future__ import annotations
+
+SHOWN_CHARACTERS_MAX = 500
+
+
+def harmless(text: object) -> str:
+    """Return text on one line with nothing in it that a terminal obeys.
+
+    URLs, titles and server errors are written by strangers: control characters, direction marks and lone surrogates
+    are shown as escapes.
+    """
+    whole = str(text)
+    cut = whole[:SHOWN_CHARACTERS_MAX]
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in cut)
+    return shown + ("…" if len(whole) > len(cut) else "")
+
+
+def count(number: float) -> str:
+    """Return a whole number with separators: 1,234,567."""
+    return f"{number:,.0f}"
+
+
+def size(number: float) -> str:
+    """Return bytes in the unit that leaves few digits: 12.3 MB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if number < 1000:
+            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+        number /= 1000
+    return f"{number:,.1f} TB"
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as people say them: 8 s, 2 min 5 s, 3 h 12 min, 2 d 4 h."""
+    whole = max(0, round(seconds))
+    minutes, s = divmod(whole, 60)
+    hours, minutes_left = divmod(minutes, 60)
+    days, hours_left = divmod(hours, 24)
+    if not minutes:
+        return f"{s} s"
+    if not hours:
+        return f"{minutes} min {s} s"
+    if not days:
+        return f"{hours} h {minutes_left} min"
+    return f"{days} d {hours_left} h"

@@ -1,0 +1,38 @@
+"""Config: what the operator wants, gathered from file, flags and `--set`.
+
+Takes    TOML, options by name, `key=value`
+Gives    Config, frozen and checked; each value knows where it came from
+Keeps    nothing
+Imports  the rooms' options, model
+Touches  the files it is told to read
+Never    guesses: what it does not know is an error that names the nearest it does
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gossamer.config.gather import configure as configure
+    from gossamer.config.gather import reopen as reopen
+    from gossamer.config.sections import Config as Config
+    from gossamer.config.toml import effective_toml as effective_toml
+
+__all__ = ["Config", "configure", "effective_toml", "reopen"]
+
+
+def __getattr__(name: str) -> object:
+    # Lazily: the table of options is needed to print help, the models and pydantic are not.
+    if name == "Config":
+        from gossamer.config.sections import Config  # noqa: PLC0415
+
+        return Config
+    if name in {"configure", "reopen"}:
+        from gossamer.config import gather  # noqa: PLC0415
+
+        return getattr(gather, name)
+    if name == "effective_toml":
+        from gossamer.config.toml import effective_toml  # noqa: PLC0415
+
+        return effective_toml
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,203 @@
+"""Gather: file, options and `--set` become one checked configuration, later ones over earlier ones."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from gossamer.config.flags import BY_NAME
+from gossamer.config.mend import nearest, one_line
+from gossamer.config.sections import Config
+from gossamer.config.toml import line_of, recorded_origins
+from gossamer.model.errors import ConfigError
+
+FILE_BYTES_MAX = 64 << 20
+
+# Relative paths are those of whoever wrote them: the file's directory, or where the command was typed.
+PATHS = frozenset({"resolve.hosts_file", "seeds.file"})
+
+Values = dict[str, object]
+"""Values by dotted key; a top-level name that is no table stands under its own name."""
+
+
+def configure(
+    file: Path | None = None,
+    *,
+    options: Mapping[str, object] | None = None,
+    sets: Iterable[str] = (),
+    seeds: Sequence[str] = (),
+) -> Config:
+    """Return the configuration made of a TOML file, options by keyword name, and `section.key=value` texts.
+
+    Options that are None are not set. Of two values for one key the later of these three sources holds; `seeds` are
+    added to those of the file.
+
+    Raises:
+        ConfigError: one line that names the place, what is wrong, and how to mend it.
+    """
+    values: Values = {}
+    origins: dict[str, str] = {}
+    if file is not None:
+        text = read_text(file)
+        _take(values, origins, _flattened(_parsed(text, file)), lambda key: _place(file, text, key), file.parent)
+    if seeds:
+        listed = values.get("seeds.urls", [])
+        values["seeds.urls"] = [*(listed if isinstance(listed, list) else []), *seeds]
+        origins["seeds.urls"] = "arguments"
+    return _finish(values, origins, options, sets)
+
+
+def reopen(file: Path, *, options: Mapping[str, object] | None = None, sets: Iterable[str] = ()) -> Config:
+    """Return what `effective_toml` wrote, with changes on top.
+
+    Values keep their recorded origin; those that somebody added to the file come from its line.
+
+    Raises:
+        ConfigError: as `configure`.
+    """
+    return reopen_text(read_text(file), str(file), options=options, sets=sets)
+
+
+def reopen_text(
+    text: str, name: str, *, options: Mapping[str, object] | None = None, sets: Iterable[str] = ()
+) -> Config:
+    """Return `reopen` of a file's text; errors call the file `name`."""
+    file = Path(name)
+    values: Values = {}
+    origins: dict[str, str] = {}
+    _take(values, origins, _flattened(_parsed(text, file)), lambda key: _place(file, text, key), file.parent)
+    config = _finish(values, origins, None, ())
+    recorded = recorded_origins(text)
+    defaults = Config()
+    kept = {
+        key: recorded.get(key, place)
+        for key, place in origins.items()
+        if "." in key and (key in recorded or config.value(key) != defaults.value(key))
+    }
+    return _finish(values, kept, options, sets)
+
+
+def read_text(file: Path) -> str:
+    """Return a configuration file's text.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    try:
+        with file.open("rb") as source:
+            return source.read(FILE_BYTES_MAX).decode("utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot read {file}: {error.strerror}; name a file that you can read") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file} is not UTF-8 (byte {error.start}); save it as UTF-8") from error
+
+
+def _finish(
+    values: Values, origins: dict[str, str], options: Mapping[str, object] | None, sets: Iterable[str]
+) -> Config:
+    values, origins = dict(values), dict(origins)
+    for name, value in (options or {}).items():
+        if value is None or value == () or value == []:
+            continue
+        if name not in BY_NAME:
+            raise ConfigError(f"no option {name!r}{nearest(name, BY_NAME)}")
+        flag = BY_NAME[name]
+        if flag.kind is bool:
+            if value is False:
+                continue
+            value = flag.value
+        elif flag.kind is not str and isinstance(value, str):
+            with suppress(ValueError):
+                value = flag.kind(value)
+        place = f"--{flag.option}"
+        _take(values, origins, {flag.key: value}, lambda _, place=place: place, Path())  # type: ignore[misc]
+    for text in sets:
+        _take(values, origins, _assigned(text), lambda _: "--set", Path())
+    return _checked(values, origins)
+
+
+def _take(values: Values, origins: dict[str, str], new: Values, place: Callable[[str], str], here: Path) -> None:
+    for key, value in new.items():
+        if key in PATHS and isinstance(value, str | Path) and str(value) not in {"", "-"}:
+            value = str((here / value).absolute())
+        values[key] = value
+        origins[key] = place(key)
+
+
+def _checked(values: Values, origins: dict[str, str]) -> Config:
+    nested: dict[str, object] = {}
+    for key, value in values.items():
+        section, dot, name = key.partition(".")
+        if not dot:
+            nested[key] = value
+            continue
+        inner = nested.setdefault(section, {})
+        if isinstance(inner, dict):
+            inner[name] = value
+    try:
+        # By way of JSON: strict about types, yet lists make tuples and whole numbers make seconds.
+        config = Config.model_validate_json(json.dumps(nested, default=str), strict=True)
+    except ValidationError as error:
+        raise ConfigError(one_line(error, origins)) from error
+    except ConfigError as error:  # A room's own word about one of its values.
+        raise ConfigError(f"{_blamed(nested, origins)}{error}") from error
+    return config.with_origins({key: place for key, place in origins.items() if "." in key})
+
+
+def _blamed(nested: Mapping[str, object], origins: Mapping[str, str]) -> str:
+    """Return the place of the value that a room refuses by itself, or nothing when it is several together."""
+    for key, place in origins.items():
+        section, _, name = key.partition(".")
+        table = nested.get(section)
+        if isinstance(table, dict) and name in table:
+            alone = json.dumps({section: {name: table[name]}}, default=str)
+            try:
+                Config.model_validate_json(alone)
+            except ConfigError:
+                return f"{place}: {key}: " if place == "--set" or not place.startswith("--") else f"{place}: "
+            except ValidationError:
+                continue
+    return ""
+
+
+def _parsed(text: str, file: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{file} is not TOML: {str(error)[:1].lower()}{str(error)[1:]}") from error
+
+
+def _flattened(tables: Mapping[str, object]) -> Values:
+    flat: Values = {}
+    for section, table in tables.items():
+        if isinstance(table, dict):
+            flat.update({f"{section}.{name}": value for name, value in table.items()})
+            if not table:
+                flat[section] = {}
+        else:
+            flat[section] = table
+    return flat
+
+
+def _assigned(text: str) -> Values:
+    key, equals, value = text.partition("=")
+    key = key.strip()
+    if not equals or "." not in key:
+        raise ConfigError(f"--set {text}: write --set section.key=value")
+    if value.strip() == "none":
+        return {key: None}
+    try:
+        return {key: tomllib.loads(f"value = {value}")["value"]}
+    except tomllib.TOMLDecodeError:
+        return {key: value.strip()}  # A bare word is a text: --set scope.scope=host
+
+
+def _place(file: Path, text: str, key: str) -> str:
+    section = key.partition(".")[0]
+    line = line_of(text, key if section in Config.model_fields else section)
+    return f"{file} line {line}" if line else str(file)

@@ -1,0 +1,73 @@
+"""Mend: an operator's mistake in one line: where, what, and the nearest thing that is right."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping
+
+from pydantic import ValidationError
+
+from gossamer.config.sections import keys, sections
+
+SHOWN_CHARACTERS_MAX = 60
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return `; did you mean …?`, or nothing when nothing is near."""
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"; did you mean {found[0]}?" if found else ""
+
+
+def one_line(error: ValidationError, origins: Mapping[str, str]) -> str:
+    """Return the first mistake that pydantic found as a line for the operator."""
+    first = error.errors(include_url=False)[0]
+    path = [str(part) for part in first["loc"]]
+    key = ".".join(path[:2])
+    place = origins.get(key) or next((origins[at] for at in origins if at.partition(".")[0] == path[0]), "")
+    where = f"{place}: " if place else ""
+    if first["type"] == "extra_forbidden":
+        return where + _unknown(path)
+    given = _shown(first["input"])
+    if place.startswith("--") and place != "--set":
+        return f"{place} {given}: expected {_expected(first['msg'])}"
+    return f"{where}{'.'.join(path)} is {given}, expected {_expected(first['msg'])}"
+
+
+def _unknown(path: list[str]) -> str:
+    if len(path) == 1:
+        name = path[0]
+        home = [key for key in keys() if key.partition(".")[2] == name]
+        if home:
+            return f"{name} stands outside its section; did you mean {home[0]}?"
+        return f"no section [{name}]" + (nearest(name, sections()) or f"; there are {', '.join(sections())}")
+    section, name = path[0], path[1]
+    inside = [key for key in keys() if key.startswith(f"{section}.")]
+    elsewhere = [key for key in keys() if key.partition(".")[2] == name]
+    hint = (
+        (f"; did you mean {elsewhere[0]}?" if elsewhere else "")
+        or nearest(f"{section}.{name}", inside)
+        or f"; [{section}] has {', '.join(key.partition('.')[2] for key in inside)}"
+    )
+    return f"no key {section}.{name}{hint}"
+
+
+WORDS = {
+    "a valid integer": "a whole number",
+    "a valid number": "a number",
+    "a valid string": 'a text, such as "a"',
+    "a valid array": 'a list, such as ["a", "b"]',
+    "a valid tuple": 'a list, such as ["a", "b"]',
+    "a valid boolean": "true or false",
+    "an object": "a section of keys",
+}
+
+
+def _expected(message: str) -> str:
+    message = message.removeprefix("Value error, ").removeprefix("Input should be ")
+    return WORDS.get(message, message)
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=True, default=str)
+    return text if len(text) <= SHOWN_CHARACTERS_MAX else text[: SHOWN_CHARACTERS_MAX - 1] + "…"

@@ -1,0 +1,141 @@
+"""Sections: one model per section of the configuration, one line each in `Config`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
+
+from gossamer.archive.options import ArchiveOptions
+from gossamer.crawl.options import CrawlOptions, LimitsOptions
+from gossamer.fetch.options import FetchOptions
+from gossamer.frontier.options import FrontierOptions, PolitenessOptions
+from gossamer.process.options import ProcessOptions
+from gossamer.resolve.options import ResolveOptions
+from gossamer.scope.options import ScopeOptions
+from gossamer.seen.options import SeenOptions
+from gossamer.state.options import StateOptions
+from gossamer.url.options import UrlOptions
+
+HEADER_CHARACTERS_MAX = 400
+
+
+class Section(BaseModel):
+    """The shape of a section: frozen, and an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SeedsOptions(Section):
+    """Where the crawl begins."""
+
+    urls: tuple[str, ...] = Field((), description="Seeds; those on the command line are added.")
+    file: str = Field("", description="A file of seeds, one URL a line, # begins a comment; - is standard input.")
+
+
+class OutputOptions(Section):
+    """Where the crawl goes."""
+
+    directory: str = Field("crawl", min_length=1, description="The crawl's directory; one crawl, one directory.")
+
+
+class OperatorOptions(Section):
+    """Who crawls: what server operators see in their logs."""
+
+    contact: str = Field(
+        "",
+        description="A URL or mail address where you can be reached; public addresses are not visited without it.",
+    )
+    agent: str = Field(
+        "",
+        description="The User-Agent header; empty: gossamer/VERSION (+CONTACT).",
+    )
+
+    @field_validator("contact")
+    @classmethod
+    def _one_word(cls, contact: str) -> str:
+        if contact and not (contact.isascii() and contact.isprintable() and ("@" in contact or "://" in contact)):
+            raise ValueError("a mail address or a URL, in ASCII")
+        if " " in contact or len(contact) > HEADER_CHARACTERS_MAX:
+            raise ValueError(f"one mail address or URL without spaces, at most {HEADER_CHARACTERS_MAX} characters")
+        return contact
+
+    @field_validator("agent")
+    @classmethod
+    def _one_header(cls, agent: str) -> str:
+        if not (agent.isascii() and (not agent or agent.isprintable())) or len(agent) > HEADER_CHARACTERS_MAX:
+            raise ValueError(f"printable ASCII, at most {HEADER_CHARACTERS_MAX} characters")
+        return agent
+
+    def user_agent(self, version: str) -> str:
+        """Return the User-Agent header of this operator."""
+        return self.agent or f"gossamer/{version}" + (f" (+{self.contact})" if self.contact else "")
+
+
+class RobotsOptions(Section):
+    """What sites ask of us."""
+
+    obey: bool = Field(True, description="Obey robots.txt.")
+
+
+class ProgressOptions(Section):
+    """What the command line shows while it crawls."""
+
+    form: Literal["auto", "live", "plain", "json", "quiet"] = Field(
+        "auto", description="auto: live on a terminal, plain lines elsewhere."
+    )
+    interval_s: float = Field(5.0, gt=0, allow_inf_nan=False, description="Between plain or JSON lines, in seconds.")
+
+
+class Config(Section):
+    """The whole configuration. A section is named after the room that reads it."""
+
+    seeds: SeedsOptions = SeedsOptions()
+    output: OutputOptions = OutputOptions()
+    limits: LimitsOptions = LimitsOptions()
+    operator: OperatorOptions = OperatorOptions()
+    politeness: PolitenessOptions = PolitenessOptions()
+    url: UrlOptions = UrlOptions()
+    scope: ScopeOptions = ScopeOptions()
+    seen: SeenOptions = SeenOptions()
+    frontier: FrontierOptions = FrontierOptions()
+    resolve: ResolveOptions = ResolveOptions()
+    robots: RobotsOptions = RobotsOptions()
+    fetch: FetchOptions = FetchOptions()
+    process: ProcessOptions = ProcessOptions()
+    archive: ArchiveOptions = ArchiveOptions()
+    state: StateOptions = StateOptions()
+    crawl: CrawlOptions = CrawlOptions()
+    progress: ProgressOptions = ProgressOptions()
+
+    _origins: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    def origin(self, key: str) -> str:
+        """Say where the value of `section.key` came from: `default`, a file with its line, or an option."""
+        return self._origins.get(key, "default")
+
+    def value(self, key: str) -> object:
+        """Return the value of `section.key`."""
+        section, _, name = key.partition(".")
+        return getattr(getattr(self, section), name)
+
+    def with_origins(self, origins: dict[str, str]) -> Config:
+        """Return the same configuration, its values coming from where `origins` says, by dotted key."""
+        copy = self.model_copy()
+        copy._origins = dict(origins)  # noqa: SLF001 - our own
+        return copy
+
+
+def sections() -> dict[str, type[BaseModel]]:
+    """Return the model of each section, in the order of the file."""
+    found: dict[str, type[BaseModel]] = {}
+    for name, field in Config.model_fields.items():
+        assert isinstance(field.annotation, type)
+        assert issubclass(field.annotation, BaseModel)
+        found[name] = field.annotation
+    return found
+
+
+def keys() -> list[str]:
+    """Return every dotted key there is, in the order of the file."""
+    return [f"{section}.{key}" for section, model in sections().items() for key in model.model_fields]

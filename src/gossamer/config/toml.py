@@ -1,0 +1,101 @@
+"""Toml: the configuration as text, and the line on which a key stands."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+
+from gossamer.config.sections import Config, sections
+
+HEADER = re.compile(r"^\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
+ASSIGNMENT = re.compile(r"^\s*([A-Za-z0-9_\-.\"' ]+?)\s*=")
+ORIGIN = re.compile(r"  # from ([^\"']+)$")
+
+
+def effective_toml(config: Config) -> str:
+    """Return every key with its value, and where it came from as a comment. `reopen` reads both back."""
+    lines = ["# The configuration of this crawl, as it runs. Changes take effect with `gossamer resume`."]
+    for section in sections():
+        lines += ["", f"[{section}]"]
+        options = getattr(config, section)
+        for key in type(options).model_fields:
+            value = getattr(options, key)
+            if value is None:
+                lines.append(f"# {key} is not set")
+                continue
+            origin = re.sub(r"[\"'\x00-\x1f\x7f]", "?", config.origin(f"{section}.{key}"))
+            lines.append(f"{key} = {written(value)}" + ("" if origin == "default" else f"  # from {origin}"))
+    return "\n".join(lines) + "\n"
+
+
+def starter_toml() -> str:
+    """Return a file that sets nothing and explains every key: what `init` writes."""
+    lines = [
+        "# Configuration of Gossamer. What is commented out holds its default. To check: gossamer config check FILE"
+    ]
+    for section, model in sections().items():
+        lines += ["", f"# {summary(model)}", f"[{section}]"]
+        for key, field in model.model_fields.items():
+            default = field.get_default(call_default_factory=True)
+            lines.append(f"# {field.description}")
+            lines.append(f"# {key} =" if default in (None, PydanticUndefined) else f"# {key} = {written(default)}")
+    return "\n".join(lines) + "\n"
+
+
+def summary(model: type[BaseModel]) -> str:
+    """Return the first sentence about a section."""
+    return (model.__doc__ or "").strip().split("\n")[0]
+
+
+def written(value: object) -> str:
+    """Return a value as TOML (version 1.0), on one line."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return repr(value)
+        case str():
+            # JSON's escapes are TOML's, but for DEL, which TOML wants escaped as well.
+            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        case list() | tuple() | set() | frozenset():
+            return "[" + ", ".join(written(item) for item in value) + "]"
+        case dict():
+            return "{" + ", ".join(f"{written(str(name))} = {written(item)}" for name, item in value.items()) + "}"
+        case BaseModel():
+            return written(value.model_dump(exclude_none=True))
+        case _:
+            return written(str(value))
+
+
+def assignments(text: str) -> Iterator[tuple[str, int, str]]:
+    """Yield (dotted key, line number, line) of each assignment and header, by a look at each line.
+
+    Good enough to name a line to a person: inside multi-line strings it may see what is not there.
+    """
+    table = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := HEADER.match(line):
+            table = bare(header[1])
+            yield table, number, line
+        elif assignment := ASSIGNMENT.match(line):
+            yield (f"{table}." if table else "") + bare(assignment[1]), number, line
+
+
+def bare(dotted: str) -> str:
+    """Return a dotted key without quotes and spaces around its parts."""
+    return ".".join(part.strip().strip("\"'") for part in dotted.split("."))
+
+
+def line_of(text: str, key: str) -> int | None:
+    """Return the number of the line that sets `key`, else of the one that opens its section."""
+    found = {name: number for name, number, _ in reversed(list(assignments(text)))}
+    return found.get(key) or found.get(key.partition(".")[0])
+
+
+def recorded_origins(text: str) -> dict[str, str]:
+    """Return the origins that `effective_toml` wrote as comments, by dotted key."""
+    return {key: found[1] for key, _, line in assignments(text) if (found := ORIGIN.search(line))}

@@ -1,0 +1,108 @@
+"""Commit: how an epoch closes. All that the rooms changed since the last one becomes durable, or nothing of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+import msgspec
+
+from gossamer.crawl.logs import Logs
+from gossamer.crawl.tally import KEY as TALLY
+from gossamer.crawl.tally import Tally
+from gossamer.model.visits import Visited
+from gossamer.ports import Archive
+from gossamer.state.contacts import Contacts
+from gossamer.state.epoch import Epochs
+from gossamer.state.journals import Entry, Journals
+from gossamer.state.store import META_PARTITION
+from gossamer.world.clock import Clock
+
+MANIFEST = META_PARTITION + b"manifest"
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Cuts(Protocol):
+    """A room that gives the open epoch what it holds in memory."""
+
+    def cut(self, now: float) -> None: ...
+
+
+class Committer:
+    """Closes epochs, one at a time. The loop pays for the cut alone; the disk's part runs in a thread of its own."""
+
+    def __init__(
+        self,
+        epochs: Epochs,
+        journals: Journals,
+        contacts: Contacts,
+        archive: Archive,
+        rooms: list[Cuts],
+        tally: Tally,
+        logs: Logs,
+        clock: Clock,
+    ) -> None:
+        self._epochs = epochs
+        self._journals = journals
+        self._contacts = contacts
+        self._archive = archive
+        self._rooms = rooms
+        self._tally = tally
+        self._logs = logs
+        self._clock = clock
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
+        self._one_at_a_time = asyncio.Lock()
+        self._since = clock.now()
+        self.on_committed: Callable[[list[Visited]], Awaitable[None]] | None = None
+        self.on_epoch: Callable[[int], None] | None = None
+
+    async def commit(self) -> None:
+        """Close the open epoch and return when it is durable.
+
+        Raises:
+            OSError: the disk refuses. Nothing of the epoch counts then, and the crawl must end.
+        """
+        async with self._one_at_a_time:
+            number, manifest, ended, visited = self._cut()
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(self._thread, self._make_durable, number)
+            self._epochs.settle()
+            self._journals.settle(manifest)
+            self._contacts.committed(ended)
+            if self.on_epoch is not None:
+                self.on_epoch(number)
+            if visited and self.on_committed is not None:
+                await self.on_committed(visited)
+
+    def elapsed_s(self) -> float:
+        """Return the seconds of crawling, over all runs, up to now."""
+        return self._tally.totals.elapsed_s + self._clock.now() - self._since
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=True)
+
+    def _cut(self) -> tuple[int, list[Entry], int, list[Visited]]:
+        now = self._clock.now()
+        totals = self._tally.totals
+        totals.elapsed_s += now - self._since
+        self._since = now
+        for room in self._rooms:
+            room.cut(now)
+        self._archive.cut()
+        manifest = self._journals.cut()
+        self._epochs.put("meta", MANIFEST, _encode(manifest))
+        self._epochs.put("meta", TALLY, _encode(totals))
+        self._logs.flush()
+        visited = self._tally.fresh or []
+        if self._tally.fresh is not None:
+            self._tally.fresh = []
+        self._tally.in_epoch = 0
+        self._tally.sample(now)
+        return self._epochs.cut(), manifest, self._contacts.ended_since_commit, visited
+
+    def _make_durable(self, number: int) -> None:
+        self._journals.sync()
+        self._epochs.commit(number)
+        self._epochs.apply(number)

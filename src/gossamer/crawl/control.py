@@ -1,0 +1,78 @@
+"""Control: what a running crawl can be asked and told, as JSON lines on a socket in its own directory.
+
+The store is open to one process alone, so `status`, `why`, `seed` and the others come here. Whoever may open the
+socket may command the crawl: it lies in the crawl's directory with mode 600.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+SOCKET = "control.sock"
+REQUEST_BYTES_MAX = 16 << 20
+REQUEST_S_MAX = 60.0
+PATH_BYTES_MAX = 100
+"""The system takes 108 in the address of a socket, whatever the file system allows."""
+
+Verb = Callable[[dict[str, object]], Awaitable[object]]
+
+
+class RefusedError(Exception):
+    """A request that cannot be met; its text is the answer."""
+
+
+class Control:
+    """Serves the verbs it is given. One line in, one line out, as many as a client likes."""
+
+    def __init__(self, directory: Path, verbs: Mapping[str, Verb]) -> None:
+        self._directory = directory
+        self._verbs = verbs
+
+    async def serve(self) -> None:
+        """Answer until cancelled."""
+        path = self._directory / SOCKET
+        path.unlink(missing_ok=True)
+        folder = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        short = str(path) if len(os.fsencode(path)) <= PATH_BYTES_MAX else f"/proc/self/fd/{folder}/{SOCKET}"
+        try:
+            server = await asyncio.start_unix_server(self._answer, short, limit=REQUEST_BYTES_MAX)
+            path.chmod(0o600)
+            async with server:
+                await server.serve_forever()
+        finally:
+            os.close(folder)
+            path.unlink(missing_ok=True)
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, TimeoutError, ValueError, asyncio.CancelledError):
+            while True:
+                async with asyncio.timeout(REQUEST_S_MAX):
+                    line = await reader.readline()
+                if not line:
+                    break
+                writer.write(msgspec.json.encode(await self._reply(line)) + b"\n")
+                async with asyncio.timeout(REQUEST_S_MAX):
+                    await writer.drain()
+        writer.close()
+
+    async def _reply(self, line: bytes) -> dict[str, object]:
+        try:
+            request = msgspec.json.decode(line, type=dict[str, object])
+        except msgspec.DecodeError as error:
+            return {"ok": False, "error": f"not a JSON object: {error}"}
+        verb = self._verbs.get(str(request.get("verb")))
+        if verb is None:
+            return {"ok": False, "error": f"no verb {request.get('verb')!r}; there are: {', '.join(self._verbs)}"}
+        try:
+            async with asyncio.timeout(REQUEST_S_MAX):
+                return {"ok": True, "result": await verb(request)}
+        except RefusedError as refusal:
+            return {"ok": False, "error": str(refusal)}
+        except TimeoutError:
+            return {"ok": False, "error": f"no answer within {REQUEST_S_MAX:.0f} s"}

@@ -1,0 +1,34 @@
+"""Errands: robots.txt fetched through the gates of whatever host its redirects lead to."""
+
+from __future__ import annotations
+
+from gossamer.crawl.logs import Logs
+from gossamer.crawl.permit import Permit
+from gossamer.model.visits import Errand, Failure, Reply
+from gossamer.ports import HostControl, Namer
+
+
+class Errands:
+    """Takes what a robots.txt request brought: the next hop, or an answer that lets the waiting host go on."""
+
+    def __init__(self, permit: Permit, hosts: HostControl, namer: Namer, logs: Logs) -> None:
+        self._permit = permit
+        self._hosts = hosts
+        self._namer = namer
+        self._logs = logs
+
+    def answer(self, errand: Errand, body: bytes, result: Reply | Failure, now: float) -> None:
+        """Follow a redirect as another errand, or tell the gate and wake the host that waits."""
+        robots = self._permit.robots
+        target = robots.answer(errand, result, body, now)
+        while target is not None:
+            url = self._namer.name(target)
+            refused = Failure("robots_unreachable", f"robots.txt redirects to {target}, which cannot be asked")
+            if url is not None and self._hosts.run_errand(Errand(errand.origin, url, errand.hops + 1), now):
+                return
+            target = robots.answer(errand, refused, b"", now)
+        if isinstance(result, Failure) or result.status >= 400:
+            why = result.error if isinstance(result, Failure) else f"HTTP {result.status}"
+            self._logs.info("robots", url=errand.url.text, error=why)
+        self._hosts.set_crawl_delay(errand.origin, robots.crawl_delay_s(errand.origin), now)
+        self._hosts.unpark(errand.origin, now)

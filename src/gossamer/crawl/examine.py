@@ -1,0 +1,80 @@
+"""Examine: the stage in which native code meets what strangers wrote: content coding off, processing modules on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from gossamer.model.visits import Content, Findings, Page, Reply
+from gossamer.ports import Decoder
+from gossamer.state.slots import STAGES, Slots
+from gossamer.world.clock import Clock
+
+_DECODE, _PROCESS = STAGES.index("decode"), STAGES.index("process")
+
+
+class Seen(Protocol):
+    """What all processing modules made of a page."""
+
+    @property
+    def findings(self) -> Findings: ...
+
+    @property
+    def errors(self) -> Sequence[object]:
+        """What went wrong in modules, each readable as text."""
+        ...
+
+
+Look = Callable[[Page], Seen]
+
+
+class Examined(msgspec.Struct):
+    """What a page came to."""
+
+    content: Content
+    findings: Findings
+    errors: list[str]
+
+
+class Examiner:
+    """Decodes and processes one page at a time, saying so in slot 0 for whoever finds us dead."""
+
+    def __init__(self, decoder: Decoder, look: Look, clock: Clock, slots: Slots | None) -> None:
+        self._decoder = decoder
+        self._look = look
+        self._clock = clock
+        self._slots = slots
+
+    def examine(self, reply: Reply, fingerprint: int) -> Examined:
+        """Return a page's content and findings. May kill or hang the process: that is what the slot is for."""
+        now = self._clock.now()
+        try:
+            content = self._stage_decode(reply, fingerprint, now)
+            if self._slots is not None:
+                self._slots.enter(0, fingerprint, _PROCESS, now)
+            seen = self._look(_page(reply, content))
+            return Examined(content, seen.findings, [str(error) for error in seen.errors])
+        finally:
+            self._leave()
+
+    def decode(self, reply: Reply, fingerprint: int) -> bytes:
+        """Return the content of a reply that is no page: a robots.txt."""
+        try:
+            return self._stage_decode(reply, fingerprint, self._clock.now()).body
+        finally:
+            self._leave()
+
+    def _stage_decode(self, reply: Reply, fingerprint: int, now: float) -> Content:
+        if self._slots is not None:
+            self._slots.enter(0, fingerprint, _DECODE, now)
+        return self._decoder.decode(reply)
+
+    def _leave(self) -> None:
+        if self._slots is not None:
+            self._slots.leave(0)
+
+
+def _page(reply: Reply, content: Content) -> Page:
+    return Page(reply.url, reply.media_type, reply.charset, reply.headers, content.body)

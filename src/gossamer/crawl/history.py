@@ -1,0 +1,61 @@
+"""History: what became of each URL, one record each, in the shard's store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from gossamer.model.visits import PageRow
+from gossamer.state.epoch import Epochs
+from gossamer.url.url import Url
+
+
+class PageRecord(msgspec.Struct, array_like=True, frozen=True):
+    """The last attempt at a URL."""
+
+    url: str
+    outcome: str
+    final: bool
+    """False while another attempt is to come."""
+    status: int | None
+    at: float
+    attempt: int
+    depth: int
+    referrer: str
+    error: str = ""
+    redirect_to: str = ""
+    warc_file: str = ""
+    warc_offset: int | None = None
+    outlinks: list[str] = msgspec.field(default_factory=list)
+    """In scope but for depth: kept when depth is limited, so that a shorter way can be passed on without a request."""
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(PageRecord).decode
+
+
+class History:
+    """A put a page; a get when somebody asks."""
+
+    def __init__(self, epochs: Epochs) -> None:
+        self._epochs = epochs
+
+    def put(self, url: Url, record: PageRecord) -> None:
+        self._epochs.put("page", _key(url), _encode(record))
+
+    def get(self, url: Url) -> PageRecord | None:
+        value = self._epochs.get("page", _key(url))
+        return _decode(value) if value is not None else None
+
+
+def page_record(row: PageRow, *, final: bool, outlinks: Sequence[str] = ()) -> PageRecord:
+    """Return what is remembered of an attempt."""
+    return PageRecord(
+        row.url, row.outcome, final, row.status, row.fetched_at, row.attempt, row.depth, row.referrer, row.error,
+        row.redirect_to, row.warc_file, row.warc_offset, list(outlinks),
+    )  # fmt: skip
+
+
+def _key(url: Url) -> bytes:
+    return url.partition.to_bytes(2) + url.fingerprint.to_bytes(8)

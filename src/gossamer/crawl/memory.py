@@ -1,0 +1,66 @@
+"""Memory: what the scope has learned, kept with the epoch: roots that redirects added, hosts that were excluded."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from gossamer.state.epoch import Epochs
+from gossamer.state.store import META_PARTITION
+
+_ROOTS = META_PARTITION + b"roots:"
+_ROOTS_END = META_PARTITION + b"roots;"
+_EXCLUDED = META_PARTITION + b"excluded"
+_REJECTED = META_PARTITION + b"rejected"
+
+
+class GrowingRoots(Protocol):
+    """Roots that tell what is new about them."""
+
+    def take_new(self) -> bytes | None: ...
+
+    def load(self, dumped: bytes) -> None: ...
+
+
+class GrowingExclusions(Protocol):
+    """Exclusions that tell when they changed."""
+
+    @property
+    def revision(self) -> int: ...
+
+    def dump(self) -> bytes: ...
+
+    def load(self, dumped: bytes) -> None: ...
+
+
+class ScopeMemory:
+    """Loads what earlier runs learned, and gives each epoch what this one did. Costs nothing while nothing changes."""
+
+    def __init__(
+        self, epochs: Epochs, roots: GrowingRoots, exclusions: GrowingExclusions, rejected: dict[str, int]
+    ) -> None:
+        self._epochs = epochs
+        self._roots = roots
+        self._exclusions = exclusions
+        self._rejected = rejected
+        for _, dumped in list(epochs.scan("meta", _ROOTS, _ROOTS_END)):
+            roots.load(dumped)
+        excluded = epochs.get("meta", _EXCLUDED)
+        if excluded is not None:
+            exclusions.load(excluded)
+        counts = epochs.get("meta", _REJECTED)
+        if counts is not None:
+            for name, count in msgspec.msgpack.decode(counts, type=dict[str, int]).items():
+                rejected[name] = rejected.get(name, 0) + count
+        self._revision = exclusions.revision
+
+    def cut(self, now: float) -> None:  # noqa: ARG002 - every room's cut is told the time
+        """Give the open epoch what is new."""
+        new = self._roots.take_new()
+        if new is not None:
+            self._epochs.put("meta", _ROOTS + self._epochs.number.to_bytes(8), new)
+        if self._exclusions.revision != self._revision:
+            self._revision = self._exclusions.revision
+            self._epochs.put("meta", _EXCLUDED, self._exclusions.dump())
+        self._epochs.put("meta", _REJECTED, msgspec.msgpack.encode(self._rejected))

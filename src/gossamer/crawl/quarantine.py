@@ -1,0 +1,70 @@
+"""Quarantine: pages that our process died of are tried once more, alone in a process of their own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+
+from gossamer.crawl.examine import Examined, Examiner
+from gossamer.model.visits import Reply
+from gossamer.state.epoch import Epochs
+from gossamer.state.slots import Suspect
+from gossamer.state.store import META_PARTITION
+
+_KEY = META_PARTITION + b"suspects"
+SUSPECTS_MAX = 100_000
+_encode = msgspec.msgpack.Encoder().encode
+_decode_reply = msgspec.msgpack.Decoder(Reply).decode
+_decode_examined = msgspec.msgpack.Decoder(Examined).decode
+
+
+class Quarantine:
+    """Knows the suspects, and examines them where a death harms nobody."""
+
+    def __init__(self, epochs: Epochs, accused: Sequence[Suspect], command: Sequence[str], limit_s: float) -> None:
+        """`command` starts a process that reads a reply on its input and writes what it came to (`examine_alone`)."""
+        self._epochs = epochs
+        self._command = list(command)
+        self._limit_s = limit_s
+        stored = epochs.get("meta", _KEY)
+        self._suspects: dict[int, str] = msgspec.msgpack.decode(stored, type=dict[int, str]) if stored else {}
+        for suspect in accused:
+            self._suspects[suspect.fingerprint] = suspect.stage
+        if accused:
+            self._save()
+
+    def suspects(self, fingerprint: int) -> bool:
+        """Say whether a page must not be examined in our process."""
+        return fingerprint in self._suspects
+
+    async def examine(self, reply: Reply, fingerprint: int) -> Examined | None:
+        """Examine a suspect in a process of its own; None when that one dies or hangs too. The page is cleared or
+        condemned by the caller's record; the suspicion stays only for one that was condemned.
+        """
+        process = await asyncio.create_subprocess_exec(
+            *self._command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+        )
+        try:
+            async with asyncio.timeout(self._limit_s):
+                output, _ = await process.communicate(_encode(reply))
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+            return None
+        if process.returncode != 0:
+            return None
+        del self._suspects[fingerprint]
+        self._save()
+        return _decode_examined(output)
+
+    def _save(self) -> None:
+        while len(self._suspects) > SUSPECTS_MAX:
+            del self._suspects[next(iter(self._suspects))]
+        self._epochs.put("meta", _KEY, _encode(self._suspects))
+
+
+def examine_alone(data: bytes, examiner: Examiner) -> bytes:
+    """Answer for the process that `command` starts: a reply in, what it came to out."""
+    return _encode(examiner.examine(_decode_reply(data), 0))

@@ -1,0 +1,21 @@
+"""Rows: one attempt as `pages` shows it."""
+
+from __future__ import annotations
+
+from base64 import b32encode
+
+from gossamer.model.visits import PageRow, Visit
+
+
+def attempt_row(visit: Visit, outcome: str, at: float) -> PageRow:
+    """Return the row of an attempt with what the visit knows; the rest is filled in by the stages."""
+    url = visit.url
+    return PageRow(
+        url.text, url.key, url.host, url.site, at, outcome, depth=visit.depth, referrer=visit.referrer,
+        link_type=visit.link_type, attempt=visit.attempt,
+    )  # fmt: skip
+
+
+def digest_text(digest: bytes) -> str:
+    """Return a sha1 as WARC writes it."""
+    return "sha1:" + b32encode(digest).decode()

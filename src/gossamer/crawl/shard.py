@@ -1,0 +1,215 @@
+"""Shard: the loop that lends visits to workers, closes epochs and knows when it is over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Generic, Literal
+
+from gossamer.crawl.commit import Committer
+from gossamer.crawl.options import CrawlOptions, LimitsOptions
+from gossamer.crawl.pipeline import Pipeline
+from gossamer.crawl.tally import Tally
+from gossamer.ports import L, VisitSource
+from gossamer.world.clock import Clock
+
+End = Literal["finished", "limit", "stopped"]
+Companion = Callable[[], Coroutine[Any, Any, None]]
+LEASES_A_PASS_MAX = 256
+"""Visits begun before the loop looks at its sockets again."""
+EPOCH_SPAN_MAX = 2
+"""An epoch may grow to so many times the visits after which it should have been committed."""
+IDLE_S_MAX = 1.0
+"""Longest sleep without looking whether something changed."""
+
+
+class Shard(Generic[L]):
+    """Runs until nothing is left, a limit is reached or it is stopped; everything is committed then."""
+
+    def __init__(
+        self,
+        source: VisitSource[L],
+        pipeline: Pipeline[L],
+        committer: Committer,
+        tally: Tally,
+        crowded: Callable[[], bool],
+        options: CrawlOptions,
+        limits: LimitsOptions,
+        clock: Clock,
+    ) -> None:
+        self._source = source
+        self._pipeline = pipeline
+        self._committer = committer
+        self._tally = tally
+        self._crowded = crowded
+        self._options = options
+        self._limits = limits
+        self._clock = clock
+        self._wake = asyncio.Event()
+        self._commit_now = asyncio.Event()
+        self._turns: dict[asyncio.Task[None], L] = {}
+        self._visits = 0
+        self._stopping: Literal["", "drain", "now"] = ""
+        self._started_at = clock.now()
+        self.paused = False
+        self.state = "starting"
+        self._more_to_come: Callable[[], bool] = bool
+
+    @property
+    def in_flight(self) -> int:
+        """Leases in the hands of workers."""
+        return len(self._turns)
+
+    def stop(self, *, now: bool = False) -> None:
+        """Begin no more visits; wait for those in flight, or with `now` leave them."""
+        self._stopping = "now" if now else self._stopping or "drain"
+        self._wake.set()
+
+    def pause(self) -> None:
+        """Begin no more visits until `unpause`."""
+        self.paused = True
+
+    def unpause(self) -> None:
+        self.paused = False
+        self._wake.set()
+
+    def stir(self) -> None:
+        """Look again: there may be something new to fetch."""
+        self._wake.set()
+
+    async def commit(self) -> None:
+        """Close the open epoch now."""
+        await self._committer.commit()
+
+    async def run(self, companions: Sequence[Companion] = (), more_to_come: Callable[[], bool] = bool) -> End:
+        """Crawl. `companions` run beside the crawl and are cancelled at its end; an empty frontier is not the end
+        while `more_to_come` says so.
+
+        Raises:
+            OSError: the disk refused; what was committed stands.
+            Exception: our own errors were too many.
+        """
+        beside = [asyncio.create_task(companion()) for companion in (self._commit_often, *companions)]
+        self._more_to_come = more_to_come
+        self.state = "running"
+        try:
+            end = await self._lend_until_over(beside)
+            await self._drain()
+            await self._committer.commit()
+        finally:
+            for task in (*beside, *self._turns):
+                task.cancel()
+            await asyncio.gather(*beside, *self._turns, return_exceptions=True)
+        self._raise_fatal()
+        self.state = "stopped" if end == "stopped" else "finished"
+        return end
+
+    async def _lend_until_over(self, beside: Sequence[asyncio.Task[None]]) -> End:
+        while True:
+            self._raise_fatal()
+            for task in beside:
+                if task.done():
+                    task.result()
+            if self._stopping:
+                return "stopped"
+            if self._limit_reached():
+                return "limit"
+            lent = 0 if self.paused else self._lend()
+            if lent:
+                await asyncio.sleep(0)
+                continue
+            if self._is_over():
+                return "finished"
+            await self._sleep()
+
+    def _is_over(self) -> bool:
+        return not (self._turns or self.paused or self._more_to_come()) and self._source.wake_at() is None
+
+    def _lend(self) -> int:
+        """Give visits to workers while there are both; return how many leases were dealt with."""
+        lent = 0
+        now = self._clock.now()
+        while lent < LEASES_A_PASS_MAX and len(self._turns) < self._options.concurrency and self._may_fetch_more():
+            lease = self._source.select(now)
+            if lease is None:
+                break
+            lent += 1
+            if not self._pipeline.quick(lease):
+                task = asyncio.create_task(self._pipeline.turn(lease))
+                self._turns[task] = lease
+                self._visits += lease.errand is None
+                task.add_done_callback(self._returned)
+        return lent
+
+    def _returned(self, task: asyncio.Task[None]) -> None:
+        lease = self._turns.pop(task)
+        self._visits -= lease.errand is None
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._tally.fatal(error)
+        if self._tally.in_epoch >= self._options.commit_pages or self._crowded():
+            self._commit_now.set()
+        self._wake.set()
+
+    def _may_fetch_more(self) -> bool:
+        # Each visit in flight may become a page, so the limit is never passed; and an epoch that cannot close, for
+        # a slow disk or a reader who does not come, must not grow without bound.
+        most = self._limits.max_pages
+        if most is not None and self._tally.totals.pages + self._visits >= most:
+            return False
+        return self._tally.in_epoch < EPOCH_SPAN_MAX * self._options.commit_pages
+
+    def _limit_reached(self) -> bool:
+        limits, totals = self._limits, self._tally.totals
+        return (
+            (limits.max_pages is not None and totals.pages >= limits.max_pages)
+            or (limits.max_bytes is not None and totals.wire_bytes >= limits.max_bytes)
+            or (limits.max_time_s is not None and self.elapsed_s() >= limits.max_time_s)
+        )
+
+    def elapsed_s(self) -> float:
+        """Return the seconds of crawling over all runs."""
+        return self._committer.elapsed_s()
+
+    async def _sleep(self) -> None:
+        self._wake.clear()
+        wake_at = self._source.wake_at()
+        wait_s = IDLE_S_MAX if wake_at is None else min(max(wake_at - self._clock.now(), 0.0), IDLE_S_MAX)
+        if self.paused or len(self._turns) >= self._options.concurrency or not self._may_fetch_more():
+            wait_s = IDLE_S_MAX
+        if self._limits.max_time_s is not None:
+            wait_s = min(wait_s, max(self._limits.max_time_s - self.elapsed_s(), 0.0))
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+
+    async def _drain(self) -> None:
+        """Wait for what is in flight, for a bounded time, unless told to go at once."""
+        self.state = "stopping"
+        deadline = self._clock.now() + self._options.stop_s
+        while self._turns and self._stopping != "now" and self._clock.now() < deadline:
+            self._wake.clear()
+            try:
+                async with asyncio.timeout(min(IDLE_S_MAX, max(0.0, deadline - self._clock.now()))):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+        turns = list(self._turns)
+        for task in turns:
+            task.cancel()
+        await asyncio.gather(*turns, return_exceptions=True)
+
+    async def _commit_often(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(self._options.commit_s):
+                    await self._commit_now.wait()
+            except TimeoutError:
+                pass
+            self._commit_now.clear()
+            await self._committer.commit()
+
+    def _raise_fatal(self) -> None:
+        if self._tally.fatal_error is not None:
+            raise self._tally.fatal_error

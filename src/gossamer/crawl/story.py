@@ -1,0 +1,114 @@
+"""Story: everything known about one URL, and the rule that decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from gossamer.crawl.history import History, PageRecord
+from gossamer.model.links import Link
+from gossamer.model.visits import HostFacts
+from gossamer.ports import Chain, Namer, UrlSeen
+from gossamer.url.url import Url
+
+
+class Story:
+    """Tells why a URL is where it is. Works on a running shard and on the store of a stopped one."""
+
+    def __init__(
+        self,
+        namer: Namer,
+        chain: Chain,
+        url_seen: UrlSeen,
+        history: History,
+        facts: Callable[[Url], HostFacts],
+        lent: Callable[[Url], bool],
+    ) -> None:
+        self._namer = namer
+        self._chain = chain
+        self._url_seen = url_seen
+        self._history = history
+        self._facts = facts
+        self._lent = lent
+
+    def why(self, text: str) -> dict[str, object]:
+        """Return a URL's state with its reason; times as ISO 8601 in UTC."""
+        url = self._namer.name(text)
+        if url is None:
+            return {"url": text, "state": "unknown", "reason": "it is not an address that can be visited"}
+        told: dict[str, object] = {"url": url.text, "key": url.key, "host": url.host, "site": url.site}
+        record = self._history.get(url)
+        way = self._url_seen.way(url)
+        facts = self._facts(url)
+        if record is not None:
+            told |= _last_attempt(record)
+        if way is not None:
+            told |= {"depth": way[0], "hops": way[1]}
+        told |= {"state": "", "reason": "", "rule": None}
+        told |= self._state(url, record, way, facts)
+        told["host_state"] = _host_state(facts)
+        return told
+
+    def _state(
+        self, url: Url, record: PageRecord | None, way: tuple[int, int] | None, facts: HostFacts
+    ) -> dict[str, object]:
+        if way is None:
+            return self._never_queued(url)
+        if record is not None and record.final:
+            return {"state": record.outcome, "reason": record.error or _reasons(record), "rule": record.outcome}
+        if self._lent(url):
+            return {"state": "in_flight", "reason": "it is being fetched now"}
+        if facts.closed:
+            return {"state": "host_closed", "reason": facts.closed, "rule": "host_closed"}
+        if facts.due_at is not None:
+            return {
+                "state": "waiting",
+                "reason": f"attempt {facts.attempt} is due after: {facts.error or 'a redirect'}",
+                "next_due": _instant(max(facts.due_at, facts.rest_until)),
+            }
+        waits = "its host waits for robots.txt" if facts.parked else "it waits in its host's queue"
+        return {"state": "queued", "reason": waits, "next_due": _instant(facts.rest_until)}
+
+    def _never_queued(self, url: Url) -> dict[str, object]:
+        rule = self._chain.explain(Link(url, "anchor", 0))
+        if rule is not None:
+            return {"state": "rejected", "reason": f"the filter `{rule}` rejects it", "rule": rule}
+        return {"state": "unknown", "reason": "no page or seed has named it so far, within the depth allowed"}
+
+
+def _last_attempt(record: PageRecord) -> dict[str, object]:
+    told: dict[str, object] = {
+        "outcome": record.outcome,
+        "status": record.status,
+        "fetched_at": _instant(record.at),
+        "attempt": record.attempt,
+        "referrer": record.referrer,
+        "error": record.error,
+    }
+    if record.redirect_to:
+        told["redirect_to"] = record.redirect_to
+    if record.warc_offset is not None:
+        told |= {"warc_file": record.warc_file, "warc_offset": record.warc_offset}
+    return told
+
+
+def _reasons(record: PageRecord) -> str:
+    if record.redirect_to:
+        return f"it redirects to {record.redirect_to}"
+    return f"HTTP {record.status}" if record.status is not None else record.outcome
+
+
+def _host_state(facts: HostFacts) -> dict[str, object]:
+    return {
+        "queued": facts.queued,
+        "requests": facts.requests,
+        "rests_until": _instant(facts.rest_until) if facts.rest_until else None,
+        "reason": facts.reason,
+        "crawl_delay_s": facts.crawl_delay_s,
+        "failures_in_a_row": facts.failures,
+        "closed": facts.closed,
+    }
+
+
+def _instant(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,91 @@
+"""Tally: what the crawl counts and says while it runs."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+import msgspec
+
+from gossamer.crawl.options import CrawlOptions
+from gossamer.model.visits import Visited
+from gossamer.state.store import META_PARTITION
+
+KEY = META_PARTITION + b"tally"
+NOTES_MAX = 1000
+RATE_SAMPLES = 10
+
+
+class Totals(msgspec.Struct):
+    """Sums over the whole crawl, all runs of it. Committed with the epoch."""
+
+    pages: int = 0
+    """Attempts that ended in `fetched`."""
+    attempts: int = 0
+    outcomes: dict[str, int] = msgspec.field(default_factory=dict)
+    wire_bytes: int = 0
+    body_bytes: int = 0
+    fetch_s: float = 0.0
+    elapsed_s: float = 0.0
+    incarnation: int = 0
+    """How often the shard was opened."""
+
+
+class Tally:
+    """Counts attempts, keeps what is to be told to people, and says when our own errors are too many."""
+
+    def __init__(self, totals: Totals, options: CrawlOptions) -> None:
+        self.totals = totals
+        self._options = options
+        self._failures: deque[float] = deque()
+        self.fatal_error: BaseException | None = None
+        self.listeners: list[Callable[[str], None]] = []
+        self.notes: deque[str] = deque(maxlen=NOTES_MAX)
+        self.fresh: list[Visited] | None = None
+        """The epoch's visits, for whoever iterates over pages; None while nobody does."""
+        self.in_epoch = 0
+        self._samples: deque[tuple[float, int, int]] = deque(maxlen=RATE_SAMPLES)
+
+    def sample(self, now: float) -> None:
+        """Note where the counts stand; about once a second."""
+        self._samples.append((now, self.totals.pages, self.totals.wire_bytes))
+
+    def rates(self, now: float) -> tuple[float, float]:
+        """Return pages and bytes a second over the last seconds."""
+        if not self._samples:
+            return 0.0, 0.0
+        since, pages, wire_bytes = self._samples[0]
+        lasted_s = max(now - since, 1e-3)
+        return (self.totals.pages - pages) / lasted_s, (self.totals.wire_bytes - wire_bytes) / lasted_s
+
+    def ended(self, visited: Visited) -> None:
+        """Count a finished attempt."""
+        totals, row = self.totals, visited.row
+        totals.attempts += 1
+        totals.pages += row.outcome == "fetched"
+        totals.outcomes[row.outcome] = totals.outcomes.get(row.outcome, 0) + 1
+        totals.wire_bytes += row.wire_bytes
+        totals.body_bytes += row.body_bytes
+        totals.fetch_s += row.fetch_s
+        self.in_epoch += 1
+        if self.fresh is not None:
+            self.fresh.append(visited)
+
+    def failed(self, error: BaseException, now: float) -> None:
+        """Count an error of ours; too many in close succession are fatal."""
+        failures = self._failures
+        failures.append(now)
+        while failures and failures[0] < now - self._options.errors_s:
+            failures.popleft()
+        if len(failures) >= self._options.errors_max:
+            self.fatal(error)
+
+    def fatal(self, error: BaseException) -> None:
+        """Note that the crawl cannot go on."""
+        self.fatal_error = self.fatal_error or error
+
+    def note(self, sentence: str) -> None:
+        """Tell people."""
+        self.notes.append(sentence)
+        for listener in self.listeners:
+            listener(sentence)

@@ -1,0 +1,9 @@
+"""Frontier: which URL is next, and when it may be.
+
+Takes    Link, and how a lent visit ended
+Gives    Lease: one URL whose host, address and time are right
+Keeps    host queues and host records on disk; in memory the workbench, with a bound in hosts
+Imports  url, model, world, state, ports
+Touches  nothing directly: time is an argument, the disk is the epoch's
+Never    waits, opens a socket or looks at a body
+"""

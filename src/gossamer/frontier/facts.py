@@ -1,0 +1,33 @@
+"""Facts: a host's record told to people, from memory or from a crawl that is not running."""
+
+from __future__ import annotations
+
+from gossamer.frontier.host import Host
+from gossamer.frontier.record import HostRecord, decode_entry, decode_record, due_time, host_prefix, range_end
+from gossamer.model.visits import HostFacts
+from gossamer.state.epoch import Epochs
+from gossamer.url.url import Url
+
+
+def facts_of(epochs: Epochs, url: Url, host: Host | None = None) -> HostFacts:
+    """Return what is known of a URL's host, and when the URL itself is due again. A pass over the host's due URLs."""
+    prefix = host_prefix(url.partition, url.host)
+    if host is not None:
+        record: HostRecord | None = host.record
+    else:
+        data = epochs.get("host", prefix)
+        record = decode_record(data) if data is not None else None
+    if record is None:
+        return HostFacts(url.host)
+    due_at, attempt, error = None, 1, ""
+    if record.due:
+        for key, value in epochs.scan("due", prefix, range_end(prefix)):
+            if key.endswith(url.fingerprint.to_bytes(8)):
+                entry = decode_entry(value)
+                due_at, attempt, error = due_time(key), entry.attempt, entry.error
+                break
+    return HostFacts(
+        record.name, record.queued, record.rest_until, record.reason, record.closed, record.crawl_delay_s,
+        record.requests, record.failures, host.out if host else 0, host.parked if host else False,
+        due_at, attempt, error,
+    )  # fmt: skip

@@ -1,0 +1,104 @@
+"""Host: a host in memory, and what is lent of it."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gossamer.frontier.record import Entry, HostRecord
+from gossamer.model.visits import Errand, Visit
+from gossamer.url.url import Url
+
+if TYPE_CHECKING:
+    from gossamer.frontier.bench import Place
+
+
+class Item(msgspec.Struct, frozen=True, gc=False):
+    """A URL in a window, and where it stands on disk until it is finished."""
+
+    entry: Entry
+    level: int = 0
+    number: int = 0
+    due_key: bytes = b""
+    """Set when it stands among the host's due URLs, not in a level's queue."""
+
+
+class Host:
+    """One host: its record and, while it is on the workbench, its window and its place."""
+
+    __slots__ = (
+        "cursors", "dirty", "due_next", "due_out", "ends", "errands", "fingerprint", "fresh", "growing", "lent",
+        "located_until", "on_bench", "out", "parked", "partition", "place", "prefix", "record", "stamp", "turn_at",
+        "window",
+    )  # fmt: skip
+
+    def __init__(self, record: HostRecord, partition: int, prefix: bytes, fingerprint: int) -> None:
+        self.record = record
+        self.partition = partition
+        self.prefix = prefix
+        self.fingerprint = fingerprint
+        self.window: deque[Item] = deque()
+        """URLs read from disk, in the order in which they will be lent."""
+        self.cursors: dict[int, tuple[int, int]] = {}
+        """Per level: the block that is being read and how much of it is in the window or past it."""
+        self.ends: dict[tuple[int, int], int] = {}
+        """Level and block to the number after the block's last URL, for blocks that were read."""
+        self.fresh: dict[tuple[int, int], list[Entry]] = {}
+        """Blocks of the open epoch, by level and first number."""
+        self.growing: dict[int, int] = {}
+        """Per level the first number of the block that new URLs join."""
+        self.due_next = 0.0
+        """No URL is due before; 0 when that is not known yet."""
+        self.due_out: set[bytes] = set()
+        """Due URLs that are in the window or lent."""
+        self.errands: deque[Errand] = deque()
+        self.out = 0
+        """Leases not yet given back."""
+        self.lent = 0
+        """Those of them that carry a queued URL."""
+        self.parked = False
+        """Waits for its robots.txt: only errands are lent."""
+        self.dirty = False
+        self.on_bench = False
+        self.stamp = 0
+        """Grows with every change of its turn, so that older turns in the heaps are known as such."""
+        self.turn_at: float | None = None
+        """When it is offered next; None while it is not."""
+        self.place: Place | None = None
+        self.located_until = 0.0
+
+    @property
+    def idle(self) -> bool:
+        """Nothing of it is in memory that the disk does not have."""
+        return not (self.on_bench or self.dirty or self.out or self.lent or self.errands)
+
+    @property
+    def name(self) -> str:
+        return self.record.name
+
+
+class Lease:
+    """One visit, lent once and given back once. Carries a queued URL or an errand.
+
+    It may be fetched when `address` is set; a lease without one asks for nothing but where the host is.
+    """
+
+    __slots__ = ("address", "errand", "host", "is_ended", "is_finished", "item", "place", "ticket", "url", "visit")
+
+    def __init__(self, host: Host, item: Item | None, errand: Errand | None, url: Url, address: str) -> None:
+        self.host = host
+        self.item = item
+        self.errand = errand
+        self.url = url
+        self.address = address
+        self.visit = _visit(item.entry, url) if item is not None else None
+        self.place: Place | None = None
+        self.ticket = -1
+        self.is_ended = False
+        self.is_finished = item is None
+
+
+def _visit(entry: Entry, url: Url) -> Visit:
+    return Visit(url, entry.depth, entry.hops, entry.link_type, entry.referrer, entry.attempt, entry.seed)

@@ -1,0 +1,77 @@
+"""Hosts: the records in memory, with a bound on those that rest."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from xxhash import xxh3_64_intdigest
+
+from gossamer.frontier.host import Host
+from gossamer.frontier.politeness import Politeness
+from gossamer.frontier.record import RECORD_VERSION, HostRecord, decode_record, encode_record, host_prefix
+from gossamer.state.contacts import Recovered
+from gossamer.state.epoch import Epochs
+
+
+class Hosts:
+    """Name to `Host`. What is dirty, lent or on the bench stays; of the rest, the least recently used leaves."""
+
+    def __init__(
+        self, epochs: Epochs, politeness: Politeness, recovered: Recovered, started_at: float, cached_max: int
+    ) -> None:
+        self._epochs = epochs
+        self._politeness = politeness
+        self._recovered = recovered
+        self._started_at = started_at
+        self._cached_max = cached_max
+        self._hosts: OrderedDict[str, Host] = OrderedDict()
+        self._dirty: dict[str, Host] = {}
+
+    def get(self, name: str, partition: int) -> Host:
+        """Return a host, from memory, from disk (about 4 µs) or new."""
+        host = self._hosts.get(name)
+        if host is None:
+            host = self._load(name, partition)
+            self._hosts[name] = host
+            if len(self._hosts) > self._cached_max:
+                self._evict()
+        return host
+
+    def touch(self, host: Host) -> None:
+        """Have the record written with this epoch."""
+        if not host.dirty:
+            host.dirty = True
+            self._dirty[host.name] = host
+
+    def cut(self) -> Iterable[Host]:
+        """Yield the dirty hosts, and give each one's record to the epoch after its turn."""
+        dirty, self._dirty = self._dirty, {}
+        for host in dirty.values():
+            yield host
+            self._epochs.put("host", host.prefix, encode_record(host.record))
+            host.dirty = False
+
+    def _load(self, name: str, partition: int) -> Host:
+        prefix = host_prefix(partition, name)
+        data = self._epochs.get("host", prefix)
+        record = HostRecord(RECORD_VERSION, name) if data is None else decode_record(data)
+        fingerprint = xxh3_64_intdigest(name.encode())
+        if self._recovered.unknown and record.requests:
+            longest_s = self._politeness.longest_rest_s(record.crawl_delay_s)
+            record.rest_until = max(record.rest_until, self._started_at + longest_s)
+        record.rest_until = max(record.rest_until, self._recovered.hosts.get(fingerprint, 0.0))
+        return Host(record, partition, prefix, fingerprint)
+
+    def _evict(self) -> None:
+        # A tenth at a time, so that the walk over those that must stay is paid rarely.
+        leaving = max(1, self._cached_max // 10)
+        for name in list(self._hosts):
+            host = self._hosts[name]
+            if host.idle:
+                del self._hosts[name]
+                leaving -= 1
+                if not leaving:
+                    return
+            else:
+                self._hosts.move_to_end(name)

@@ -1,0 +1,130 @@
+"""Index: the hosts that have work, on disk, so that one is found by a seek at two hosts or two million.
+
+Each host with work has exactly one entry: `ready` under its level and a random number, `sleep` under the time at
+which it wakes, or `ready` under the level `ON_BENCH` while it is in memory, so that a restart finds it again.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+from gossamer.frontier.host import Host
+from gossamer.state.epoch import Epochs
+from gossamer.state.store import Store
+from gossamer.world.dice import Dice
+
+ON_BENCH = 0xFF
+PARTITIONS = 4096
+
+
+class HostIndex:
+    """Finds a host to activate. In memory: which partitions hold something, never which hosts."""
+
+    def __init__(self, epochs: Epochs, dice: Dice) -> None:
+        self._epochs = epochs
+        self._dice = dice
+        self._ready: dict[int, set[int]] = {}
+        """Level to partitions that may hold ready hosts."""
+        self._sleeping: list[tuple[float, int]] = []
+        """When the next host of a partition wakes, at the earliest; stale entries are found out by looking."""
+
+    def load(self, store: Store) -> list[tuple[int, str]]:
+        """Look through the index after a start; return partition and name of the hosts that were on the bench."""
+        benched = []
+        for key, _ in store.scan("ready", b"\0\0", b"\xff\xff"):
+            partition, level = int.from_bytes(key[:2]), key[2]
+            if level == ON_BENCH:
+                benched.append((partition, key[7:].decode()))
+            else:
+                self._ready.setdefault(level, set()).add(partition)
+        last = -1
+        for key, _ in store.scan("sleep", b"\0\0", b"\xff\xff"):
+            partition = int.from_bytes(key[:2])
+            if partition != last:
+                heapq.heappush(self._sleeping, (_instant(key), partition))
+                last = partition
+        return benched
+
+    def enter_bench(self, host: Host) -> None:
+        self._move(host, "ready", self._ready_key(host, ON_BENCH))
+
+    def enter_ready(self, host: Host, level: int) -> None:
+        self._move(host, "ready", self._ready_key(host, level))
+        self._ready.setdefault(level, set()).add(host.partition)
+
+    def enter_sleep(self, host: Host, wake_at: float) -> None:
+        key = host.partition.to_bytes(2) + int(wake_at * 1e6).to_bytes(8) + host.name.encode()
+        self._move(host, "sleep", key)
+        heapq.heappush(self._sleeping, (wake_at, host.partition))
+
+    def leave(self, host: Host) -> None:
+        """Take a host out: it has no work."""
+        if host.record.index_key:
+            self._epochs.delete(host.record.index_family, host.record.index_key)
+            host.record.index_family, host.record.index_key = "", b""
+
+    def wake(self, now: float) -> tuple[int, str] | None:
+        """Return a sleeper whose time has come. Move it to the bench before asking again."""
+        while self._sleeping and self._sleeping[0][0] <= now:
+            _, partition = heapq.heappop(self._sleeping)
+            begin = partition.to_bytes(2)
+            for key, _ in self._epochs.scan("sleep", begin, (partition + 1).to_bytes(2)):
+                heapq.heappush(self._sleeping, (_instant(key), partition))
+                if _instant(key) <= now:
+                    return partition, key[10:].decode()
+                break
+        return None
+
+    def next_wake_at(self) -> float | None:
+        """Return when a sleeper may wake; never later than it does."""
+        return self._sleeping[0][0] if self._sleeping else None
+
+    def draw(self, weights: list[float]) -> tuple[int, str] | None:
+        """Return a ready host by chance, biased to urgent levels: a seek. Move it before drawing again."""
+        while levels := [level for level, partitions in self._ready.items() if partitions]:
+            throw = self._dice.uniform(0.0, sum(weights[level] for level in levels))
+            chosen = levels[-1]
+            for level in levels:
+                throw -= weights[level]
+                if throw <= 0:
+                    chosen = level
+                    break
+            partitions = self._ready[chosen]
+            partition = self._any_of(partitions)
+            found = self._seek(partition, chosen)
+            if found is not None:
+                return found
+            partitions.discard(partition)
+        return None
+
+    def _seek(self, partition: int, level: int) -> tuple[int, str] | None:
+        begin = partition.to_bytes(2) + bytes((level,))
+        start = begin + self._dice.below(1 << 32).to_bytes(4)
+        end = partition.to_bytes(2) + bytes((level + 1,))
+        for low, high in ((start, end), (begin, start)):
+            for key, _ in self._epochs.scan("ready", low, high):
+                return partition, key[7:].decode()
+        return None
+
+    def _any_of(self, partitions: set[int]) -> int:
+        # Sets of small ints iterate from the lowest: step in by chance, at most 4096.
+        skip = self._dice.below(len(partitions))
+        for index, partition in enumerate(partitions):
+            if index == skip:
+                return partition
+        raise AssertionError
+
+    def _ready_key(self, host: Host, level: int) -> bytes:
+        chance = self._dice.below(1 << 32)
+        return host.partition.to_bytes(2) + bytes((level,)) + chance.to_bytes(4) + host.name.encode()
+
+    def _move(self, host: Host, family: str, key: bytes) -> None:
+        record = host.record
+        if record.index_key:
+            self._epochs.delete(record.index_family, record.index_key)
+        self._epochs.put(family, key, b"")
+        record.index_family, record.index_key = family, key
+
+
+def _instant(key: bytes) -> float:
+    return int.from_bytes(key[2:10]) / 1e6

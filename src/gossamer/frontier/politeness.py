@@ -1,0 +1,90 @@
+"""Politeness: how long a host is left alone. Pure: numbers in, numbers out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from gossamer.frontier.options import PolitenessOptions
+
+Number = TypeVar("Number", int, float)
+
+SAMPLES = 5
+"""Fetch times that the mean is taken over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Politeness:
+    """The rules in force: a preset with the operator's changes. All times in seconds."""
+
+    delay_s_min: float
+    delay_s_max: float
+    delay_factor: float
+    per_host: int
+    per_address: int
+    """0: no gate per address."""
+    address_delay_s: float
+    crawl_delay_s_max: float
+    retry_after_s_max: float
+    backoff_s_first: float
+    backoff_s_max: float
+
+    def rest_s(self, fetches_s: Sequence[float], crawl_delay_s: float | None) -> float:
+        """Return how long a host rests after a request, counted from its end.
+
+        A slow answer is the sign of a burdened server, so the rest grows with the mean of the last five (Mercator
+        waited ten times the last one). What robots.txt asks for wins when it is longer.
+        """
+        mean_s = sum(fetches_s) / len(fetches_s) if fetches_s else 0.0
+        own_s = min(max(self.delay_factor * mean_s, self.delay_s_min), max(self.delay_s_max, self.delay_s_min))
+        return max(own_s, crawl_delay_s or 0.0)
+
+    def rest_growth(self, samples: int) -> float:
+        """Return how much longer the rest gets, at the most, for each second that the next fetch takes."""
+        return self.delay_factor / min(samples + 1, SAMPLES)
+
+    def longest_rest_s(self, crawl_delay_s: float | None) -> float:
+        """Return what `rest_s` cannot exceed, whatever the fetch times: for when nobody knows them."""
+        slowest_s = max(self.delay_s_max, self.delay_s_min) if self.delay_factor else self.delay_s_min
+        return max(slowest_s, crawl_delay_s or 0.0)
+
+    def backoff_s(self, in_a_row: int, dice: float) -> float:
+        """Return the rest after the n-th 429 or 503 in a row without Retry-After; `dice` in [0, 1) adds up to half."""
+        return grown_s(self.backoff_s_first, in_a_row, self.backoff_s_max) * (1.0 + dice / 2)
+
+
+def grown_s(first_s: float, nth: int, most_s: float) -> float:
+    """Return the n-th (from 1) of a doubling series, bounded."""
+    return min(first_s * 2.0 ** min(nth - 1, 40), most_s)
+
+
+_PRESETS = {
+    #         min   max  factor  per host, per address, address delay
+    "polite": (1.0, 60.0, 10.0, 1, 1, 0.1),
+    "gentle": (15.0, 60.0, 10.0, 1, 1, 0.1),
+    "broad": (70.0, 70.0, 0.0, 1, 1, 0.1),
+    "weak": (0.0, 0.0, 0.0, 1, 1, 0.0),
+    "own": (0.0, 0.0, 0.0, 8, 0, 0.0),
+}
+
+
+def politeness(options: PolitenessOptions) -> Politeness:
+    """Return the preset's rules with every key that was given put in its place."""
+    delay_min, delay_max, factor, per_host, per_address, address_delay = _PRESETS[options.preset]
+
+    def given(value: Number | None, preset: Number) -> Number:
+        return preset if value is None else value
+
+    return Politeness(
+        delay_s_min=given(options.delay_s_min, delay_min),
+        delay_s_max=given(options.delay_s_max, delay_max),
+        delay_factor=given(options.delay_factor, factor),
+        per_host=given(options.per_host, per_host),
+        per_address=given(options.per_address, per_address),
+        address_delay_s=given(options.address_delay_s, address_delay),
+        crawl_delay_s_max=options.crawl_delay_s_max,
+        retry_after_s_max=options.retry_after_s_max,
+        backoff_s_first=options.backoff_s_first,
+        backoff_s_max=options.backoff_s_max,
+    )

@@ -1,0 +1,183 @@
+"""Queues: a host's URLs on disk, first in first out within a level, read in small windows."""
+
+from __future__ import annotations
+
+from gossamer.frontier.host import Host, Item
+from gossamer.frontier.record import (
+    LEVELS,
+    Entry,
+    LevelQueue,
+    block_key,
+    decode_block,
+    decode_entry,
+    due_key,
+    due_time,
+    encode_block,
+    encode_entry,
+    range_end,
+)
+from gossamer.state.epoch import Epochs
+from gossamer.world.dice import Dice
+
+BLOCK_URLS_MAX = 64
+"""A host's new URLs of one epoch go into blocks of at most so many: one put each."""
+FAR_S = 1e9
+"""Further ahead than any due time."""
+
+
+class Queues:
+    """Order: within a level first in, first out; between levels by chance, biased to the more urgent."""
+
+    def __init__(self, epochs: Epochs, dice: Dice, level_bias: float, window_urls_max: int) -> None:
+        self._epochs = epochs
+        self._dice = dice
+        self._weights = [level_bias ** (LEVELS - 1 - level) for level in range(LEVELS)]
+        self._window_urls_max = window_urls_max
+
+    def append(self, host: Host, level: int, entry: Entry) -> None:
+        """Put a URL at the end of a level. Memory only, until the epoch is cut."""
+        queue = host.record.levels.get(level)
+        if queue is None:
+            queue = host.record.levels[level] = LevelQueue()
+        if queue.head == queue.tail:
+            queue.block = queue.tail
+        number = queue.tail
+        queue.tail += 1
+        block = host.fresh.get((level, host.growing.get(level, -1)))
+        if block is None or len(block) >= BLOCK_URLS_MAX:
+            host.fresh[level, number] = [entry]
+            host.growing[level] = number
+        else:
+            block.append(entry)
+
+    def put_due(self, host: Host, entry: Entry, at: float, fingerprint: int) -> None:
+        """Let a URL wait until `at`."""
+        key = due_key(host.prefix, at, fingerprint)
+        self._epochs.put("due", key, encode_entry(entry))
+        host.due_next = min(host.due_next, at) if host.record.due else at
+        host.record.due += 1
+
+    def refill(self, host: Host, now: float) -> None:
+        """Read on into the window: first what is due, then one level's run. One or two reads of 1 to 20 µs."""
+        if host.record.due and host.due_next <= now:
+            self._take_due(host, now)
+        if not host.window:
+            level = self._choose_level(host)
+            while level is not None and not host.window:
+                self._read_run(host, level)
+                level = self._choose_level(host)
+
+    def finish(self, host: Host, item: Item) -> None:
+        """Take a URL off the disk with this epoch."""
+        record = host.record
+        if record.closed:
+            return  # It went with the whole queue.
+        if item.due_key:
+            self._epochs.delete("due", item.due_key)
+            host.due_out.discard(item.due_key)
+            record.due -= 1
+            return
+        queue = record.levels[item.level]
+        queue.finish(item.number)
+        self._drop_passed(host, item.level, queue)
+
+    def clear(self, host: Host) -> int:
+        """Drop all URLs of a host that are not lent, by two range deletes; return how many there were."""
+        dropped = host.record.queued - host.lent
+        for family in ("queue", "due"):
+            self._epochs.delete_range(family, host.prefix, range_end(host.prefix))
+        record = host.record
+        record.levels, record.due = {}, 0
+        host.fresh.clear()
+        host.growing.clear()
+        self.forget_window(host)
+        return dropped
+
+    def has_unread(self, host: Host) -> bool:
+        """Say whether a level holds URLs that are neither in the window nor lent."""
+        return any(self._unread(host, level, queue) for level, queue in host.record.levels.items())
+
+    def forget_window(self, host: Host) -> None:
+        """Let the window go; what was in it is read again later."""
+        host.window.clear()
+        host.cursors.clear()
+        host.ends.clear()
+        host.due_out.clear()
+        host.due_next = 0.0
+
+    def cut(self, host: Host) -> None:
+        """Give the blocks of the open epoch to it."""
+        for (level, start), entries in host.fresh.items():
+            queue = host.record.levels[level]
+            end = start + len(entries)
+            if (level, start) in host.ends or queue.head >= end:
+                host.ends[level, start] = end
+            if queue.head < end:
+                self._epochs.put("queue", block_key(host.prefix, level, start), encode_block(entries))
+        levels = {level for level, _ in host.fresh}
+        host.fresh.clear()
+        host.growing.clear()
+        for level in levels:
+            self._drop_passed(host, level, host.record.levels[level])
+
+    def _choose_level(self, host: Host) -> int | None:
+        waiting = [level for level, queue in host.record.levels.items() if self._unread(host, level, queue)]
+        if len(waiting) < 2:
+            return waiting[0] if waiting else None
+        throw = self._dice.uniform(0.0, sum(self._weights[level] for level in waiting))
+        for level in waiting:
+            throw -= self._weights[level]
+            if throw <= 0:
+                return level
+        return waiting[-1]
+
+    def _unread(self, host: Host, level: int, queue: LevelQueue) -> bool:
+        block, index = host.cursors.get(level, (queue.block, queue.head - queue.block))
+        return block + index < queue.tail
+
+    def _read_run(self, host: Host, level: int) -> None:
+        queue = host.record.levels[level]
+        block, index = host.cursors.get(level, (queue.block, queue.head - queue.block))
+        entries = self._block(host, level, block)
+        if index >= len(entries):
+            block, index = block + len(entries), 0
+            entries = self._block(host, level, block)
+        run = entries[index : index + self._window_urls_max]
+        check = bool(queue.done) or block + index < queue.head
+        for offset, entry in enumerate(run, block + index):
+            if not (check and queue.finished(offset)):
+                host.window.append(Item(entry, level, offset))
+        host.cursors[level] = (block, index + len(run))
+        host.ends[level, block] = block + len(entries)
+
+    def _block(self, host: Host, level: int, start: int) -> list[Entry]:
+        fresh = host.fresh.get((level, start))
+        if fresh is not None:
+            return fresh
+        data = self._epochs.get("queue", block_key(host.prefix, level, start))
+        assert data is not None, f"{host.name} lacks the block {start} of level {level}"
+        return decode_block(data)
+
+    def _take_due(self, host: Host, now: float) -> None:
+        host.due_next = now + FAR_S
+        for key, value in self._epochs.scan("due", host.prefix, range_end(host.prefix)):
+            if due_time(key) > now:
+                host.due_next = due_time(key)
+                break
+            if key not in host.due_out:
+                if len(host.window) >= self._window_urls_max:
+                    host.due_next = due_time(key)
+                    break
+                host.window.append(Item(decode_entry(value), due_key=key))
+                host.due_out.add(key)
+
+    def _drop_passed(self, host: Host, level: int, queue: LevelQueue) -> None:
+        # A block that still grows is not dropped: more may come under its number.
+        while (end := host.ends.get((level, queue.block))) is not None and end <= queue.head:
+            if (level, queue.block) in host.fresh:
+                return
+            self._epochs.delete("queue", block_key(host.prefix, level, queue.block))
+            del host.ends[level, queue.block]
+            if host.cursors.get(level, (-1, 0))[0] == queue.block:
+                host.cursors[level] = (end, 0)  # All of it was read, and there is nothing left to go on from.
+            queue.block = end

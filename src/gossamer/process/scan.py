@@ -1,0 +1,305 @@
+"""Scan: the same facts as the tree, read in one line through the bytes, whatever they are.
+
+Follows the tokenizer of the HTML standard (section 13.2.5) for all that decides where a tag is: comments, raw text,
+quoted attribute values. It builds no tree, so it has nothing to say about misnesting: an anchor ends at its end tag or
+at the next anchor. Known differences from the tree: the content of foreign CDATA, titles inside `<svg>`, scripts that
+hold `<!--<script>`, and the text of an anchor around a tag with an angle bracket in an attribute.
+
+Cost: linear. Every search goes on from where the last one ended, and the first that runs into the end of the page ends
+the scan, as the standard has it.
+"""
+
+from __future__ import annotations
+
+import html
+import html.entities
+import re
+from collections.abc import Mapping
+
+_RAW = ("script", "style", "textarea", "xmp", "noembed", "noframes", "title", "iframe")
+_NAMED = ("area", "frame", "link", "base", "meta", "template", "/template", "plaintext", *_RAW)
+_SPACE = r"\t\n\f\r "
+
+
+# The rest of a plain tag: quotes paired, no angle bracket in them. Possessive: on anything else it fails at once.
+_PLAIN = r"""[^<>"']*+(?:"[^"<>]*+"[^<>"']*+)*+(?:'[^'<>]*+'[^<>"']*+)*+"""
+# All that breaks the line of plain tags and text, sought in the page in lower case: a tag that is to be looked at, a
+# comment or what counts as one, a tag that is not plain. Plain tags of no interest are never matched, so that passing
+# over them costs no step in Python; no groups, for they cost as much as the match.
+_BREAKER = re.compile(
+    (
+        rf"<(?:(?:{'|'.join(_NAMED)})(?=[{_SPACE}/>])"
+        r"|!--|[!?]|/[^a-z>]"
+        rf"|[a-z/]{_PLAIN}[^>])"
+    ).encode()
+)
+# Within a line of plain tags: an anchor's attributes and all markup up to where it ends. The first group is the href of
+# an anchor as most are written: lower case, double quotes, no rel, no reference.
+_OTHERS = r"""(?:[ \n](?!href=|rel=)[a-z-]++="[^"<>]*+")*+"""
+_ANCHOR = re.compile(
+    (
+        rf"""<[aA](?=[{_SPACE}/])"""
+        rf"""(?:{_OTHERS}[ \n]href="([^"&]++)"{_OTHERS}>"""
+        rf"""|({_PLAIN})>)"""
+        rf"""([^<]*+(?:<(?!/?[aA][{_SPACE}/>])[^<]*+)*+)(?=(<?))"""
+    ).encode()
+)
+_ANCHOR_EDGE = re.compile(rf"</?[aA](?=[{_SPACE}/>])".encode())
+_INLINE = (b"<area", b"<frame", b"<link", b"<base", b"<meta")
+_IMAGE = re.compile(rb"<[iI][mM][gG](?=[\t\n\f\r /])")
+_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
+_COMMENT_END = re.compile(rb"--!?>")
+_NAMES = frozenset(f"<{name}".encode() for name in _NAMED)
+_RAW_END = {name.encode(): re.compile(f"</{name}(?=[{_SPACE}/>])".encode()) for name in _RAW}
+_ATTRIBUTE = re.compile(
+    rb"[\t\n\f\r /]*([^\t\n\f\r />][^\t\n\f\r />=]*)"
+    rb"(?:[\t\n\f\r ]*=[\t\n\f\r ]*(?:\"([^\"]*)\"|'([^']*)'|([^\t\n\f\r >\"'][^\t\n\f\r >]*)|(?=>|\Z)))?"
+)
+_ATTRIBUTE_NAME = re.compile(rb"[\t\n\f\r /]*(?:(>)|([^\t\n\f\r />][^\t\n\f\r />=]*)[\t\n\f\r ]*)")
+_SPACES = re.compile(rb"[\t\n\f\r ]*")
+_UNQUOTED = re.compile(rb"[^\t\n\f\r >]*")
+_TAG = re.compile(rb"<[^<>]*>")
+_BREAK = re.compile(
+    rb"</?(?i:address|article|aside|blockquote|body|br|caption|center|dd|details|dialog|dir|div|dl|dt|fieldset|"
+    rb"figcaption|figure|footer|form|h[1-6]|header|hgroup|hr|legend|li|main|menu|nav|ol|option|p|pre|section|summary|"
+    rb"table|tbody|td|tfoot|th|thead|title|tr|ul)(?:[\t\n\f\r /][^<>]*)?>"
+)
+_REFERENCE = re.compile(r"&(?:#[0-9]{1,9};?|#[xX][0-9a-fA-F]{1,9};?|[A-Za-z][A-Za-z0-9]{0,40};?)")
+
+ANCHOR_SCAN_BYTES_MAX = 8_192
+"""Markup looked at for one anchor's text."""
+
+Anchor = tuple[str, str, str]
+"""href, rel, text as it stands (not yet collapsed)."""
+Element = tuple[str, Mapping[str, str | None]]
+"""Tag in lower case, attributes by lower-case name; the value of one without value is empty or None."""
+
+
+def reference_free(value: str) -> str:
+    """Return an attribute's value with its character references replaced.
+
+    Unlike in text, `&copy=1` stays what it is (HTML standard, section 13.2.5.73).
+    """
+    if "&" not in value:
+        return value
+
+    def replaced(match: re.Match[str]) -> str:
+        name = match[0]
+        if name[1] == "#":
+            return html.unescape(name)
+        if name[-1] != ";" and value[match.end() : match.end() + 1] == "=":
+            return name
+        return html.entities.html5.get(name[1:], name)
+
+    return _REFERENCE.sub(replaced, value)
+
+
+def text_of(markup: bytes) -> str:
+    """Return the text of a piece of markup: tags gone, references replaced, white space as it stands."""
+    if b"<" in markup:
+        markup = _TAG.sub(b"", markup)
+    text = markup.decode("utf-8", "replace")
+    if "&" not in text:
+        return text
+    try:
+        return html.unescape(text)
+    except ValueError:  # A number of thousands of digits.
+        return text
+
+
+class ScannedMarkup:
+    """What a page's bytes (UTF-8) hold that modules ask for."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self._lower = body.lower()
+        self._anchors: list[Anchor] = []
+        self._elements: list[Element] = []
+        self._title: str | None = None
+        self._lines: list[tuple[int, int]] = []
+        self._template = 0
+        self._scan()
+
+    def anchors(self) -> list[Anchor]:
+        """Return every `a` that has an href, in order."""
+        return self._anchors
+
+    def elements(self) -> list[Element]:
+        """Return every area, frame, iframe, link, base and meta, in order."""
+        return self._elements
+
+    def title(self) -> str:
+        """Return the text of the first title as it stands."""
+        return self._title or ""
+
+    def text(self) -> str:
+        """Return the visible text, one line a block."""
+        return block_text(self._body, self._lines)
+
+    def _scan(self) -> None:
+        body, lower, search = self._body, self._lower, _BREAKER.search
+        line_from = position = 0
+        while (token := search(lower, position)) is not None:
+            start, found, hidden = token.start(), token[0], self._template
+            odd = False
+            if found in _NAMES:
+                position = self._element(found[1:], token.end())
+                if found in _INLINE and position >= 0:
+                    continue
+            elif found == b"<!--":
+                position = _after_comment(body, start)
+            elif found[1:2].isalpha() or (found[1:2] == b"/" and found[2:3].isalpha()):
+                odd = True
+            else:
+                position = body.find(b">", start + 2) + 1 or -1
+            if not hidden:
+                self._line(line_from, start)
+            if odd:
+                position = self._odd(start)
+            if position < 0:
+                return
+            line_from = position
+        if not self._template:
+            self._line(line_from, len(body))
+
+    def _line(self, start: int, end: int) -> None:
+        """Take a stretch of plain tags and text."""
+        if start >= end:
+            return
+        self._lines.append((start, end))
+        body, anchors = self._body, self._anchors
+        for usual, tag, markup, edge in _ANCHOR.findall(body, start, end):
+            if usual:
+                href, rel = usual.decode("utf-8", "replace"), ""
+            else:
+                found = _plain_attributes(tag)
+                if "href" not in found:
+                    continue
+                href, rel = found["href"], found.get("rel", "")
+            # Without an edge, what broke the line stands within the anchor.
+            text = _anchor_text(markup) if edge else self._text_up_to_edge(end - len(markup), end)
+            anchors.append((href, rel, text))
+
+    def _odd(self, start: int) -> int:
+        """Take a tag in which a quote or an angle bracket may be anything."""
+        body = self._body
+        found, end = attributes(body, start + 2)
+        # Of the names of interest only `a` comes here: the others are known by their names alone.
+        if end >= 0 and "href" in found and not self._template and _ANCHOR_EDGE.match(body, start, start + 3):
+            self._anchors.append((found["href"], found.get("rel", ""), self._text_up_to_edge(end, end)))
+        return end
+
+    def _text_up_to_edge(self, start: int, search_from: int) -> str:
+        edge = _ANCHOR_EDGE.search(self._body, search_from, start + ANCHOR_SCAN_BYTES_MAX)
+        end = edge.start() if edge is not None else start + ANCHOR_SCAN_BYTES_MAX
+        return _anchor_text(_COMMENT.sub(b"", self._body[start:end]))
+
+    def _element(self, name: bytes, position: int) -> int:
+        """Take one tag of interest; return where to go on, or -1 at the end of the page."""
+        body = self._body
+        if name == b"plaintext":
+            return -1
+        found, position = attributes(body, position)
+        if position < 0:
+            return -1
+        if name == b"template":
+            self._template += 1
+        elif name == b"/template":
+            self._template = max(0, self._template - 1)
+        elif name in _RAW_END:
+            return self._raw(name, found, position)
+        elif not self._template:
+            self._elements.append((name.decode(), found))
+        return position
+
+    def _raw(self, name: bytes, found: dict[str, str], position: int) -> int:
+        """Pass over an element whose content is no markup."""
+        if name == b"iframe" and not self._template:
+            self._elements.append(("iframe", found))
+        end = _RAW_END[name].search(self._lower, position)
+        if end is None:
+            return -1
+        if name == b"title" and self._title is None and not self._template:
+            self._title = text_of(self._body[position : end.start()].replace(b"<", b"&lt;"))
+        return self._body.find(b">", end.end()) + 1 or -1
+
+
+def attributes(body: bytes, position: int) -> tuple[dict[str, str], int]:
+    """Read the attributes of a tag from just after its name; return them and the place after its `>`.
+
+    -1 when the page ends first: then there is no tag. First of equal names wins (HTML standard, section 13.2.5.33).
+    """
+    end = body.find(b">", position)
+    if end < 0:
+        return {}, -1
+    tag = body[position:end]
+    double, single = tag.count(b'"'), tag.count(b"'")
+    if (double and single) or double % 2 or single % 2:
+        return _attributes_exactly(body, position)
+    return _plain_attributes(tag), end + 1
+
+
+def _plain_attributes(tag: bytes) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, quoted, ticked, bare in _ATTRIBUTE.findall(tag):
+        key = name.decode("utf-8", "replace").lower()
+        if key not in found:
+            found[key] = reference_free((quoted or ticked or bare).decode("utf-8", "replace"))
+    return found
+
+
+def _attributes_exactly(body: bytes, position: int) -> tuple[dict[str, str], int]:
+    """Do the same, state by state, for tags in which a quote or an angle bracket may be anything."""
+    found: dict[str, str] = {}
+    while (match := _ATTRIBUTE_NAME.match(body, position)) is not None:
+        position = match.end()
+        if match[1]:
+            return found, position
+        raw = b""
+        if body[position : position + 1] == b"=":
+            position = _SPACES.match(body, position + 1).end()  # type: ignore[union-attr]  # matches the empty string
+            quote = body[position : position + 1]
+            if quote in (b'"', b"'"):
+                end = body.find(quote, position + 1)
+                if end < 0:
+                    return {}, -1
+                raw, position = body[position + 1 : end], end + 1
+            else:
+                value = _UNQUOTED.match(body, position)
+                assert value is not None
+                raw, position = value[0], value.end()
+        key = match[2].decode("utf-8", "replace").lower()
+        if key not in found:
+            found[key] = reference_free(raw.decode("utf-8", "replace"))
+    return {}, -1
+
+
+def _after_comment(body: bytes, start: int) -> int:
+    """Return the place after a comment; -1 at the end of the page."""
+    for abrupt in (b">", b"->"):
+        if body.startswith(abrupt, start + 4):
+            return start + 4 + len(abrupt)
+    end = _COMMENT_END.search(body, start + 4)
+    return end.end() if end is not None else -1
+
+
+def _anchor_text(markup: bytes) -> str:
+    """Return the text of an anchor as it stands, or the alt text of its first image that has one."""
+    if b"<" not in markup and b"&" not in markup:
+        return markup.decode("utf-8", "replace")
+    markup = markup[:ANCHOR_SCAN_BYTES_MAX]
+    text = text_of(markup)
+    if not text or text.isspace():
+        for image in _IMAGE.finditer(markup):
+            found, _ = attributes(markup, image.end())
+            if found.get("alt"):
+                return found["alt"]
+    return text
+
+
+def block_text(body: bytes, pieces: list[tuple[int, int]]) -> str:
+    """Return the text of the pieces, one line a block, spaces collapsed. Linear."""
+    markup = b"".join([body[start:end] for start, end in pieces])
+    text = text_of(_BREAK.sub(b"\n", markup))
+    lines = (" ".join(line.split()) for line in text.split("\n"))
+    return "\n".join(line for line in lines if line)

@@ -1,0 +1,36 @@
+"""Text: a page's title, and its plain text where that is wanted."""
+
+from __future__ import annotations
+
+from gossamer.model.visits import Findings, Page
+from gossamer.process.html import HTML_TYPES, document_of
+from gossamer.process.links import collapsed
+from gossamer.process.options import ProcessOptions
+
+
+class TitleAndText:
+    """Finds the title, white space collapsed, and with the option `text` the visible text, one line a block."""
+
+    name = "title_and_text"
+
+    def __init__(self, options: ProcessOptions | None = None) -> None:
+        self._options = options or ProcessOptions()
+
+    def wants(self, media_type: str) -> bool:
+        return media_type in HTML_TYPES or (self._options.text and media_type == "text/plain")
+
+    def process(self, page: Page, findings: Findings) -> None:
+        document = document_of(page, self._options)
+        findings.charset = document.charset
+        if page.media_type not in HTML_TYPES:
+            findings.text = _cut(document.characters(), self._options.text_bytes_max)
+            return
+        findings.title = collapsed(document.markup.title(), self._options.title_bytes_max)
+        if self._options.text:
+            findings.text = _cut(document.markup.text(), self._options.text_bytes_max)
+
+
+def _cut(text: str, bytes_max: int) -> str:
+    if len(text) * 4 <= bytes_max:
+        return text
+    return text.encode("utf-8", "replace")[:bytes_max].decode("utf-8", "ignore")

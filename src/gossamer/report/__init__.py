@@ -1,0 +1,9 @@
+"""Report: what a crawl found, in figures, from its finished tables.
+
+Takes    a crawl's directory
+Gives    Report, as values, text and JSON
+Keeps    nothing
+Imports  nothing of ours
+Touches  disk, reading
+Never    needs the crawl's state, or more memory than it was given
+"""

@@ -1,0 +1,142 @@
+"""Filters: the questions a link must pass, one small class each. A filter's name is what `why` shows.
+
+`docs/rules.md` shows each with an example.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from gossamer.model.links import Link
+from gossamer.scope.patterns import PatternSet
+from gossamer.scope.roots import Roots
+
+
+class Scheme:
+    """Schemes that are not visited."""
+
+    name = "scheme"
+
+    def __init__(self, schemes: Sequence[str]) -> None:
+        self._starts = tuple(scheme + "://" for scheme in schemes)
+
+    def rejects(self, link: Link) -> bool:
+        return not link.url.text.startswith(self._starts)
+
+
+class Length:
+    """Addresses longer than `url_bytes_max` bytes."""
+
+    name = "length"
+
+    def __init__(self, url_bytes_max: int) -> None:
+        self._url_bytes_max = url_bytes_max
+
+    def rejects(self, link: Link) -> bool:
+        # Joined addresses are ASCII: a character is a byte.
+        return len(link.url.text) > self._url_bytes_max
+
+
+class LinkType:
+    """Links that are recorded only: `canonical`, `alternate` and others, unless configured."""
+
+    name = "link_type"
+
+    def __init__(self, followed: Iterable[str]) -> None:
+        self._followed = frozenset(followed)
+
+    def rejects(self, link: Link) -> bool:
+        return link.link_type not in self._followed
+
+
+class PathDepth:
+    """Paths of more than `path_segments_max` segments: no site has so many, traps do."""
+
+    name = "path_depth"
+
+    def __init__(self, path_segments_max: int) -> None:
+        self._segments_max = path_segments_max
+
+    def rejects(self, link: Link) -> bool:
+        text = link.url.text
+        # Two slashes stand before the host; a query may hold more.
+        if text.count("/") <= self._segments_max + 2:
+            return False
+        return text.partition("?")[0].count("/") > self._segments_max + 2
+
+
+class RepeatedPath:
+    """Paths in which one segment stands more than `path_repeats_max` times: `/a/b/a/b/a/b/a/b`, the mark of a trap."""
+
+    name = "repeated_path"
+
+    def __init__(self, path_repeats_max: int) -> None:
+        self._repeats_max = path_repeats_max
+
+    def rejects(self, link: Link) -> bool:
+        text = link.url.text
+        if text.count("/") <= self._repeats_max + 2:
+            return False
+        segments = text.partition("?")[0].split("/")[3:]
+        return len(segments) > self._repeats_max and max(Counter(segments).values()) > self._repeats_max
+
+
+class Exclude:
+    """Addresses that match an `exclude` pattern."""
+
+    name = "exclude"
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self.patterns = PatternSet(patterns)
+
+    def rejects(self, link: Link) -> bool:
+        return self.patterns.matches(link.url.text)
+
+
+class Scope:
+    """Addresses under no root. A seed is its own root."""
+
+    name = "scope"
+
+    def __init__(self, roots: Roots) -> None:
+        self._contains = roots.contains
+
+    def rejects(self, link: Link) -> bool:
+        return not self._contains(link.url) and link.link_type != "seed"
+
+
+class Include:
+    """Addresses that match no `include` pattern. Seeds are asked for by name and need no match."""
+
+    name = "include"
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self.patterns = PatternSet(patterns)
+
+    def rejects(self, link: Link) -> bool:
+        return link.link_type != "seed" and not self.patterns.matches(link.url.text)
+
+
+class Hops:
+    """Redirects that follow more than `hops_max` others."""
+
+    name = "hops"
+
+    def __init__(self, hops_max: int) -> None:
+        self.hops_max = hops_max
+
+    def rejects(self, link: Link) -> bool:
+        return link.hops > self.hops_max
+
+
+class Depth:
+    """Links more than `depth_max` clicks from every seed, as far as is known: a shorter way may appear."""
+
+    name = "depth"
+
+    def __init__(self, depth_max: int) -> None:
+        self._depth_max = depth_max
+
+    def rejects(self, link: Link) -> bool:
+        return link.depth > self._depth_max

@@ -1,0 +1,68 @@
+"""Patterns: many regular expressions in one pass (RE2 sets), so that their number hardly matters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import re2
+
+from gossamer.model.errors import ConfigError
+
+PATTERN_MEMORY_BYTES_MAX = 64 << 20
+"""What RE2 may use for the automaton of one set; it starts the automaton anew when it reaches that."""
+
+_ALWAYS = "^"
+"""A pattern that every text matches: a set that does not report it has run out of memory."""
+
+
+class PatternSet:
+    """Regular expressions in RE2 syntax, matched anywhere in a text. Under 1 µs a text, for one pattern or thousands.
+
+    Raises ConfigError naming the pattern that is none, and why.
+    """
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        options = re2.Options()
+        options.log_errors = False
+        options.never_capture = True
+        options.max_mem = PATTERN_MEMORY_BYTES_MAX
+        self.patterns = tuple(patterns)
+        self._options = options
+        self._set = re2.Set.SearchSet(options)  # type: ignore[no-untyped-call]
+        self._set.Add(_ALWAYS)
+        for pattern in self.patterns:
+            self._add(pattern)
+        try:
+            self._set.Compile()
+        except re2.error:
+            raise ConfigError(
+                f"these {len(self.patterns)} patterns together need more than {PATTERN_MEMORY_BYTES_MAX >> 20} MiB; "
+                "use fewer or simpler ones"
+            ) from None
+
+    def matches(self, text: str) -> bool:
+        """Say whether any pattern matches."""
+        found = self._set.Match(text)
+        return len(found) > 1 if found else self._match_singly(text)
+
+    def first(self, text: str) -> str | None:
+        """Return the first pattern, in the order given, that matches: for people who ask why."""
+        for pattern in self.patterns:
+            if re2.search(pattern, text, self._options):  # type: ignore[no-untyped-call]
+                return pattern
+        return None
+
+    def _add(self, pattern: str) -> None:
+        try:
+            # Alone first: a set does not say what it minds.
+            re2.compile(pattern, self._options)  # type: ignore[no-untyped-call]
+            self._set.Add(pattern)
+        except re2.error as error:
+            detail = error.args[0] if error.args else ""
+            reason = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)
+            raise ConfigError(f"the pattern {pattern!r} is not a regular expression (RE2): {reason}") from None
+        except UnicodeEncodeError:
+            raise ConfigError(f"the pattern {pattern!r} is not text: it holds half a character") from None
+
+    def _match_singly(self, text: str) -> bool:
+        return self.first(text) is not None

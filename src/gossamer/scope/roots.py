@@ -1,0 +1,167 @@
+"""Roots: what the seeds bring into scope, and what their redirects add."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from gossamer.model.errors import ConfigError
+from gossamer.scope.options import Mode
+from gossamer.url.canonical import Canonicalizer
+from gossamer.url.parts import split_authority
+from gossamer.url.rules import DEFAULT_PORTS
+from gossamer.url.url import Url
+
+_WEB_PORTS = (DEFAULT_PORTS["http"], DEFAULT_PORTS["https"])
+
+STARTS_MAX: Final = 16_384
+"""Starts of addresses (`https://host:port`) whose verdict is remembered: about 3 MB."""
+
+START_BYTES_MAX: Final = 300
+"""Longer ones are not remembered."""
+
+
+class Dump(msgspec.Struct, frozen=True, array_like=True):
+    """Roots as the commit keeps them."""
+
+    mode: str
+    sites: list[str]
+    hosts: list[str]
+    prefixes: list[str]
+
+
+class Roots:
+    """The roots of one crawl. A URL is in scope when its site, its host or a directory above it is a root.
+
+    `mode` says what a seed makes a root: `prefix` its directory (all up to the last slash of its path), `host` its
+    host, `domain` its registrable domain; with `any` everything is in scope. The scheme does not matter, nor do the
+    ports of http and https; any other port makes another host. Looking costs the same for one root and for a million
+    (about 150 bytes each).
+    """
+
+    def __init__(self, mode: Mode) -> None:
+        self.mode: Mode = mode
+        self._sites: set[str] = set()
+        self._hosts: set[str] = set()
+        self._prefixes: set[str] = set()
+        self._starts: dict[str, bool] = {}
+        self._new = Dump(mode, [], [], [])
+        # Directories are compared as RFC 3986 says, whatever rules the operator compares addresses by: with
+        # drop_trailing_slash the key of /a/ would make the directory of a seed that of its parent.
+        self._canonicalizer = Canonicalizer()
+
+    def add_seed(self, url: Url) -> None:
+        """Bring a seed's directory, host or domain into scope."""
+        self._add(url, whole=True)
+
+    def contains(self, url: Url) -> bool:
+        """Say whether a URL is in scope. 0.2 µs; where there are prefixes 1 µs more and 0.2 µs a directory."""
+        text = url.text
+        known = self._starts.get(text[: text.find("/", 8)])
+        if known is None:
+            known = self._judge(url)
+        return known or (bool(self._prefixes) and self._under_prefix(url))
+
+    def redirected(self, seed: Url, target: Url, *, from_argument: bool) -> str | None:
+        """Widen the scope to where a seed redirects. Return a sentence for people, or None when nothing changed.
+
+        Within the seed's site the target counts as a seed. On another site it does so only for a seed that was given as
+        an argument; for one from a file only the target's directory is added: an expired domain among a million seeds
+        must not bring in the shop that it redirects to.
+        """
+        if self.contains(target):
+            return None
+        whole = from_argument or target.site == seed.site
+        self._add(target, whole=whole)
+        what = target.origin + "/" if whole and self.mode != "prefix" else target.origin + directory_of(target.text)
+        if whole and self.mode == "domain":
+            what = f"the domain {target.site}"
+        return f"{what} is now in scope: the seed {seed.text} redirects there"
+
+    def dump(self) -> bytes:
+        """Return all roots, for a commit. Grows with the seeds; `take_new` is for the commits after the first."""
+        whole = Dump(self.mode, sorted(self._sites), sorted(self._hosts), sorted(self._prefixes))
+        return msgspec.msgpack.encode(whole)
+
+    def take_new(self) -> bytes | None:
+        """Return the roots added since it was last asked, None where there are none. `load` takes them in any order."""
+        new = self._new
+        if not (new.sites or new.hosts or new.prefixes):
+            return None
+        self._new = Dump(self.mode, [], [], [])
+        return msgspec.msgpack.encode(new)
+
+    def load(self, dumped: bytes) -> None:
+        """Add what `dump` or `take_new` returned. Raises ConfigError when it is of another mode."""
+        self._starts.clear()
+        was = msgspec.msgpack.decode(dumped, type=Dump)
+        if was.mode != self.mode:
+            raise ConfigError(f"this crawl was begun with scope {was.mode!r} and cannot go on with {self.mode!r}")
+        self._sites.update(was.sites)
+        self._hosts.update(was.hosts)
+        self._prefixes.update(was.prefixes)
+
+    def _judge(self, url: Url) -> bool:
+        """Say whether the whole site or host is in scope, and remember it for all addresses that begin alike."""
+        whole = self.mode == "any" or url.site in self._sites or authority_of(url) in self._hosts
+        end = url.text.find("/", 8)
+        # An address of the web has a path, so this slash ends its authority.
+        if url.text.startswith(("http://", "https://")) and 0 < end <= START_BYTES_MAX:
+            if len(self._starts) >= STARTS_MAX:
+                self._starts.clear()
+            self._starts[url.text[:end]] = whole
+        return whole
+
+    def _add(self, url: Url, *, whole: bool) -> None:
+        if self.mode == "any":
+            return
+        self._starts.clear()
+        if whole and self.mode == "domain":
+            _remember(url.site, self._sites, self._new.sites)
+        elif whole and self.mode == "host":
+            _remember(authority_of(url), self._hosts, self._new.hosts)
+        else:
+            _remember(authority_of(url) + self._directory(url), self._prefixes, self._new.prefixes)
+
+    def _directory(self, url: Url) -> str:
+        return directory_of(self._canonicalizer.key(url.text))
+
+    def _under_prefix(self, url: Url) -> bool:
+        directory = authority_of(url) + self._directory(url)
+        end = len(directory)
+        while end > 0:
+            if directory[:end] in self._prefixes:
+                return True
+            end = directory.rfind("/", 0, end - 1) + 1
+        return False
+
+
+def authority_of(url: Url) -> str:
+    """Return host and port, the port left out where it is one of the web's own or the scheme's."""
+    text = url.text
+    start = text.index("://") + 3
+    authority = text[start : text.find("/", start)]
+    if authority == url.host:
+        return authority
+    port = split_authority(_path_start(text)[0])[2]
+    return url.host if port is None or port in {*_WEB_PORTS, DEFAULT_PORTS.get(url.scheme)} else f"{url.host}:{port}"
+
+
+def directory_of(text: str) -> str:
+    """Return the path of an address up to its last slash, beginning and ending with one."""
+    path = _path_start(text)[1]
+    return path[: path.rfind("/") + 1] or "/"
+
+
+def _path_start(text: str) -> tuple[str, str]:
+    """Return authority and path."""
+    rest = text.partition("#")[0].partition("?")[0]
+    authority, slash, path = rest[rest.index("://") + 3 :].partition("/")
+    return authority, slash + path
+
+
+def _remember(root: str, roots: set[str], new: list[str]) -> None:
+    if root not in roots:
+        roots.add(root)
+        new.append(root)

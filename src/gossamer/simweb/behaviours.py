@@ -1,0 +1,64 @@
+"""Behaviours: everything odd that a made host can do, by name, with the share of hosts that do it."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+
+class Behaviour(NamedTuple):
+    """One way to be odd."""
+
+    name: str
+    kind: Literal["robots", "host", "corner", "trap"]
+    """A host has one kind of robots.txt, any traits of its own, and any corners, each under `/NAME/`."""
+    share: float
+    """Of all hosts; at least one host shows it while there are hosts enough."""
+    what: str
+
+
+BEHAVIOURS = (
+    Behaviour("robots_404", "robots", 0.35, "no robots.txt: everything allowed"),
+    Behaviour("robots_allow", "robots", 0.2, "a robots.txt that allows everything"),
+    Behaviour("robots_part", "robots", 0.1, "/private/ is disallowed"),
+    Behaviour("robots_empty", "robots", 0.05, "an empty robots.txt"),
+    Behaviour(
+        "robots_allow_inside", "robots", 0.05, "allowed places inside a disallowed one: the longest rule decides"
+    ),
+    Behaviour("robots_wildcard", "robots", 0.05, "rules with * and $"),
+    Behaviour("robots_named", "robots", 0.03, "everything disallowed but for the named agent, and a similar name"),
+    Behaviour("robots_merged", "robots", 0.02, "two groups for the named agent, which count as one"),
+    Behaviour("robots_403", "robots", 0.03, "403: everything allowed"),
+    Behaviour("robots_crawl_delay", "robots", 0.03, "a Crawl-delay"),
+    Behaviour("robots_deny_all", "robots", 0.02, "everything disallowed"),
+    Behaviour("robots_redirect", "robots", 0.02, "301 to another path of the host"),
+    Behaviour("robots_redirect_host", "robots", 0.02, "302 to another host; its text holds for this one"),
+    Behaviour("robots_bom", "robots", 0.02, "a byte order mark before the first group"),
+    Behaviour("robots_crlf", "robots", 0.02, "lines that end in CR LF"),
+    Behaviour("robots_bad_bytes", "robots", 0.02, "bytes that are no UTF-8, and a zero, in a comment"),
+    Behaviour("robots_huge", "robots", 0.01, "490 KiB of comments before the group"),
+    Behaviour("robots_500_first", "robots", 0.02, "500 to the first two requests"),
+    Behaviour("robots_429_first", "robots", 0.01, "429 with Retry-After to the first request"),
+    Behaviour("robots_500", "robots", 0.01, "500 for ever: unreachable, everything disallowed"),
+    Behaviour("robots_stall", "robots", 0.01, "never answered: unreachable, everything disallowed"),
+    Behaviour("slow", "host", 0.05, "every answer takes its time"),
+    Behaviour("mirror", "host", 0.05, "repeats the ordinary pages of another host byte for byte"),
+    Behaviour("compressed", "host", 0.2, "gzips ordinary pages for clients that take gzip"),
+    Behaviour("redirects", "corner", 0.3, "chains, loops, to other hosts, to another spelling, to nowhere"),
+    Behaviour("errors", "corner", 0.3, "4xx and 5xx, once or for ever, with Retry-After in seconds or as a date"),
+    Behaviour("hangs", "corner", 0.15, "stalls, drips, cut bodies, resets, no answer, no HTTP; one of them a host"),
+    Behaviour("bodies", "corner", 0.2, "content codings good and broken, framings, a bomb, an oversized page"),
+    Behaviour("copies", "corner", 0.2, "one body under several addresses"),
+    Behaviour("nofollow", "corner", 0.2, "by meta element, by rel, by X-Robots-Tag, for us and for others"),
+    Behaviour("charsets", "corner", 0.2, "UTF-8 and -16, Cyrillic, Japanese, said by header, meta element, mark"),
+    Behaviour("types", "corner", 0.3, "pictures, PDF, style sheets, plain text, JSON, no type at all"),
+    Behaviour("frames", "corner", 0.3, "frames, areas, base, refresh, link elements and headers, odd markup"),
+    Behaviour("distinct", "corner", 0.2, "addresses that look alike and are different pages"),
+    Behaviour("away", "corner", 0.1, "links to a name that does not exist and to a port where nobody listens"),
+    Behaviour("traps", "trap", 0.1, "spaces without end; only with `traps`"),
+)
+SHARES = {each.name: each.share for each in BEHAVIOURS}
+ROBOTS = tuple(each.name for each in BEHAVIOURS if each.kind == "robots")
+CORNERS = tuple(each.name for each in BEHAVIOURS if each.kind in ("corner", "trap"))
+TRAPS = frozenset(each.name for each in BEHAVIOURS if each.kind == "trap")
+RULED = frozenset(ROBOTS) - {"robots_404", "robots_allow"}
+"""Kinds of robots.txt whose hosts get the corner `private`, which most of them close."""

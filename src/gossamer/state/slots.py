@@ -1,0 +1,106 @@
+"""Slots: what a thread is feeding to native code right now, where a supervisor can read it after the thread died.
+
+Native parsers eat what strangers wrote. Before content goes into one, its fingerprint is written to a slot in a
+memory-mapped file; that costs under a microsecond and survives any death of the process. The supervisor reads the
+slot when the process died of a signal that native code dies of, or when a stage takes too long, and adds a strike.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from pathlib import Path
+
+import msgspec
+
+SLOTS = 8
+"""Threads that may run native content code at once; the loop is slot 0."""
+FILE = "slots"
+STAGES = ("", "decode", "process")
+
+_RECORD = struct.Struct("<QBxxxId")
+"""Fingerprint, stage (0: idle), strikes, wall time of the start."""
+_EPOCH_AT = _RECORD.size * SLOTS
+
+
+class Suspect(msgspec.Struct, frozen=True):
+    """A page that was in a slot when the process died of it."""
+
+    fingerprint: int
+    stage: str
+    strikes: int
+
+
+class Slots:
+    """The shard's side: says what is being worked on."""
+
+    def __init__(self, directory: Path) -> None:
+        """Open or make the file; what an earlier process left in it is given by `suspects`."""
+        path = directory / FILE
+        size = _EPOCH_AT + 8
+        if not path.exists() or path.stat().st_size != size:
+            path.write_bytes(bytes(size))
+        with path.open("r+b") as file:
+            self._map = mmap.mmap(file.fileno(), size)
+
+    def enter(self, slot: int, fingerprint: int, stage: int, now: float) -> None:
+        """Say that `slot` begins `stage` (an index of `STAGES`) of a page."""
+        _RECORD.pack_into(self._map, slot * _RECORD.size, fingerprint, stage, 0, now)
+
+    def leave(self, slot: int) -> None:
+        """Say that the slot is done."""
+        self._map[slot * _RECORD.size + 8] = 0
+
+    def take_suspects(self) -> list[Suspect]:
+        """Return the pages that were accused, and clear all slots: a death nobody accused accuses nobody."""
+        suspects = []
+        for number in range(SLOTS):
+            fingerprint, stage, strikes, _ = _RECORD.unpack_from(self._map, number * _RECORD.size)
+            if stage and strikes:
+                suspects.append(Suspect(fingerprint, STAGES[stage], strikes))
+            _RECORD.pack_into(self._map, number * _RECORD.size, 0, 0, 0, 0.0)
+        return suspects
+
+    def note_epoch(self, number: int) -> None:
+        """Say that an epoch was committed: progress, for a supervisor."""
+        self._map[_EPOCH_AT : _EPOCH_AT + 8] = number.to_bytes(8)
+
+    def close(self) -> None:
+        self._map.close()
+
+
+def accuse(directory: Path) -> int:
+    """Add a strike to every page in a slot of a dead process; return how many there were.
+
+    For a supervisor that saw the death itself. A death with no slot set accuses nobody.
+    """
+    busy = _busy(directory)
+    if busy:
+        with (directory / FILE).open("r+b") as file:
+            for number, (fingerprint, stage, strikes, started) in busy.items():
+                file.seek(number * _RECORD.size)
+                file.write(_RECORD.pack(fingerprint, stage, strikes + 1, started))
+    return len(busy)
+
+
+def overdue(directory: Path, now: float, limit_s: float) -> bool:
+    """Say whether any slot has been busy for longer than `limit_s`."""
+    return any(now - started > limit_s for _, _, _, started in _busy(directory).values())
+
+
+def progress(directory: Path) -> int:
+    """Return the number of the last epoch that was committed, as far as anybody said; 0 before the first."""
+    try:
+        data = (directory / FILE).read_bytes()
+    except FileNotFoundError:
+        return 0
+    return int.from_bytes(data[_EPOCH_AT : _EPOCH_AT + 8])
+
+
+def _busy(directory: Path) -> dict[int, tuple[int, int, int, float]]:
+    try:
+        data = (directory / FILE).read_bytes()
+    except FileNotFoundError:
+        return {}
+    records = {number: _RECORD.unpack_from(data, number * _RECORD.size) for number in range(_EPOCH_AT // _RECORD.size)}
+    return {number: record for number, record in records.items() if record[1]}

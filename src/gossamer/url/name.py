@@ -1,0 +1,114 @@
+"""Name: the whole of what we call one address, made once when it is discovered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from xxhash import xxh3_64_intdigest
+
+from gossamer.url.canonical import Canonicalizer, is_plain_start
+from gossamer.url.join import absolute
+from gossamer.url.parts import split_authority
+from gossamer.url.rules import DEFAULT_RULES
+from gossamer.url.site import partition_of, site_of
+from gossamer.url.url import Url
+
+SCHEMES: Final = ("http", "https", "ftp", "ftps", "gopher", "file")
+"""Schemes whose addresses can be visited."""
+
+STARTS_MAX: Final = 16_384
+"""Starts of addresses (`https://host:port`) remembered in each of two generations: about 10 MB in all."""
+
+
+START_BYTES_MAX: Final = 300
+"""Longer ones are not remembered: a host name has 253 bytes at most (RFC 1035, section 3.1)."""
+
+
+class Start(msgspec.Struct, frozen=True, gc=False):
+    """What all addresses that begin alike have in common."""
+
+    host: str
+    site: str
+    partition: int
+    plain: bool
+    """The default rules find nothing to change in this part."""
+
+
+class Namer:
+    """Makes a `Url` of an address. Remembers hosts, so that a page's links cost about 0.4 µs each."""
+
+    def __init__(self, canonicalizer: Canonicalizer | None = None) -> None:
+        self.canonicalizer = canonicalizer or Canonicalizer()
+        self._cautious = set(self.canonicalizer.rules) <= set(DEFAULT_RULES)
+        self._young: dict[str, Start | None] = {}
+        self._old: dict[str, Start | None] = {}
+
+    def name(self, text: str) -> Url | None:
+        """Return the name of an address that `join` or `absolute` gave; None when it has no host to visit."""
+        return self.names((text,))[0]
+
+    def names(self, texts: Sequence[str]) -> list[Url | None]:
+        """Name several addresses, in order."""
+        named: list[Url | None] = []
+        for text in texts:
+            # An address of the web has a path, so this slash ends its authority; others are cut by `_prefix`.
+            prefix = text[: text.find("/", 8)] if text.startswith("http") else _prefix(text)
+            try:
+                start = self._young[prefix]
+            except KeyError:
+                start = self._recall(prefix)
+            if start is None:
+                named.append(None)
+                continue
+            plain = start.plain and self._cautious and "%" not in text and "#" not in text
+            key = text if plain else self.canonicalizer.key(text)
+            named.append(Url(text, key, xxh3_64_intdigest(key.encode()), start.host, start.site, start.partition))
+        return named
+
+    def _recall(self, prefix: str) -> Start | None:
+        """Look in the older generation, or find out; what is in use moves to the younger one, the rest is forgotten."""
+        start = self._old[prefix] if prefix in self._old else _start(prefix)
+        if len(prefix) <= START_BYTES_MAX:
+            if len(self._young) >= STARTS_MAX:
+                self._old, self._young = self._young, {}
+            self._young[prefix] = start
+        return start
+
+
+def _prefix(text: str) -> str:
+    """Return an address up to the end of its authority; empty where it has none."""
+    at = text.find("://")
+    if at < 0:
+        return ""
+    ends = (text.find(mark, at + 3) for mark in "/?#")
+    return text[: min((end for end in ends if end >= 0), default=len(text))]
+
+
+def _start(prefix: str) -> Start | None:
+    host = host_of(prefix)
+    if host is None:
+        return None
+    site = site_of(host)
+    return Start(host, site, partition_of(site), is_plain_start(prefix))
+
+
+def host_of(text: str) -> str | None:
+    """Return the host of an address that `join` or `absolute` gave, as `Url.host` has it.
+
+    None where the scheme is none of `SCHEMES`, and where no such host can exist.
+    """
+    scheme, _, authority = _prefix(text).partition("://")
+    if scheme not in SCHEMES:
+        return None
+    _, host, _ = split_authority(authority)
+    if scheme == "file" and not host:
+        return "localhost"  # RFC 8089, section 2.
+    if scheme in {"gopher", "ftps"}:
+        # The WHATWG rules keep hosts of schemes that they do not know as written; these name hosts like the others.
+        web = absolute(f"http://{host}/") if host else None
+        host = web[len("http://") : -1] if web else ""
+    host = host.removesuffix(".")
+    # The root of the name space alone has an empty label (RFC 1035, section 3.1).
+    return None if not host or ".." in host or host[0] == "." or host[-1] == "." else host

@@ -1,0 +1,48 @@
+"""Parts: an address taken apart, for rules that look at one of its parts."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+# RFC 3986, appendix B, for addresses that have an authority.
+_SPLIT = re.compile(r"([a-z][a-z0-9+.-]*)://([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL).fullmatch
+_PORT = re.compile(r":([0-9]*)$").search
+
+
+class Parts(msgspec.Struct, frozen=True, gc=False):
+    """The parts of an address with an authority. `text()` puts them together again, unchanged to the letter."""
+
+    scheme: str
+    userinfo: str | None
+    host: str
+    port: str | None
+    path: str
+    query: str | None
+    """None where there is no `?`, empty where nothing follows it."""
+    fragment: str | None
+
+    def text(self) -> str:
+        userinfo = "" if self.userinfo is None else self.userinfo + "@"
+        port = "" if self.port is None else ":" + self.port
+        query = "" if self.query is None else "?" + self.query
+        fragment = "" if self.fragment is None else "#" + self.fragment
+        return f"{self.scheme}://{userinfo}{self.host}{port}{self.path}{query}{fragment}"
+
+
+def split(url: str) -> Parts | None:
+    """Take an address apart; None when it has no authority (`mailto:`, `data:`)."""
+    match = _SPLIT(url)
+    if match is None:
+        return None
+    scheme, authority, path, query, fragment = match.groups()
+    userinfo, host, port = split_authority(authority)
+    return Parts(scheme, userinfo, host, port, path, query, fragment)
+
+
+def split_authority(authority: str) -> tuple[str | None, str, str | None]:
+    """Return userinfo, host (IPv6 with its brackets) and port; None for what is not there."""
+    before, at, after = authority.rpartition("@")
+    port = _PORT(after)
+    return before if at else None, after[: port.start()] if port else after, port[1] if port else None

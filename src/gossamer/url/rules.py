@@ -1,0 +1,178 @@
+"""Rules: what may be changed in an address before it is compared, one small function each.
+
+`docs/rules.md` shows each with an example.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from msgspec.structs import replace
+
+from gossamer.url.parts import Parts
+from gossamer.url.site import is_suffix
+
+Rule = Callable[[Parts], Parts]
+
+DEFAULT_PORTS: Final[Mapping[str, str]] = MappingProxyType(
+    {"http": "80", "https": "443", "ftp": "21", "ftps": "990", "gopher": "70"}
+)
+"""Each scheme's own port. The WHATWG rules drop those of http, https and ftp alone."""
+
+_ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
+_UNRESERVED = re.compile("%(?:2[DE]|3[0-9]|[46][1-9A-F]|[57][0-9A]|5F|7E)", re.IGNORECASE)
+_STRAY = re.compile("%(?![0-9A-Fa-f]{2})").search
+_UPPER = re.compile("%[0-9A-Fa-f]{2}|[A-Z]+")
+_SLASHES = re.compile("//+")
+_INDEX_FILE = re.compile(r"(?<=/)(?:index\.(?:x?html?|shtml|php[345]?|aspx?|jsp|cgi)|default\.(?:html?|aspx?))$").search
+_SESSION_PARAMETER = re.compile(
+    r"(?i:jsessionid|phpsessid|aspsessionid[a-z]*|sessionid|session_id|zenid|oscsid|cfid|cftoken)"
+).fullmatch
+_SESSION_IN_PATH = re.compile(r"(?i:;jsessionid=[^;/]*|(?<=/)\([asf]\([0-9a-z]{24,}\)\)/)")
+_TRACKING_PARAMETER = re.compile(
+    r"utm_[a-z_]+|gclid|gclsrc|dclid|gbraid|wbraid|fbclid|msclkid|yclid|twclid|ttclid|igshid|li_fat_id|srsltid"
+    r"|mc_cid|mc_eid|mkt_tok|_hsenc|_hsmi|_ga|_gl|vero_id|oly_anon_id|oly_enc_id"
+).fullmatch
+
+
+def fragment(parts: Parts) -> Parts:
+    """Drop the fragment, which is never sent (RFC 9110, section 7.1)."""
+    return parts if parts.fragment is None else replace(parts, fragment=None)
+
+
+def unreserved_escapes(parts: Parts) -> Parts:
+    """Write escapes of letters, digits and `- . _ ~` as themselves: `%7Eu` is `~u` (RFC 3986, section 6.2.2.2).
+
+    An address with a `%` that begins no escape is left alone: taking escapes away might make new ones.
+    """
+    return _each_text(parts, _decode_unreserved)
+
+
+def escape_case(parts: Parts) -> Parts:
+    """Write the digits of escapes in upper case: `%c3` is `%C3` (RFC 3986, section 6.2.2.1)."""
+    return _each_text(parts, _upper_escapes)
+
+
+def host_case(parts: Parts) -> Parts:
+    """Write the host in lower case (RFC 3986, section 6.2.2.1): for schemes where the WHATWG rules do not."""
+    host = parts.host.lower()
+    return parts if host == parts.host or "%" in host else replace(parts, host=host)
+
+
+def default_port(parts: Parts) -> Parts:
+    """Drop the scheme's own port, or an empty one: `gopher://h:70/` is `gopher://h/` (RFC 3986, section 6.2.3)."""
+    drop = parts.port is not None and parts.port in {"", DEFAULT_PORTS.get(parts.scheme)}
+    return replace(parts, port=None) if drop else parts
+
+
+def host_dot(parts: Parts) -> Parts:
+    """Drop the dot that ends a fully qualified name: `example.org.` is `example.org` (RFC 3986, section 3.2.2)."""
+    host = parts.host
+    return replace(parts, host=host[:-1]) if host.endswith(".") and host.strip(".") and host[-2] != "." else parts
+
+
+def https_is_http(parts: Parts) -> Parts:
+    """Compare https as http, where neither names a port."""
+    return replace(parts, scheme="http") if parts.scheme == "https" and parts.port is None else parts
+
+
+def drop_www(parts: Parts) -> Parts:
+    """Drop a leading `www.` where a name under a public suffix remains."""
+    rest = parts.host.removeprefix("www.")
+    return parts if rest == parts.host or "." not in rest or is_suffix(rest) else replace(parts, host=rest)
+
+
+def lower_path(parts: Parts) -> Parts:
+    """Write the path in lower case, escapes excepted: for servers that do not tell."""
+    return _with_path(parts, _UPPER.sub(_lower_letters, parts.path))
+
+
+def collapse_slashes(parts: Parts) -> Parts:
+    """Make one slash of several in a row in the path."""
+    return _with_path(parts, _SLASHES.sub("/", parts.path))
+
+
+def drop_session_ids(parts: Parts) -> Parts:
+    """Drop session identifiers: `;jsessionid=…` and `(S(…))` in the path, PHPSESSID and its like in the query."""
+    parts = _with_path(parts, _SESSION_IN_PATH.sub("", parts.path))
+    return _without_parameters(parts, lambda name: _SESSION_PARAMETER(name) is not None)
+
+
+def drop_tracking(parts: Parts) -> Parts:
+    """Drop query parameters that tell where a visitor came from, such as `utm_source` and `gclid`."""
+    return _without_parameters(parts, lambda name: _TRACKING_PARAMETER(name) is not None)
+
+
+def drop_index_file(parts: Parts) -> Parts:
+    """Drop the usual names of a directory's own page: `/a/index.html` is `/a/`."""
+    found = _INDEX_FILE(parts.path)
+    return replace(parts, path=parts.path[: found.start()]) if found else parts
+
+
+def drop_trailing_slash(parts: Parts) -> Parts:
+    """Drop slashes at the end of the path, that of the root excepted: `/a/` is `/a`."""
+    return _with_path(parts, parts.path.rstrip("/") or parts.path[:1])
+
+
+def sort_query(parts: Parts) -> Parts:
+    """Sort the query's parameters by name; those of one name keep their order."""
+    if parts.query is None or "&" not in parts.query:
+        return parts
+    query = "&".join(sorted(parts.query.split("&"), key=_parameter_name))
+    return replace(parts, query=query)
+
+
+RULES: Final[Mapping[str, Rule]] = MappingProxyType(
+    {
+        rule.__name__: rule
+        for rule in (
+            fragment, unreserved_escapes, escape_case, host_case, default_port, host_dot,
+            https_is_http, drop_www, lower_path, collapse_slashes, drop_session_ids, drop_tracking, drop_index_file,
+            drop_trailing_slash, sort_query,
+        )
+    }
+)  # fmt: skip
+"""Every rule by its name, in the order in which they run: escapes before case, since an escape may hide a letter."""
+
+DEFAULT_RULES: Final = ("fragment", "unreserved_escapes", "escape_case", "host_case", "default_port", "host_dot")
+
+
+def _each_text(parts: Parts, change: Callable[[str], str]) -> Parts:
+    """Apply a change to every part that may hold escapes."""
+    if "%" not in parts.text():
+        return parts
+    userinfo = None if parts.userinfo is None else change(parts.userinfo)
+    query = None if parts.query is None else change(parts.query)
+    return replace(parts, userinfo=userinfo, host=change(parts.host), path=change(parts.path), query=query)
+
+
+def _decode_unreserved(text: str) -> str:
+    return text if _STRAY(text) else _UNRESERVED.sub(lambda escape: chr(int(escape[0][1:], 16)), text)
+
+
+def _upper_escapes(text: str) -> str:
+    return _ESCAPE.sub(lambda escape: escape[0].upper(), text)
+
+
+def _lower_letters(found: re.Match[str]) -> str:
+    return found[0] if found[0][0] == "%" else found[0].lower()
+
+
+def _with_path(parts: Parts, path: str) -> Parts:
+    return parts if path == parts.path else replace(parts, path=path)
+
+
+def _without_parameters(parts: Parts, unwanted: Callable[[str], bool]) -> Parts:
+    """Drop query parameters by name, and the `?` with the last of them."""
+    if not parts.query:
+        return parts
+    pairs = parts.query.split("&")
+    kept = [pair for pair in pairs if not unwanted(_parameter_name(pair))]
+    return parts if len(kept) == len(pairs) else replace(parts, query="&".join(kept) if kept else None)
+
+
+def _parameter_name(pair: str) -> str:
+    return pair.partition("=")[0]

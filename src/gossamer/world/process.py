@@ -1,0 +1,65 @@
+"""Process: this process among others: its boot, its parent, its claim on a directory."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import resource
+import signal
+import sys
+import time
+from pathlib import Path
+
+PR_SET_PDEATHSIG = 1
+
+
+def boot_id() -> bytes:
+    """Return 16 bytes that change when the machine starts anew; zeros where the system does not say."""
+    try:
+        return bytes.fromhex(Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", ""))
+    except (OSError, ValueError):
+        return bytes(16)
+
+
+def die_with_parent(parent_pid: int) -> None:
+    """Ask the kernel to kill us when our parent ends, however it ends (Linux; elsewhere nothing happens).
+
+    A shard whose supervisor is gone would crawl on with nobody to watch it.
+    """
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent_pid:
+            # It ended before we asked.
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class DirectoryLock:
+    """One process at a time in a directory; let go by the kernel when its holder dies."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+    def acquire(self, wait_s: float) -> bool:
+        """Take the lock, waiting a little for a holder that is about to die. Blocks."""
+        deadline = time.monotonic() + wait_s
+        while True:
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    return False
+                time.sleep(0.05)
+            else:
+                os.ftruncate(self._fd, 0)
+                os.pwrite(self._fd, str(os.getpid()).encode(), 0)
+                return True
+
+    def release(self) -> None:
+        os.close(self._fd)
+
+
+def limit_memory(most_bytes: int) -> None:
+    """Let this process have so much address space and no more: a page must not take the machine's."""
+    resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))

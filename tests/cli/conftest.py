@@ -1,0 +1,73 @@
+"""The commands as processes, with fakes in the place of what crawls."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import gossamer
+
+FAKES = Path(__file__).parent / "fakes"
+DEADLINE_S = 30.0
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait for a condition, and fail when it does not come true."""
+    ends_at = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < ends_at, "waited in vain"
+        time.sleep(0.01)
+
+
+class Gossamer:
+    """Runs `python -m gossamer` in a directory of its own."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.started: list[subprocess.Popen[str]] = []
+        self.environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(FAKES), str(Path(gossamer.__file__).parent.parent)]),
+            "COLUMNS": "100",
+        }
+
+    def start(self, *arguments: str, **options: object) -> subprocess.Popen[str]:
+        process = subprocess.Popen(  # type: ignore[call-overload]
+            [sys.executable, "-m", "gossamer", *arguments],
+            cwd=self.directory,
+            env=self.environment,
+            text=True,
+            **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
+        )
+        self.started.append(process)
+        assert isinstance(process, subprocess.Popen)
+        return process
+
+    def __call__(self, *arguments: str, text: str | None = None) -> tuple[int, str, str]:
+        stdin = subprocess.DEVNULL if text is None else subprocess.PIPE
+        process = self.start(*arguments, stdin=stdin)
+        out, err = process.communicate(text, timeout=DEADLINE_S)
+        return process.returncode, out, err
+
+    def mistake(self, *arguments: str) -> str:
+        """Run what must be refused, and return the one line that says why."""
+        status, out, err = self(*arguments)
+        assert (status, out) == (2, "")
+        assert err.startswith("gossamer: ")
+        assert err.count("\n") == 1
+        return err
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Gossamer]:
+    gossamer = Gossamer(tmp_path)
+    yield gossamer
+    for process in gossamer.started:
+        process.kill()
+        process.communicate()

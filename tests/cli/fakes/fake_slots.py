@@ -1,0 +1,18 @@
+"""The slot as a text file: when the stage began."""
+
+from pathlib import Path
+
+
+def accuse(state: Path) -> None:
+    with (state / "accused").open("a") as log:
+        log.write("strike\n")
+
+
+def overdue(state: Path, now: float, limit_s: float) -> bool:
+    slot = state / "slot"
+    return slot.exists() and now - float(slot.read_text() or "inf") > limit_s
+
+
+def progress(state: Path) -> int:
+    file = state / "epoch"
+    return int(file.read_text()) if file.exists() else 0

@@ -1,0 +1,195 @@
+"""Supervisor: each kind of death, the budget, the watchdog and the signals, with tiny children that really die."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gossamer.cli.supervisor import CONTENT_DEATHS, Patience, Slots, Supervisor
+
+# A child takes signals as the real one does: it starts with them blocked and unblocks once it has handlers.
+COUNTING = """
+import os, pathlib, signal, sys, time
+count = []
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, lambda n, frame: count.append(n))
+pathlib.Path(sys.argv[1]).touch()
+signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
+while len(count) < int(sys.argv[2]):
+    time.sleep(0.01)
+pathlib.Path(sys.argv[1] + ".took").write_text(" ".join(str(int(n)) for n in count))
+sys.exit(130)
+"""
+
+
+class Watched:
+    """A supervised run: what children do by turn, and what was asked and said."""
+
+    def __init__(self, *codes: str, progress: Callable[[], int] = lambda: 0, **patience: float) -> None:
+        self.codes = codes
+        self.starts = 0
+        self.accused = 0
+        self.said: list[str] = []
+        self.overdue: Callable[[], bool] = lambda: False
+        self.arguments: list[str] = []
+        self.progress = progress
+        self.patience = Patience(watch_s=0.05, **patience)  # type: ignore[arg-type]
+
+    def start(self, restarts: int) -> subprocess.Popen[bytes]:
+        assert restarts == self.starts
+        code = self.codes[min(self.starts, len(self.codes) - 1)]
+        self.starts += 1
+        return subprocess.Popen([sys.executable, "-c", code, *self.arguments], process_group=0)
+
+    def accuse(self) -> None:
+        self.accused += 1
+
+    def run(self) -> int:
+        slots = Slots(self.accuse, self.overdue, self.progress)
+        return Supervisor(self.start, slots, self.said.append, self.patience).run()
+
+
+def dies_of(number: int) -> str:
+    return (
+        "import os, resource, signal, sys; resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); "
+        f"os.kill(os.getpid(), {int(number)}); signal.pause()"
+    )
+
+
+def exits(status: int) -> str:
+    return f"import os; os._exit({status})"
+
+
+@pytest.mark.parametrize("status", [0, 1, 2, 130])
+def test_an_end_of_its_own_choice_is_the_end(status: int) -> None:
+    watched = Watched(exits(status))
+    assert watched.run() == status
+    assert (watched.starts, watched.accused, watched.said) == (1, 0, [])
+
+
+@pytest.mark.parametrize("number", sorted(CONTENT_DEATHS))
+def test_a_death_that_content_can_cause_accuses_and_restarts(number: signal.Signals) -> None:
+    watched = Watched(dies_of(number), exits(0))
+    assert watched.run() == 0
+    assert (watched.starts, watched.accused) == (2, 1)
+    assert number.name in watched.said[0]
+
+
+@pytest.mark.parametrize("code", [dies_of(signal.SIGKILL), dies_of(signal.SIGXCPU), exits(7)])
+def test_any_other_death_restarts_and_accuses_nobody(code: str) -> None:
+    watched = Watched(code, exits(0))
+    assert watched.run() == 0
+    assert (watched.starts, watched.accused) == (2, 0)
+
+
+def test_restarts_without_progress_end() -> None:
+    watched = Watched(dies_of(signal.SIGKILL), restarts_max=5)
+    assert watched.run() == 1
+    assert watched.starts == 6
+    assert "its state is saved" in watched.said[-1]
+
+
+def test_progress_makes_the_budget_whole_again() -> None:
+    codes = [dies_of(signal.SIGKILL)] * 9 + [exits(0)]
+    watched = Watched(*codes, restarts_max=1)
+    watched.progress = lambda: watched.starts
+    assert watched.run() == 0
+    assert watched.starts == 10
+
+
+def test_a_stage_that_overruns_is_killed_and_accused() -> None:
+    watched = Watched("import time; time.sleep(60)", exits(0))
+    watched.overdue = lambda: watched.starts == 1
+    assert watched.run() == 0
+    assert (watched.starts, watched.accused) == (2, 1)
+    assert "hung" in watched.said[0]
+
+
+def when(ready: Path, act: Callable[[], None]) -> threading.Thread:
+    def wait() -> None:
+        while not ready.exists():
+            time.sleep(0.01)
+        act()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("times", [1, 2])
+def test_each_signal_is_forwarded_once(tmp_path: Path, number: signal.Signals, times: int) -> None:
+    ready = tmp_path / "ready"
+    watched = Watched(COUNTING)
+    watched.arguments = [str(ready), str(times)]
+
+    def act() -> None:
+        for sent in range(times):
+            os.kill(os.getpid(), number)
+            if sent + 1 < times:
+                time.sleep(0.2)  # Two at the same instant are one to the system.
+
+    thread = when(ready, act)
+    assert watched.run() == 130
+    thread.join()
+    assert (tmp_path / "ready.took").read_text() == " ".join([str(int(number))] * times)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_signal_before_the_child_has_handlers_is_not_lost(tmp_path: Path) -> None:
+    early = "import signal; assert signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())\n"
+    watched = Watched(early + "import time; time.sleep(0.5)" + COUNTING)
+    watched.arguments = [str(tmp_path / "ready"), "1"]
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    assert watched.run() == 130
+
+
+def test_after_a_signal_a_death_is_the_end(tmp_path: Path) -> None:
+    code = "import signal, pathlib, sys; signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,));"
+    watched = Watched(code + "signal.signal(signal.SIGTERM, lambda *_: __import__('os').abort());"
+                      "pathlib.Path(sys.argv[1]).touch(); signal.pause()")  # fmt: skip
+    watched.arguments = [str(tmp_path / "ready")]
+    thread = when(tmp_path / "ready", lambda: os.kill(os.getpid(), signal.SIGTERM))
+    assert watched.run() == 130
+    thread.join()
+    assert watched.starts == 1
+
+
+def test_a_child_that_takes_no_signal_is_killed_by_the_third(tmp_path: Path) -> None:
+    watched = Watched(COUNTING)
+    watched.arguments = [str(tmp_path / "ready"), "99"]
+
+    def act() -> None:
+        for _ in range(3):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.2)
+
+    thread = when(tmp_path / "ready", act)
+    assert watched.run() == 130
+    thread.join()
+    assert watched.starts == 1
+
+
+def test_no_child_outlives_an_exception(tmp_path: Path) -> None:
+    children: list[subprocess.Popen[bytes]] = []
+    watched = Watched("import time; time.sleep(60)")
+
+    def start(restarts: int) -> subprocess.Popen[bytes]:
+        children.append(watched.start(restarts))
+        return children[0]
+
+    def overdue() -> bool:
+        raise ZeroDivisionError
+
+    slots = Slots(watched.accuse, overdue, lambda: 0)
+    with pytest.raises(ZeroDivisionError):
+        Supervisor(start, slots, watched.said.append, Patience(watch_s=0.05)).run()
+    assert children[0].returncode == -signal.SIGKILL

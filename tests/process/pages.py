@@ -1,0 +1,32 @@
+"""Pages for the tests of this room."""
+
+from gossamer.model.visits import Findings, Page
+from gossamer.process.chain import Modules, standard_modules
+from gossamer.process.options import ProcessOptions
+
+TREE = ProcessOptions(text=True)
+SCAN = ProcessOptions(open_tags_max=0, tree_bytes_max=0, text=True)
+URL = "https://example.org/dir/page.html?q=1"
+
+
+def page(
+    body: bytes | str,
+    *,
+    url: str = URL,
+    headers: tuple[tuple[str, str], ...] = (),
+    charset: str = "",
+    media_type: str = "text/html",
+) -> Page:
+    if isinstance(body, str):
+        body = body.encode()
+    return Page(url=url, media_type=media_type, charset=charset, headers=headers, body=body)
+
+
+def findings(body: bytes | str, options: ProcessOptions = TREE, **more: object) -> Findings:
+    processed = Modules(standard_modules(options), options).process(page(body, **more))  # type: ignore[arg-type]
+    assert processed.errors == ()
+    return processed.findings
+
+
+def urls(found: Findings, link_type: str | None = None) -> list[str]:
+    return [link.url for link in found.links if link_type in (None, link.link_type)]

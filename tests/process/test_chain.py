@@ -1,0 +1,96 @@
+import pytest
+
+from gossamer.model.visits import Findings, Page
+from gossamer.process import html
+from gossamer.process.chain import CHOICES_MAX, ModuleError, Modules, standard_modules
+from gossamer.process.links import LinkExtractor
+from gossamer.process.options import ProcessOptions
+from gossamer.process.text import TitleAndText
+
+from .pages import SCAN, TREE, findings, page
+
+OPTIONS = ProcessOptions()
+
+
+class Broken:
+    name = "broken"
+
+    def wants(self, media_type: str) -> bool:
+        return media_type == "text/html"
+
+    def process(self, page: Page, findings: Findings) -> None:
+        findings.columns["begun"] = True
+        raise ValueError("no luck")
+
+
+def test_a_module_that_fails_stops_no_other() -> None:
+    modules = Modules([Broken(), *standard_modules(OPTIONS), Broken()], OPTIONS)
+    processed = modules.process(page("<title>T</title><a href=x>"))
+    assert processed.errors == (ModuleError("broken", "ValueError: no luck"),) * 2
+    assert processed.findings.title == "T"
+    assert len(processed.findings.links) == 1
+    assert processed.findings.columns == {"begun": True}
+
+
+def test_modules_are_chosen_by_media_type() -> None:
+    modules = Modules([LinkExtractor(), TitleAndText()], OPTIONS)
+    assert modules.wants("text/html")
+    assert modules.wants("application/xhtml+xml")
+    assert not modules.wants("image/png")
+    assert not modules.wants("text/plain")
+    assert modules.process(page("<a href=x>", media_type="image/png")).findings == Findings()
+
+
+def test_choices_are_remembered_within_a_bound() -> None:
+    modules = Modules(standard_modules(OPTIONS), OPTIONS)
+    for i in range(2 * CHOICES_MAX):
+        modules.wants(f"x/{i}")
+    assert len(modules._chosen) == CHOICES_MAX
+
+
+def test_a_page_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    class Counted(html.TreeMarkup):
+        def __init__(self, body: bytes) -> None:
+            made.append(body)
+            super().__init__(body)
+
+    monkeypatch.setattr(html, "TreeMarkup", Counted)
+    findings("<title>T</title><a href=x>")
+    assert len(made) == 1
+
+
+def test_a_module_can_be_used_alone() -> None:
+    found = Findings()
+    LinkExtractor().process(page("<a href=x>y</a>"), found)
+    assert found.links[0].anchor_text == "y"
+
+
+@pytest.mark.parametrize("options", [TREE, SCAN], ids=["tree", "scan"])
+@pytest.mark.parametrize(
+    ("body", "title"),
+    [
+        ("<title> A\n  B&amp;C </title>", "A B&C"),
+        ("<title>First</title><title>Second</title>", "First"),
+        ("<title></title><title>Second</title>", ""),
+        ("<TITLE>x<b>y</TITLE >", "x<b>y"),
+        ("<title><!-- x --></title>", "<!-- x -->"),
+        ("<p>no title", ""),
+        ("<script><title>no</title></script>", ""),
+        ("<title>" + "ü" * 5000 + "</title>", "ü" * 1000),
+    ],
+)
+def test_title(body: str, title: str, options: ProcessOptions) -> None:
+    assert findings(body, options).title == title
+
+
+def test_a_title_of_a_drawing_is_not_the_pages() -> None:
+    assert findings("<svg><title>no</title></svg><title>yes</title>").title == "yes"
+
+
+def test_plain_text_is_found_where_wanted() -> None:
+    body = "é" * 10
+    assert findings(body, TREE, media_type="text/plain").text == body
+    assert findings(body, ProcessOptions(), media_type="text/plain").text == ""
+    assert findings(f"<p>{body}", ProcessOptions(text=True, text_bytes_max=5)).text == "éé"

@@ -1,0 +1,240 @@
+"""The scan against the tree, and both against pages that mean ill."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gossamer.process import html
+from gossamer.process.html import Markup, bears_tree
+from gossamer.process.options import ProcessOptions
+from gossamer.process.scan import ScannedMarkup, attributes, reference_free
+from gossamer.process.tree import TreeMarkup
+
+from .pages import SCAN, TREE, findings
+
+OPTIONS = ProcessOptions()
+
+PAGES = [
+    b"",
+    b"text alone",
+    b"<!doctype html><title> A  page </title><p>One <a href=x>two</a> three",
+    b'<html><head><meta charset=utf-8><base href=/b/><link rel=\'next\' href="n"></head><body class="x y">',
+    b"<ul><li><a href='1' class=c>One</a><li><a class=c href=\"2\">Two</a></ul>",
+    b"<table><tr><td><a href=a>A</a><td><a href=b><img src=i alt='B'></a></table>",
+    b"<script>if (a < b) document.write('<a href=no>')</script><a href=yes>y</a>",
+    b"<style>a > b { } /* <a href=no> */</style><A HREF='yes'>y</A>",
+    b"<!-- <a href=no> --><a href=yes><!-- no -->y</a><!-- <a href=no> -->",
+    b"<textarea><a href=no></textarea><iframe src=f><a href=no></iframe><a href=yes>y",
+    b"<template><a href=no></a></template><noscript><a href=yes>y</a></noscript>",
+    b'<div data-x=\'<a href=no>\' data-y="a > b"><a href=yes title="1 > 0">y</a></div>',
+    b"<a href=one>1<a href=two>2</a>3</a><a href=three>4",
+    b"<a href='?a=1&amp;b=2&copy=3'>&lt;b&gt; &eacute;&nbsp;&#233;</a>",
+    "<title>Ünï &amp; cödé</title><a href='é?ü'>日本語</a>".encode(),
+    b"<a href=x>\xff\xfe broken</a><title>\xe9</title>",
+    b"<a\nhref\n=\n'x'\n>n</a\n><a/href=y/>n</a/><a href=z/ >",
+    b"<frameset cols=1,2><frame src=a name=b><frame src=c></frameset>",
+    b"<map><area shape=rect href=a alt=one><area nohref></map><meta name=robots content='none'>",
+    b"<p title=it's><a href=x title=it's>n</a><a title=that's href=y>m</a>",
+    b"<xmp><a href=no></xmp><noembed><a href=no></noembed><a href=yes>",
+    b"<![CDATA[<a href=no>]]><?xml version='1.0'?><a href=yes>",
+    b"<a href=x>a</a><a href='y",
+    b"<a href=x>a</a><script><a href=no>",
+]
+
+
+def facts(markup: Markup) -> tuple[object, ...]:
+    return (
+        [(href, rel, " ".join(text.split())) for href, rel, text in markup.anchors()],
+        [(tag, {name: value or "" for name, value in found.items()}) for tag, found in markup.elements()],
+        " ".join(markup.title().split()),
+    )
+
+
+@pytest.mark.parametrize("body", PAGES)
+def test_the_scan_finds_what_the_tree_holds(body: bytes) -> None:
+    assert facts(ScannedMarkup(body)) == facts(TreeMarkup(body))
+
+
+PIECES = """<p>|</p>|<div class='a b'>|</div>|<br>|<b>|</b>|<li>|<span title="x > y '">|</span>|<h1 id=x>|</h1>|
+|<img src=i alt='Alt'>|text |&amp; |é |1 < 2 |<!-- <a href=no> -->|<script>'<a href=no>'</script>|<style><b></style>
+|<meta name=x content=y>|<link rel=next href=n>|<area href=r>|<iframe src=f><a href=no></iframe>|<DIV\nID=Y>
+|<title>T &amp; t</title>|<div data-x='<a href=no>'>|<template><a href=no></a></template>|</x y='>'>|</>
+|<textarea><a href=no></textarea>"""
+BLOCKS = st.sampled_from(PIECES.split("|"))
+ANCHOR = st.builds(
+    "<{}{}{}={}{}{}>{}</{}>".format,
+    st.sampled_from(["a", "A"]),
+    st.sampled_from([" ", "\n", " class='c' ", ' data-x="1" ', " disabled ", "/"]),
+    st.sampled_from(["href", "HREF", "href ", "name"]),
+    st.sampled_from(["'", '"']).flatmap(
+        lambda q: st.sampled_from([q + "x.html" + q, q + "?a&amp;b" + q, q + q, "bare"])
+    ),
+    st.sampled_from(["", " rel=nofollow", ' title="a > b"', " title='it\"s'", ' class="d"']),
+    st.sampled_from(["", " ", " /"]),
+    st.sampled_from(["", "text", "<b>bold</b>", "<img alt='A'>", " a <i>b</i>\n c", "&lt;", "<span></span>"]),
+    st.sampled_from(["a", "A", "a "]),
+)
+
+
+@given(st.lists(BLOCKS | ANCHOR, max_size=30).map("".join))
+@settings(max_examples=300, deadline=None)
+def test_the_scan_finds_the_links_of_any_plain_page(body: str) -> None:
+    tree, scan = TreeMarkup(body.encode()), ScannedMarkup(body.encode())
+    # Unclosed formatting is repeated by the tree, never around anchors' addresses.
+    assert [anchor[:2] for anchor in scan.anchors()] == [anchor[:2] for anchor in tree.anchors()]
+    assert facts(scan)[1:] == facts(tree)[1:]
+
+
+@given(st.text(alphabet="<>/!-?a \"'=hrefstyl&;tiemp", max_size=80))
+@settings(max_examples=500, deadline=None)
+def test_noise_is_no_error(body: str) -> None:
+    ScannedMarkup(body.encode()).text()
+    assert findings(body, TREE).charset == findings(body, SCAN).charset
+
+
+@given(st.binary(max_size=300))
+def test_bytes_are_no_error(body: bytes) -> None:
+    findings(body, TREE)
+    findings(body, SCAN)
+
+
+@pytest.mark.parametrize(
+    ("tag", "expected", "rest"),
+    [
+        (b" a=1 b='2' c=\"3\" d>x", {"a": "1", "b": "2", "c": "3", "d": ""}, b"x"),
+        (b" a='>' b>x", {"a": ">", "b": ""}, b"x"),
+        (b" a = '\"' b>x", {"a": '"', "b": ""}, b"x"),
+        (b" =a=b '=c>x", {"=a": "b", "'": "c"}, b"x"),
+        (b" a=b'c\"d>x", {"a": "b'c\"d"}, b"x"),
+        (b" a=>x", {"a": ""}, b"x"),
+        (b" A=1 a=2>x", {"a": "1"}, b"x"),
+        (b"/a=1/>x", {"a": "1/"}, b"x"),
+        (b">x", {}, b"x"),
+    ],
+)
+def test_attributes(tag: bytes, expected: dict[str, str], rest: bytes) -> None:
+    found, end = attributes(tag, 0)
+    assert found == expected
+    assert tag[end:] == rest
+
+
+@pytest.mark.parametrize("tag", [b" a='x>", b" a=\"x'>", b" a=x", b"", b" a='>\"'"])
+def test_a_tag_that_the_page_cuts_is_none(tag: bytes) -> None:
+    assert attributes(tag, 0) == ({}, -1) or attributes(tag, 0)[1] == -1
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("a&amp;b", "a&b"),
+        ("a&ampb", "a&ampb"),
+        ("a&amp=b", "a&amp=b"),
+        ("a&amp", "a&"),
+        ("&copy;&copy=1", "©&copy=1"),
+        ("&nosuch;&", "&nosuch;&"),
+        ("&#65;&#x42;&#x43", "ABC"),
+        ("&#" + "9" * 5000 + ";", "&#" + "9" * 5000 + ";"),
+    ],
+)
+def test_references_in_attributes(value: str, expected: str) -> None:
+    if len(value) < 100:
+        assert reference_free(value) == expected
+    else:
+        reference_free(value)  # No error is all we ask.
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("<title>no</title><p>One<p>Two <b>b</b>old<br>Three", "One\nTwo bold\nThree"),
+        ("a<script>no</script>b<!-- no -->c<style>no</style>d", "abcd"),
+        ("<template>no<p>no</template>yes &amp; <i>yes</i>", "yes & yes"),
+        ("<li>a  b\n c</li>\n\n<li>d", "a b\nc\nd"),
+        ("", ""),
+    ],
+)
+def test_text(body: str, text: str) -> None:
+    assert findings(body, TREE).text == text
+    assert findings(body, SCAN).text == text
+
+
+def nested(n: int) -> bytes:
+    return b"<div>" * n
+
+
+HOSTILE: dict[str, Callable[[int], bytes]] = {
+    "nested": nested,
+    "nested and closed": lambda n: b"<div>" * n + b"</div>" * n,
+    "wrong end tags": lambda n: b"<x></y>" * n,
+    "ends that do not reach": lambda n: b"<div><object></div></object>" * n,
+    "distinct formatting": lambda n: b"".join(b"<font size=%d><p>" % i for i in range(n)) + b"</font>" * n,
+    "attributes of one tag": lambda n: b"<a " + b" ".join(b"x%d" % i for i in range(n)) + b" href=y>z</a>",
+    "one long attribute": lambda n: b"<a title='" + b"x" * 20 * n + b"' href=y>z</a>",
+    "one long href": lambda n: b"<a href='" + b"x" * 20 * n + b"'>z</a>",
+    "links": lambda n: b"".join(b"<a href='/%d.html'>link</a> " % i for i in range(n)),
+    "links unclosed": lambda n: b"<a href=x>" * n,
+    "links nested": lambda n: b"<a href=x><object>" * n + b"text",
+    "links that break lines": lambda n: b"<a href=x><!-- -->" * n,
+    "one link that many comments break": lambda n: b"<a href=x>" + b"<!-- -->" * n,
+    "comments unclosed": lambda n: b"<!--" * n,
+    "comments nearly closed": lambda n: b"<!-- --" * n,
+    "scripts unclosed": lambda n: b"<script>" * n,
+    "less-than signs": lambda n: b"<" * 5 * n,
+    "tags unclosed": lambda n: b"<a " * n,
+    "tags with quotes unclosed": lambda n: b'<a x="' * n,
+    "tags with both quotes": lambda n: b"<a x='\" " * n,
+    "quotes that never end": lambda n: b"<a x=' y=\">" * n,
+    "bogus comments": lambda n: b"<!" * n + b"<?" * n,
+    "end tags": lambda n: b"</a" * n,
+    "ampersands": lambda n: b"<a href='" + b"&" * 5 * n + b"'>" + b"&amp" * n + b"</a>",
+    "templates": lambda n: b"<template>" * n,
+    "titles": lambda n: b"<title>" * n,
+    "images without alt": lambda n: b"<a href=x>" + b"<img>" * n + b"</a>",
+    "spaces": lambda n: b"<a" + b" " * 20 * n + b"href=x>" + b" " * 20 * n,
+    "bases": lambda n: b"<base href=x>" * n,
+    "refreshes": lambda n: b"<meta http-equiv=refresh content='0;url=x'>" * n,
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_pages_cost_a_line(kind: str) -> None:
+    """Eight times the page may cost eight times the work, with room for noise; a square would cost 64 times."""
+
+    def cost_s(n: int) -> float:
+        body = HOSTILE[kind](n)
+        spent = []
+        for _ in range(3):
+            started = time.process_time()
+            findings(body, TREE)
+            spent.append(time.process_time() - started)
+        return min(spent)
+
+    n = 5_000
+    small = max(cost_s(n), 0.001)
+    assert cost_s(8 * n) < 30 * small
+
+
+def test_pages_that_could_nest_are_not_given_to_the_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(body: bytes) -> None:
+        raise AssertionError(f"a tree of {len(body)} bytes")
+
+    monkeypatch.setattr(html, "TreeMarkup", refuse)
+    for kind in ("nested", "nested and closed", "wrong end tags", "ends that do not reach", "distinct formatting"):
+        findings(HOSTILE[kind](40_000))
+    found = findings(nested(40_000) + b"<a href=x>deep</a>")
+    assert [link.anchor_text for link in found.links] == ["deep"]
+
+
+def test_ordinary_pages_are_given_to_the_tree() -> None:
+    paragraphs = b"<p>One<br>two<li>three <a href=x>four</a> <img src=y>" * 150
+    assert bears_tree(paragraphs, OPTIONS)
+    assert not bears_tree(paragraphs * 5, OPTIONS)
+    assert not bears_tree(b"x" * 100_000, OPTIONS)
+
+
+def test_a_hundred_thousand_links() -> None:
+    options = ProcessOptions(links_max=200_000)
+    assert len(findings(HOSTILE["links"](100_000), options).links) == 100_000

@@ -1,0 +1,97 @@
+"""Options and seeds: what the operator writes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from gossamer.model.errors import ConfigError
+from gossamer.scope.options import ScopeOptions
+from gossamer.scope.seeds import seed_url
+
+
+def test_defaults() -> None:
+    options = ScopeOptions()
+    assert (options.scope, options.hops_max, options.url_bytes_max, options.schemes) == (
+        "host",
+        5,
+        2048,
+        ("http", "https"),
+    )
+    assert (options.depth_max, options.include, options.exclude, options.path_repeats_max) == (None, (), (), 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"scope": "site"}, "'prefix', 'host', 'domain' or 'any'"),
+        ({"follow": ["cannonical"]}, "did you mean 'canonical'?"),
+        ({"schemes": ["htps"]}, "did you mean 'https'?"),
+        ({"schemes": ["xyz"]}, "known are http, https, ftp"),
+        ({"depth_max": -1}, "greater than or equal to 0"),
+        ({"depht_max": 1}, "Extra inputs"),
+    ],
+)
+def test_mistakes_are_named(options: dict[str, object], said: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        ScopeOptions.model_validate(options)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("https://example.org", "https://example.org/"),
+        (" HTTP://Example.org:80/a/../b#c\n", "http://example.org/b"),
+        ("http:/example.org", "http://example.org/"),
+        ("http://127.0.0.1:8123/", "http://127.0.0.1:8123/"),
+        ("http://[::1]:8123", "http://[::1]:8123/"),
+        ("https://münchen.example/ü", "https://xn--mnchen-3ya.example/%C3%BC"),
+    ],
+)
+def test_seeds(text: str, url: str) -> None:
+    assert seed_url(text) == url
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "an empty seed"),
+        ("example.org", "did you mean https://example.org/ ?"),
+        ("example.org:8080/x", "did you mean https://example.org:8080/x ?"),
+        ("//example.org/x", "did you mean https://example.org/x ?"),
+        ("localhost:8000", "did you mean http://localhost:8000/ ?"),
+        ("127.0.0.1/a", "did you mean http://127.0.0.1/a ?"),
+        ("[::1]:81", "did you mean http://[::1]:81/ ?"),
+        ("http//example.org", "did you mean http://example.org/ ?"),
+        ("exa mple", "give an address such as"),
+        ("/etc/passwd", "a path cannot be crawled"),
+        ("htp://example.org", "did you mean http://example.org ?"),
+        ("mailto:me@example.org", "those visited are http, https"),
+        ("ftp://example.org", "has the scheme 'ftp'"),
+        ("http://", "not an address"),
+        ("http://exa mple/", "not an address"),
+        ("http://a..b/", "not an address"),
+        ("http://h:99999/", "not an address"),
+    ],
+)
+def test_seeds_that_are_none(text: str, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        seed_url(text)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_seeds_of_other_schemes() -> None:
+    assert seed_url("gopher://h/1", ("http", "gopher")) == "gopher://h/1"
+
+
+@given(st.text())
+def test_a_seed_is_an_address_or_a_word_about_it(text: str) -> None:
+    try:
+        said = seed_url(text)
+    except ConfigError as error:
+        said = str(error)
+    assert len(said.splitlines()) == 1

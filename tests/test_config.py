@@ -1,0 +1,200 @@
+"""Config: what is wrong is said in one line, and every value knows where it came from."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gossamer.config import Config, configure, effective_toml, reopen
+from gossamer.config.flags import BY_NAME, FLAGS, PRESETS, SCOPES
+from gossamer.config.reference import markdown
+from gossamer.config.sections import keys, sections
+from gossamer.config.toml import line_of, starter_toml, written
+from gossamer.frontier.options import Preset
+from gossamer.frontier.politeness import politeness
+from gossamer.model.errors import ConfigError
+from gossamer.scope.options import Mode
+
+REPOSITORY = Path(__file__).parent.parent
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    file = tmp_path / "gossamer.toml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def complaint(file: Path | None = None, **arguments: object) -> str:
+    with pytest.raises(ConfigError) as raised:
+        configure(file, **arguments)  # type: ignore[arg-type]
+    line = str(raised.value)
+    assert "\n" not in line
+    return line
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says", "mends"),
+    [
+        ("[limits]\nmax_page = 3\n", 2, "no key limits.max_page", "did you mean limits.max_pages?"),
+        ("\n[limit]\nmax_pages = 3", 2, "no section [limit]", "did you mean limits?"),
+        ("# x\nmax_pages = 3", 2, "outside its section", "did you mean limits.max_pages?"),
+        ("[limits]\nconcurrency = 3", 2, "no key limits.concurrency", "did you mean crawl.concurrency?"),
+        ("[limits]\nqqq = 3", 2, "no key limits.qqq", "[limits] has max_pages"),
+        ('[limits]\nmax_pages = "x"', 2, 'limits.max_pages is "x"', "a whole number"),
+        ("[limits]\nmax_pages = true", 2, "limits.max_pages is true", "a whole number"),
+        ("[limits]\nmax_pages = 1.5", 2, "limits.max_pages is 1.5", "a whole number"),
+        ("[limits]\nmax_pages = 0", 2, "limits.max_pages is 0", "greater than or equal to 1"),
+        ("[progress]\ninterval_s = inf", 2, "progress.interval_s is Infinity", "a finite number"),
+        ("limits = 3", 1, "limits is 3", "a section of keys"),
+        ('[scope]\nexclude = "a"', 2, 'scope.exclude is "a"', 'a list, such as ["a", "b"]'),
+        ('[politeness]\npreset = "polit"', 2, 'politeness.preset is "polit"', "'polite', 'gentle'"),
+        ('[operator]\ncontact = "me"', 2, 'operator.contact is "me"', "a mail address or a URL"),
+        ('[operator]\nagent = "a\\r\\nX: y"', 2, 'operator.agent is "a\\r\\nX: y"', "printable ASCII"),
+        ('[scope]\ninclude = ["("]', 2, "scope.include", "("),
+        ("[limits\nx", 1, "is not TOML", "expected"),
+    ],
+)
+def test_a_mistake_in_the_file_names_line_and_remedy(
+    tmp_path: Path, text: str, line: int, says: str, mends: str
+) -> None:
+    said = complaint(write(tmp_path, text))
+    assert f"line {line}" in said
+    assert "gossamer.toml" in said
+    assert says in said
+    assert mends in said
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    assert "cannot read" in complaint(tmp_path / "absent.toml")
+    (tmp_path / "latin.toml").write_bytes(b'[output]\ndirectory = "\xe9"')
+    assert "not UTF-8" in complaint(tmp_path / "latin.toml")
+
+
+def test_options_and_sets_name_themselves() -> None:
+    assert complaint(options={"max_pages": -3}).startswith("--max-pages -3: expected")
+    assert complaint(options={"scope": "hots"}).startswith('--scope "hots": expected')
+    assert "did you mean max_pages?" in complaint(options={"max_page": 3})
+    assert complaint(sets=["limits.max_pages=abc"]).startswith('--set: limits.max_pages is "abc"')
+    assert "write --set section.key=value" in complaint(sets=["max_pages=3"])
+    assert "did you mean limits.max_pages?" in complaint(sets=["limits.maxpages=3"])
+
+
+def test_later_sources_win_and_origins_tell(tmp_path: Path) -> None:
+    file = write(tmp_path, '[limits]\nmax_pages = 1\nmax_time_s = 1\nmax_bytes = 1\n[scope]\nscope = "any"\n')
+    config = configure(file, options={"max_time": 2, "max_bytes": 2, "quiet": False}, sets=["limits.max_bytes=3"])
+    assert (config.limits.max_pages, config.limits.max_time_s, config.limits.max_bytes) == (1, 2, 3)
+    assert config.origin("limits.max_pages") == f"{file} line 2"
+    assert config.origin("limits.max_time_s") == "--max-time"
+    assert config.origin("limits.max_bytes") == "--set"
+    assert config.origin("scope.depth_max") == "default"
+    assert config.origin("progress.form") == "default"
+
+
+def test_sets_take_toml_bare_words_and_none() -> None:
+    config = configure(
+        options={"max_pages": 5},
+        sets=["scope.scope=any", 'scope.include=["a", "b"]', "crawl.concurrency=7", "limits.max_pages=none"],
+    )
+    assert config.scope.scope == "any"
+    assert config.scope.include == ("a", "b")
+    assert config.crawl.concurrency == 7
+    assert config.limits.max_pages is None
+
+
+def test_paths_begin_where_they_were_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    file = write(tmp_path, '[resolve]\nhosts_file = "names"\n')
+    assert configure(file).resolve.hosts_file == str(tmp_path / "names")
+    assert configure(options={"hosts": "names"}).resolve.hosts_file == str(tmp_path / "here/names")
+    assert configure(options={"seeds": "-"}).seeds.file == "-"
+
+
+def test_the_effective_file_gives_the_same_configuration_and_origins(tmp_path: Path) -> None:
+    config = configure(
+        write(tmp_path, "[limits]\nmax_pages = 3\n"),
+        options={"include": ["a\x7f\"#'  # from x", "é\n"], "quiet": True, "delay": 0.00001},
+        sets=["crawl.concurrency=7"],
+    )
+    file = tmp_path / "crawl.toml"
+    file.write_text(effective_toml(config), encoding="utf-8")
+    again = reopen(file)
+    assert again == config
+    assert all(again.origin(key) == config.origin(key) for key in keys())
+    assert effective_toml(again) == effective_toml(config)
+
+
+def test_reopening_takes_changes_and_knows_them(tmp_path: Path) -> None:
+    file = tmp_path / "crawl.toml"
+    text = effective_toml(configure(options={"max_pages": 5}))
+    file.write_text(text.replace("concurrency = 256", "concurrency = 9"), encoding="utf-8")
+    config = reopen(file, options={"max_depth": 4})
+    assert config.limits.max_pages == 5
+    assert config.origin("limits.max_pages") == "--max-pages"
+    assert config.origin("scope.depth_max") == "--max-depth"
+    assert config.origin("crawl.concurrency").startswith(f"{file} line ")
+    assert config.origin("scope.scope") == "default"
+
+
+@given(st.text() | st.integers() | st.booleans() | st.lists(st.text()) | st.floats(allow_nan=False))
+def test_what_is_written_is_read(value: object) -> None:
+    assert tomllib.loads(f"value = {written(value)}")["value"] == value
+
+
+def test_the_starter_file_sets_nothing_and_explains_everything(tmp_path: Path) -> None:
+    text = starter_toml()
+    assert configure(write(tmp_path, text)) == Config()
+    uncommented = [line.removeprefix("# ") for line in text.splitlines() if " = " in line or line.startswith("[")]
+    assert configure(write(tmp_path, "\n".join(uncommented))).model_dump() == Config().model_dump()
+    for key in keys():
+        assert line_of(text.replace("# ", ""), key)
+
+
+def test_every_key_says_what_it_is() -> None:
+    for name, model in sections().items():
+        assert model.__doc__, name
+        assert model.model_config.get("frozen"), name
+        assert model.model_config.get("extra") == "forbid", name
+        for key, field in model.model_fields.items():
+            assert field.description, f"{name}.{key}"
+            assert not field.is_required(), f"{name}.{key}"
+
+
+def test_every_option_is_a_key() -> None:
+    assert {flag.key for flag in FLAGS} <= set(keys())
+    assert len(BY_NAME) == len(FLAGS)
+    assert get_args(Preset) == PRESETS
+    assert get_args(Mode) == SCOPES
+    for scope in SCOPES:
+        assert configure(options={"scope": scope}).scope.scope == scope
+
+
+def test_presets_are_those_of_the_interface() -> None:
+    def delays(**options: object) -> tuple[float, float, float]:
+        found = politeness(configure(options=options).politeness)
+        return found.delay_s_min, found.delay_s_max, found.delay_factor
+
+    assert delays() == (1, 60, 10)
+    assert delays(politeness="gentle") == (15, 60, 10)
+    assert delays(politeness="broad")[0] == 70
+    assert delays(politeness="weak") == (0, 0, 0)
+    assert delays(politeness="own") == (0, 0, 0)
+    own = politeness(configure(options={"politeness": "own"}).politeness)
+    assert (own.per_host, own.per_address) == (8, 0)
+    assert politeness(configure().politeness).per_host == 1
+    assert politeness(configure(options={"delay": 90.0, "per_host": 3}).politeness).delay_s_min == 90
+
+
+def test_the_agent_names_the_contact() -> None:
+    assert configure(options={"contact": "me@example.org"}).operator.user_agent("1") == "gossamer/1 (+me@example.org)"
+    assert configure().operator.user_agent("1") == "gossamer/1"
+    assert configure(sets=["operator.agent=mine/2"]).operator.user_agent("1") == "mine/2"
+
+
+def test_the_page_about_the_keys_is_up_to_date() -> None:
+    assert (REPOSITORY / "docs/configuration.md").read_text(encoding="utf-8") == markdown(), "run: make docs"

@@ -1,0 +1,166 @@
+"""The rules that no linter knows."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import gossamer
+
+ROOT = Path(gossamer.__file__).parent
+REPOSITORY = ROOT.parent.parent
+MODULES = sorted(ROOT.rglob("*.py"))
+PACKAGES = sorted(path.parent for path in ROOT.glob("*/__init__.py"))
+CARD = ["Takes", "Gives", "Keeps", "Imports", "Touches", "Never"]
+LINES_MAX = 500
+FUNCTION_LINES_MAX = 70
+
+# Native or slow to import: `import gossamer` and `gossamer --help` must not pay for them.
+HEAVY = ["aiodns", "duckdb", "fastwarc", "pyarrow", "pycurl", "pydantic", "ray", "re2", "rocksdict", "selectolax"]
+
+# Who may touch files other than through `world` and `state`, and why.
+FILES_ALLOWED = {
+    "api": "opens a crawl's directory",
+    "archive": "what it leaves is files; libraries write some of them themselves",
+    "assembly.py": "checkpoints are hard links, and the index is made of finished files",
+    "cli": "what the operator names on the command line is a file",
+    "crawl/control.py": "its socket is a file",
+    "config": "the operator's file, and the effective one beside the crawl",
+    "report": "reads what the archive left",
+    "resolve": "the operator's hosts file",
+    "simweb": "writes the hosts file for its names",
+    "state": "the store, the journals and the slots are files",
+    "testing": "tests look at what was left on disk",
+    "world": "it is the world",
+}
+FILE_METHODS = {
+    "hardlink_to", "iterdir", "mkdir", "read_bytes", "read_text", "rglob", "rmdir", "symlink_to", "unlink",
+    "write_bytes", "write_text",
+}  # fmt: skip
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=name_of)
+def test_a_package_has_its_card(package: Path) -> None:
+    card = ast.get_docstring(parsed(package / "__init__.py")) or ""
+    first, *rest = card.splitlines()
+    assert first.startswith(package.name.capitalize() + ": ")
+    assert rest[:1] == [""]
+    assert [line.split()[0] for line in rest[1:] if not line.startswith(" ")] == CARD
+
+
+@pytest.mark.parametrize("module", MODULES, ids=name_of)
+def test_modules_and_functions_stay_small(module: Path) -> None:
+    assert module.read_text(encoding="utf-8").count("\n") <= LINES_MAX
+    for node in ast.walk(parsed(module)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno is not None
+            assert node.end_lineno - node.lineno < FUNCTION_LINES_MAX, node.name
+
+
+@pytest.mark.parametrize("module", MODULES, ids=name_of)
+def test_modules_and_public_names_say_what_they_promise(module: Path) -> None:
+    tree = parsed(module)
+    if module.name != "__main__.py":
+        assert ast.get_docstring(tree), "a module opens with a sentence"
+    silent = [
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and not node.name.startswith("_")
+        and not ast.get_docstring(node)
+    ]
+    assert not silent
+
+
+@pytest.mark.parametrize("module", MODULES, ids=name_of)
+def test_only_those_who_may_touch_files_do(module: Path) -> None:
+    if {name_of(module), module.relative_to(ROOT).parts[0]} & FILES_ALLOWED.keys():
+        return
+    for node in ast.walk(parsed(module)):
+        if isinstance(node, ast.Call):
+            called = node.func
+            assert not (isinstance(called, ast.Name) and called.id == "open"), f"open() in line {node.lineno}"
+            assert not (isinstance(called, ast.Attribute) and called.attr in FILE_METHODS), (
+                f".{called.attr}() in line {node.lineno}"  # type: ignore[attr-defined]
+            )
+
+
+def test_there_is_no_place_for_what_has_no_place() -> None:
+    named = [name_of(path) for path in MODULES if path.stem in {"utils", "util", "helpers", "common", "misc"}]
+    assert not named
+
+
+IMPORT_EACH = """
+import importlib, json, os, sys, warnings
+failed = []
+for name in json.load(sys.stdin):
+    pid = os.fork()
+    if pid == 0:
+        warnings.simplefilter("error")
+        try:
+            importlib.import_module(name)
+        except BaseException as error:
+            print(f"{name}: {error!r}", file=sys.stderr, flush=True)
+            os._exit(1)
+        os._exit(0)
+    if os.waitpid(pid, 0)[1]:
+        failed.append(name)
+print(json.dumps(failed))
+"""
+
+
+def test_every_module_can_be_imported_alone() -> None:
+    names = [
+        ".".join(("gossamer", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
+        for path in MODULES
+        if path.name != "__main__.py"
+    ]
+    answer = subprocess.run(
+        [sys.executable, "-c", IMPORT_EACH],
+        input=json.dumps(names),
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(ROOT.parent)},
+    )
+    assert json.loads(answer.stdout) == [], answer.stderr
+
+
+@pytest.mark.parametrize("statement", ["import gossamer", "import gossamer.cli.main"])
+def test_importing_the_doors_is_cheap(statement: str) -> None:
+    answer = subprocess.run(
+        [sys.executable, "-c", f"{statement}\nimport json, sys; print(json.dumps(sorted(sys.modules)))"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(ROOT.parent)},
+    )
+    assert not set(HEAVY) & set(json.loads(answer.stdout))
+
+
+def test_the_changelog_knows_this_version() -> None:
+    changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"## [{gossamer.__version__}]" in changelog or "## [Unreleased]" in changelog
+
+
+def test_every_dependency_has_its_reason() -> None:
+    """Libraries are decisions: each stands in the table of those decided."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    table = (REPOSITORY / "docs/decisions/0001-libraries.md").read_text(encoding="utf-8")
+    for requirement in project["dependencies"]:
+        name = requirement.split(">")[0].split(";")[0].strip()
+        assert f"`{name}`" in table, f"{name} is not in the decision on libraries"

@@ -1,0 +1,120 @@
+"""Name: everything we call one address."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gossamer.url import name as name_module
+from gossamer.url.canonical import Canonicalizer
+from gossamer.url.fingerprint import fingerprint
+from gossamer.url.join import absolute, join
+from gossamer.url.name import Namer
+from gossamer.url.rules import RULES
+from gossamer.url.site import partition_of, site_of
+from gossamer.url.url import Url
+
+
+def named(text: str, namer: Namer | None = None) -> Url | None:
+    whole = absolute(text)
+    assert whole is not None
+    return (namer or Namer()).name(whole)
+
+
+@pytest.mark.parametrize(
+    ("text", "host"),
+    [
+        ("http://Example.ORG/a", "example.org"),
+        ("https://a.b.example.co.uk:8443/", "a.b.example.co.uk"),
+        ("http://user:pass@h/", "h"),
+        ("http://u@h:81/?@x:1/", "h"),
+        ("http://example.org./", "example.org"),
+        ("http://example.org.:81/", "example.org"),
+        ("http://127.0.0.1:8123/", "127.0.0.1"),
+        ("http://0x7f.1/", "127.0.0.1"),
+        ("http://[::1]:8123/", "[::1]"),
+        ("http://u@[2001:DB8::0]/", "[2001:db8::]"),
+        ("http://münchen.example/", "xn--mnchen-3ya.example"),
+        ("ftp://h/a", "h"),
+        ("ftps://H.Example:990/a", "h.example"),
+        ("gopher://H.Example:70/1", "h.example"),
+        ("gopher://H?x/y", "h"),
+        ("gopher://0x7f.1/", "127.0.0.1"),
+        ("gopher://münchen.example/", "xn--mnchen-3ya.example"),
+        ("file:///a/b", "localhost"),
+        ("file://localhost/a/b", "localhost"),
+        ("file://server/a", "server"),
+    ],
+)
+def test_host(text: str, host: str) -> None:
+    url = named(text)
+    assert url is not None
+    assert url.host == host
+    assert url.site == site_of(host)
+    assert url.partition == partition_of(url.site)
+    assert url.fingerprint == fingerprint(url.key)
+    assert url.text == absolute(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mailto:me@example.org", "javascript:void(0)", "data:text/html,x", "about:blank", "tel:+1", "ws://h/", "httpx://h/",
+        "httpsx://h/", "gopher:///x", "gopher:x", "blob:http://h/x", "http://a..b/", "http://./", "http://../", "http://.a/",
+        "http://a../", "view-source:http://h/", "gopher://a%00b/",
+    ],
+)  # fmt: skip
+def test_what_cannot_be_visited_has_no_name(text: str) -> None:
+    assert named(text) is None
+
+
+def test_names_come_in_order() -> None:
+    namer = Namer()
+    texts = ["http://h/a", "mailto:x@h", "http://h/b", "https://g/%41"]
+    urls = namer.names(texts)
+    assert [url and url.text for url in urls] == ["http://h/a", None, "http://h/b", "https://g/%41"]
+    assert urls == namer.names(texts)
+
+
+def test_two_spellings_have_one_name() -> None:
+    one, other = named("http://h/%7eu"), named("HTTP://h.:80/~u")
+    assert one is not None
+    assert other is not None
+    assert (one.key, one.fingerprint, one.host) == (other.key, other.fingerprint, other.host)
+    assert one.text != other.text
+
+
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(name_module, "STARTS_MAX", 8)
+    namer = Namer()
+    for n in range(100):
+        url = namer.name(f"http://h{n}/")
+        assert url is not None
+        assert url.host == f"h{n}"
+        assert namer.name("http://always/") is not None
+    assert len(namer._young) <= 8
+    assert len(namer._old) <= 8
+    assert "http://always" in {**namer._young, **namer._old}
+    userinfo = "u" * 1000
+    assert namer.name(f"http://{userinfo}@h/") is not None
+    assert not any(userinfo in start for start in namer._young)
+
+
+hrefs = st.text(st.sampled_from("ab.:/?#%2e41H@[]ü\\"), max_size=16)
+
+
+@given(hrefs, st.lists(st.sampled_from(list(RULES)), unique=True))
+def test_names_agree_with_the_key(href: str, rules: list[str]) -> None:
+    for canonicalizer in (Canonicalizer(), Canonicalizer(rules)):
+        for text in (join("http://h/a", href), absolute("http://" + href), absolute("gopher://" + href)):
+            url = None if text is None else Namer(canonicalizer).name(text)
+            if url is not None:
+                assert url.key == canonicalizer.key_by_rules(url.text)
+                assert url.host
+                assert url.host == url.host.lower()
+
+
+@given(st.text())
+def test_naming_never_raises(text: str) -> None:
+    Namer().name(text)

@@ -1,0 +1,81 @@
+"""Site: registrable domains, partitions and the list they depend on."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from xxhash import xxh3_64_intdigest
+
+from gossamer.url import site
+from gossamer.url.fingerprint import PARTITIONS, fingerprint
+from gossamer.url.site import is_suffix, partition_of, site_of
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("example.org", "example.org"),
+        ("a.b.example.org", "example.org"),
+        ("www.example.co.uk", "example.co.uk"),
+        ("co.uk", "co.uk"),
+        ("org", "org"),
+        ("me.github.io", "me.github.io"),
+        ("x.me.github.io", "me.github.io"),
+        ("github.io", "github.io"),
+        ("foo.ck", "foo.ck"),
+        ("x.www.ck", "www.ck"),
+        ("x.city.kobe.jp", "city.kobe.jp"),
+        ("localhost", "localhost"),
+        ("a.b.unlisted-suffix", "b.unlisted-suffix"),
+        ("127.0.0.1", "127.0.0.1"),
+        ("[::1]", "[::1]"),
+        ("a.xn--55qx5d.cn", "a.xn--55qx5d.cn"),
+        ("b.a.xn--55qx5d.cn", "a.xn--55qx5d.cn"),
+    ],
+)
+def test_site_of(host: str, expected: str) -> None:
+    assert site_of(host) == expected
+    assert site_of(expected) == expected
+
+
+def test_is_suffix() -> None:
+    assert [is_suffix(host) for host in ("org", "co.uk", "github.io", "example.org", "intra.test")] == [
+        True, True, True, False, False,
+    ]  # fmt: skip
+
+
+def test_partitions_are_the_same_everywhere() -> None:
+    # From the reference implementation's output for these bytes: a change here would strand every stored crawl.
+    assert partition_of("example.org") == xxh3_64_intdigest(b"example.org") % 4096
+    assert PARTITIONS == 4096
+    assert fingerprint("http://example.org/") == xxh3_64_intdigest(b"http://example.org/")
+    assert 0 <= fingerprint("") < 2**64
+
+
+def test_the_list_has_a_version() -> None:
+    version = site.SUFFIX_LIST_VERSION
+    assert version.startswith("psl-")
+    assert version == site.SUFFIX_LIST_VERSION
+    with pytest.raises(AttributeError):
+        _ = site.NO_SUCH_NAME  # type: ignore[attr-defined]
+
+
+def test_the_list_is_neither_downloaded_nor_written(tmp_path: Path) -> None:
+    code = """
+import socket
+def refuse(*_): raise AssertionError("the network was touched")
+socket.socket.connect = refuse
+from gossamer.url.site import site_of
+assert site_of("a.example.org") == "example.org"
+"""
+    env = {
+        "PYTHONPATH": ":".join(sys.path), "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "TLDEXTRACT_CACHE": str(tmp_path / "tld"), "PYTHONDONTWRITEBYTECODE": "1",
+    }  # fmt: skip
+    assert subprocess.run([sys.executable, "-c", code], env=env).returncode == 0
+    assert list(tmp_path.iterdir()) == []
+    assert socket.socket.connect is not None
