@@ -12,6 +12,7 @@ from gossamer.fetch.options import FetchOptions
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
 from gossamer.process.options import ProcessOptions
 from gossamer.resolve.options import ResolveOptions
+from gossamer.robots.options import RobotsOptions
 from gossamer.scope.options import ScopeOptions
 from gossamer.seen.options import SeenOptions
 from gossamer.state.options import StateOptions
@@ -70,12 +71,6 @@ class OperatorOptions(Section):
     def user_agent(self, version: str) -> str:
         """Return the User-Agent header of this operator."""
         return self.agent or f"gossamer/{version}" + (f" (+{self.contact})" if self.contact else "")
-
-
-class RobotsOptions(Section):
-    """What sites ask of us."""
-
-    obey: bool = Field(True, description="Obey robots.txt.")
 
 
 class ProgressOptions(Section):
