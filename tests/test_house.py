@@ -26,8 +26,9 @@ HEAVY = ["aiodns", "duckdb", "fastwarc", "pyarrow", "pycurl", "pydantic", "ray",
 
 # Who may touch files other than through `world` and `state`, and why.
 FILES_ALLOWED = {
+    "api": "opens a crawl's directory",
     "archive": "what it leaves is files; libraries write some of them themselves",
-    "assembly.py": "makes the directories of a crawl",
+    "assembly.py": "checkpoints are hard links, and the index is made of finished files",
     "cli": "what the operator names on the command line is a file",
     "crawl/control.py": "its socket is a file",
     "config": "the operator's file, and the effective one beside the crawl",

@@ -9,7 +9,6 @@ from typing import TypeVar
 
 import msgspec
 
-from gossamer import __version__
 from gossamer.archive.archive import Archives
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.archive.follower import Follower
@@ -39,6 +38,7 @@ from gossamer.frontier.host import Lease
 from gossamer.frontier.politeness import politeness
 from gossamer.frontier.priority import BreadthFirst
 from gossamer.model.errors import ConfigError
+from gossamer.model.product import __version__
 from gossamer.model.visits import Page, Visited
 from gossamer.plugins import component
 from gossamer.ports import ProcessingModule

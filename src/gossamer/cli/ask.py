@@ -92,7 +92,7 @@ def status_text(status: Mapping[str, object]) -> str:
         ("hosts", ", ".join(f"{count(number(status, f'hosts_{k}'))} {k}" for k in ("known", "active", "waiting"))),
         ("time", duration(number(status, "elapsed_s"))),
         ("epoch", count(number(status, "epoch"))),
-        ("not fetched", ", ".join(f"{harmless(name)} {count(n)}" for name, n in errors_of(status).items())),
+        ("not fetched", ", ".join(f"{name} {count(n)}" for name, n in errors_of(status).items())),
         ("rejected", _tally(status.get("rejected"))),
     ]
     return "\n".join(f"{name:<12} {value}" for name, value in rows if value)

@@ -148,7 +148,7 @@ def errors_of(status: Status) -> dict[str, int]:
     if not isinstance(outcomes, dict):
         return {}
     found = {name: n for name, n in outcomes.items() if n and name not in EXPECTED}
-    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+    return {harmless(name): n for name, n in sorted(found.items(), key=lambda item: (-item[1], item[0]))}
 
 
 def state_of(status: Status) -> str:

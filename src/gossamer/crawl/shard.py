@@ -89,33 +89,30 @@ class Shard(Generic[L]):
             OSError: the disk refused; what was committed stands.
             Exception: our own errors were too many.
         """
-        beside = [asyncio.create_task(companion()) for companion in (self._commit_often, *companions)]
         self._more_to_come = more_to_come
         self.state = "running"
         try:
-            end = await self._lend_until_over(beside)
-            await self._drain()
-            await self._committer.commit()
-        finally:
-            for task in (*beside, *self._turns):
-                task.cancel()
-            await asyncio.gather(*beside, *self._turns, return_exceptions=True)
+            async with asyncio.TaskGroup() as group:
+                beside = [group.create_task(companion()) for companion in (self._commit_often, *companions)]
+                end = await self._lend_until_over(group)
+                await self._drain()
+                for task in beside:
+                    task.cancel()
+        except BaseExceptionGroup as errors:
+            raise _first(errors) from errors
+        await self._committer.commit()
         self._raise_fatal()
         self.state = "stopped" if end == "stopped" else "finished"
         return end
 
-    async def _lend_until_over(self, beside: Sequence[asyncio.Task[None]]) -> End:
+    async def _lend_until_over(self, group: asyncio.TaskGroup) -> End:
         while True:
             self._raise_fatal()
-            for task in beside:
-                if task.done():
-                    task.result()
             if self._stopping:
                 return "stopped"
             if self._limit_reached():
                 return "limit"
-            lent = 0 if self.paused else self._lend()
-            if lent:
+            if not self.paused and self._lend(group):
                 await asyncio.sleep(0)
                 continue
             if self._is_over():
@@ -125,7 +122,7 @@ class Shard(Generic[L]):
     def _is_over(self) -> bool:
         return not (self._turns or self.paused or self._more_to_come()) and self._source.wake_at() is None
 
-    def _lend(self) -> int:
+    def _lend(self, group: asyncio.TaskGroup) -> int:
         """Give visits to workers while there are both; return how many leases were dealt with."""
         lent = 0
         now = self._clock.now()
@@ -135,7 +132,7 @@ class Shard(Generic[L]):
                 break
             lent += 1
             if not self._pipeline.quick(lease):
-                task = asyncio.create_task(self._pipeline.turn(lease))
+                task = group.create_task(self._pipeline.turn(lease))
                 self._turns[task] = lease
                 self._visits += lease.errand is None
                 task.add_done_callback(self._returned)
@@ -144,8 +141,6 @@ class Shard(Generic[L]):
     def _returned(self, task: asyncio.Task[None]) -> None:
         lease = self._turns.pop(task)
         self._visits -= lease.errand is None
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._tally.fatal(error)
         if self._tally.in_epoch >= self._options.commit_pages or self._crowded():
             self._commit_now.set()
         self._wake.set()
@@ -195,10 +190,8 @@ class Shard(Generic[L]):
                     await self._wake.wait()
             except TimeoutError:
                 pass
-        turns = list(self._turns)
-        for task in turns:
+        for task in self._turns:
             task.cancel()
-        await asyncio.gather(*turns, return_exceptions=True)
 
     async def _commit_often(self) -> None:
         while True:
@@ -213,3 +206,11 @@ class Shard(Generic[L]):
     def _raise_fatal(self) -> None:
         if self._tally.fatal_error is not None:
             raise self._tally.fatal_error
+
+
+def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return what went wrong first: one error says more to people than a group."""
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
