@@ -122,10 +122,6 @@ class Epochs:
             below = (pair for pair in below if not any(low <= pair[0] < high for low, high in cleared))
         return _merged(below, over) if over else below
 
-    def last(self, family: str, begin: bytes, key: bytes) -> tuple[bytes, bytes] | None:
-        """Return the committed pair with the greatest key in [`begin`, `key`]; epochs are not looked at."""
-        return self._store.last(family, begin, key)
-
     def cut(self) -> int:
         """Close the open epoch, begin the next, return the closed one's number."""
         assert self._closing is None, "one epoch is closing already"
