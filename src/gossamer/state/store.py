@@ -37,6 +37,8 @@ META_PARTITION = b"\xff\xff"
 """Partitions end at 4095, so keys of the shard itself stand after all of them."""
 SLICE_OPERATIONS_MAX = 2000
 """About 1 ms of applying, 0.6 µs each."""
+SLICE_BYTES_MAX = 512 << 10
+"""Large values take about 2 ms a MiB with the interpreter lock held."""
 
 _REDO = META_PARTITION + b"redo:"
 _COMMITTED = META_PARTITION + b"committed"
@@ -184,13 +186,14 @@ class Store:
 
 def _chunks(ranges: Sequence[Range], changes: Mapping[int, Mapping[bytes, bytes | None]]) -> Iterator[Chunk]:
     operations: list[Operation] = []
-    first = list(ranges)
+    first, size = list(ranges), 0
     for family, changed in changes.items():
         for key, value in changed.items():
             operations.append((family, key, value))
-            if len(operations) >= SLICE_OPERATIONS_MAX:
+            size += len(value) if value is not None else 0
+            if len(operations) >= SLICE_OPERATIONS_MAX or size >= SLICE_BYTES_MAX:
                 yield Chunk(first, operations)
-                first, operations = [], []
+                first, operations, size = [], [], 0
     if operations or first:
         yield Chunk(first, operations)
 
