@@ -41,6 +41,7 @@ SLICE_BYTES_MAX = 512 << 10
 """Large values take about 2 ms a MiB with the interpreter lock held."""
 
 _REDO = META_PARTITION + b"redo:"
+_REDO_END = META_PARTITION + b"redo;"
 _COMMITTED = META_PARTITION + b"committed"
 _APPLIED = META_PARTITION + b"applied"
 
@@ -149,16 +150,15 @@ class Store:
 
     def _recover(self) -> int:
         word = self._meta.get(_COMMITTED)
-        if word is None:
-            return 0
-        committed = msgspec.msgpack.decode(word, type=Committed)
-        applied = self._meta.get(_APPLIED)
-        if applied != word:
+        committed = msgspec.msgpack.decode(word, type=Committed) if word is not None else Committed(0, 0)
+        if word is not None and self._meta.get(_APPLIED) != word:
             for number in range(committed.chunks):
                 chunk = self._meta.get(_redo_key(committed.epoch, number))
                 assert chunk is not None, "a committed epoch lacks a part: the store was damaged"
                 self._db.write(self._batch(_chunk_decoder.decode(chunk)))
             self._forget_redo(committed.epoch, committed.chunks)
+        for key in [key for key, _ in self.scan("meta", _REDO, _REDO_END)]:
+            self._meta.delete(key)  # Half a redo record: an epoch that never was.
         return committed.epoch
 
     def _forget_redo(self, epoch: int, chunks: int) -> None:
