@@ -62,13 +62,16 @@ class Frontier:
         self._options = options
         self._name_url = name_url
         self._dice = dice
-        self._hosts = Hosts(epochs, politeness, contacts.recovered, now, options.records_cached_max)
+        is_new = contacts.recovered.missing and not store.epoch
+        if contacts.recovered.missing and not is_new:
+            contacts.lost(now)
+        self._hosts = Hosts(epochs, politeness, contacts.recovered, options.records_cached_max)
         self._queues = Queues(epochs, dice, options.level_bias, options.window_urls_max)
         self._index = HostIndex(epochs, dice)
         self._bench = Bench(politeness.per_address)
         self._weights = [options.level_bias ** (LEVELS - 1 - level) for level in range(LEVELS)]
         self._benched: dict[str, Host] = {}
-        self._resumed_at = now if store.epoch else 0.0
+        self._resumed_at = 0.0 if is_new else now
         counts = store.get("meta", COUNTS_KEY)
         self.counts = Counts() if counts is None else msgspec.msgpack.decode(counts, type=Counts)
         self._lent: set[int] = set()

@@ -57,7 +57,7 @@ def _read(lines: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
         name = entry.removeprefix("*").removeprefix(".").removesuffix(".")
         whole = absolute(f"http://{name}/")
         host = (whole or "").removeprefix("http://")[:-1]
-        if not host or any(mark in name for mark in "/?@*") or (":" in host and host[0] != "["):
+        if not host or any(mark in name for mark in "/?@*") or (":" in name and name[-1] != "]"):
             raise ConfigError(f"exclusion list, line {number}: {entry!r} is no host; write example.org or .example.org")
         (domains if entry[0] in "*." else hosts).add(host)
     return frozenset(hosts), frozenset(domains)
