@@ -98,6 +98,8 @@ class Frontier:
             self.counts.terminal["host_closed"] = self.counts.terminal.get("host_closed", 0) + 1
             return
         self.counts.pending += 1
+        self.counts.hosts += host.is_new
+        host.is_new = False
         self._queues.append(host, level, entry)
         self._hosts.touch(host)
         self._bring(host, level, now)
@@ -166,6 +168,8 @@ class Frontier:
         host.out -= 1
         if contact is not None:
             settle(host.record, contact, now, self.politeness, self._options, self._dice.uniform(0.0, 1.0))
+            if contact.kind == "failed":
+                host.located_until = 0.0  # Another of its addresses may answer.
             self._hosts.touch(host)
         if place is not None:
             self.under_way -= 1
