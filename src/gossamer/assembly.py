@@ -191,6 +191,7 @@ def assemble(config: Config, directory: Path, clock: Clock | None = None, dice: 
         redirect_target=lambda reply: redirect_target(reply.url, reply.headers),
         retry_after_s=retry_after_s,
         archive=archives,
+        digest_algorithm=config.archive.digests,
         history=history,
     )
     options = config.frontier

@@ -179,6 +179,11 @@ class Lease(Protocol):
         ...
 
     @property
+    def host_failures(self) -> int:
+        """How often the host failed in a row."""
+        ...
+
+    @property
     def is_ended(self) -> bool:
         """The gates were given back."""
         ...

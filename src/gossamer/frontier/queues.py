@@ -39,14 +39,14 @@ class Queues:
         queue = host.record.levels.get(level)
         if queue is None:
             queue = host.record.levels[level] = LevelQueue()
-        if queue.head == queue.tail:
-            queue.block = queue.tail
         number = queue.tail
         queue.tail += 1
         block = host.fresh.get((level, host.growing.get(level, -1)))
         if block is None or len(block) >= BLOCK_URLS_MAX:
             host.fresh[level, number] = [entry]
             host.growing[level] = number
+            if queue.head == number:
+                queue.block = number
         else:
             block.append(entry)
 
