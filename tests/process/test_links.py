@@ -261,9 +261,12 @@ def test_no_location_is_no_redirect() -> None:
     assert redirect_target(URL, (("Link", "x"),)) is None
 
 
-@given(st.text(alphabet="ab.~-/?=&:@#%2eE \\\t", max_size=30))
+@given(
+    st.text(alphabet="ab.~-/?=&:@#%2eE \\\t", max_size=30)
+    | st.lists(st.sampled_from(["../", "a/", "b", "./"])).map("".join)
+)
 def test_the_quick_join_is_the_join(href: str) -> None:
-    for url in (URL, "http://h.example:8080/", "http://h.example/a/b/?/c"):
+    for url in (URL, "http://h.example:8080/", "http://h.example/a/b/?/c", "http://h.example//a//b"):
         joined = join(url, href)
         if joined is not None and not joined.startswith("http"):
             continue
