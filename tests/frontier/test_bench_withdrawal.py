@@ -8,7 +8,7 @@ from gossamer.frontier.record import HostRecord
 
 
 def host(name: str) -> Host:
-    return Host(HostRecord(name), 0, name.encode(), hash(name))
+    return Host(HostRecord(1, name), 0, name.encode(), hash(name))
 
 
 def test_a_withdrawn_turn_is_not_waited_for() -> None:
