@@ -66,13 +66,14 @@ class Committer:
         """
         async with self._one_at_a_time:
             number, manifest, ended, visited = self._cut()
-            loop = asyncio.get_running_loop()
-            await loop.run_in_executor(self._thread, self._make_durable, number)
+            cancelled = await self._made_durable(number)
             self._epochs.settle()
             self._journals.settle(manifest)
             self._contacts.committed(ended)
             if self.on_epoch is not None:
                 self.on_epoch(number)
+            if cancelled:
+                raise asyncio.CancelledError
             if visited and self.on_committed is not None:
                 await self.on_committed(visited)
 
@@ -101,6 +102,18 @@ class Committer:
         self._tally.in_epoch = 0
         self._tally.sample(now)
         return self._epochs.cut(), manifest, self._contacts.ended_since_commit, visited
+
+    async def _made_durable(self, number: int) -> bool:
+        """Wait for the disk; say whether we were cancelled meanwhile. An epoch that was cut must be settled."""
+        made = asyncio.get_running_loop().run_in_executor(self._thread, self._make_durable, number)
+        cancelled = False
+        while not made.done():
+            try:
+                await asyncio.wait((made,))
+            except asyncio.CancelledError:
+                cancelled = True
+        made.result()
+        return cancelled
 
     def _make_durable(self, number: int) -> None:
         self._journals.sync()
