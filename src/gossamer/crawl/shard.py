@@ -50,6 +50,7 @@ class Shard(Generic[L]):
         self._turns: dict[asyncio.Task[None], L] = {}
         self._visits = 0
         self._stopping: Literal["", "drain", "now"] = ""
+        self._over = False
         self._started_at = clock.now()
         self.paused = False
         self.state = "starting"
@@ -93,11 +94,14 @@ class Shard(Generic[L]):
         self.state = "running"
         try:
             async with asyncio.TaskGroup() as group:
-                beside = [group.create_task(companion()) for companion in (self._commit_often, *companions)]
+                group.create_task(self._commit_often())
+                beside = [group.create_task(companion()) for companion in companions]
                 end = await self._lend_until_over(group)
                 await self._drain()
                 for task in beside:
                     task.cancel()
+                self._over = True  # Not cancelled: a commit under way must also hand its pages out.
+                self._commit_now.set()
         except BaseExceptionGroup as errors:
             raise _first(errors) from errors
         await self._committer.commit()
@@ -194,7 +198,7 @@ class Shard(Generic[L]):
             task.cancel()
 
     async def _commit_often(self) -> None:
-        while True:
+        while not self._over:
             try:
                 async with asyncio.timeout(self._options.commit_s):
                     await self._commit_now.wait()
