@@ -179,6 +179,11 @@ class Lease(Protocol):
         ...
 
     @property
+    def host_failures(self) -> int:
+        """How often the host failed in a row."""
+        ...
+
+    @property
     def is_ended(self) -> bool:
         """The gates were given back."""
         ...
@@ -260,6 +265,10 @@ class Resolver(Protocol):
 
     async def resolve(self, host: str) -> Located | Failure:
         """Return addresses to try, best first, or why there are none. Answers from memory where it can."""
+        ...
+
+    async def close(self) -> None:
+        """End what is under way."""
         ...
 
 

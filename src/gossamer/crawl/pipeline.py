@@ -46,6 +46,7 @@ from gossamer.ports import (
     HostControl,
     L,
     LinkSink,
+    Located,
     Namer,
     Prioritizer,
     ProtocolModule,
@@ -87,6 +88,8 @@ class Rooms(Generic[L]):
     redirect_target: Callable[[Reply], str | None]
     retry_after_s: Callable[[Reply, float], float | None]
     archive: Archive
+    digest_algorithm: str
+    """Of payloads, as hashlib names it."""
     history: History
 
 
@@ -150,7 +153,7 @@ class Pipeline(Generic[L]):
             located = rooms.resolver.cached(lease.url.host)
             if located is None:
                 return False
-            rooms.source.locate(lease, located.addresses[0], located.expires_at, now)
+            rooms.source.locate(lease, _one_of(located, lease), located.expires_at, now)
             return True
         return lease.errand is None and not self._permitted(lease, now)
 
@@ -174,7 +177,7 @@ class Pipeline(Generic[L]):
         located = await self._rooms.resolver.resolve(lease.url.host)
         now = self._clock.now()
         if not isinstance(located, Failure):
-            self._rooms.source.locate(lease, located.addresses[0], located.expires_at, now)
+            self._rooms.source.locate(lease, _one_of(located, lease), located.expires_at, now)
             return
         contact = Contact(0.0, "failed", error=located.error) if located.retry else None
         self._rooms.source.ended(lease, contact, now)
@@ -344,8 +347,8 @@ class Pipeline(Generic[L]):
         self, visit: Visit, reply: Reply, row: PageRow, links: list[Found] | None = None, keys: list[str] | None = None
     ) -> Visited:
         """The digest stage: whose payload is this? Empty bodies are nobody's copy."""
-        digest = hashlib.sha1(reply.body, usedforsecurity=False).digest()
-        row.digest = digest_text(digest)
+        digest = hashlib.new(self._rooms.digest_algorithm, reply.body, usedforsecurity=False).digest()
+        row.digest = digest_text(self._rooms.digest_algorithm, digest)
         original = None
         if reply.body and not reply.truncated:
             original = self._rooms.content_seen.find(digest, visit.url)
@@ -390,6 +393,11 @@ def port_of(url: Url) -> int:
     if colon and port.isdigit() and not authority.endswith("]"):
         return int(port)
     return DEFAULT_PORTS.get(scheme, 0)
+
+
+def _one_of(located: Located, lease: L) -> str:
+    """Return the address to try: after a failure of the host the next one has its turn."""
+    return located.addresses[lease.host_failures % len(located.addresses)]
 
 
 def _visit(lease: L) -> Visit:

@@ -15,7 +15,7 @@ from gossamer.frontier.hosts import Hosts
 from gossamer.frontier.index import HostIndex
 from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.politeness import Politeness
-from gossamer.frontier.queues import Queues
+from gossamer.frontier.queues import NEVER, Queues
 from gossamer.frontier.record import LEVELS, Entry
 from gossamer.model.links import Link
 from gossamer.model.visits import Again, Contact, Errand, HostFacts
@@ -62,13 +62,16 @@ class Frontier:
         self._options = options
         self._name_url = name_url
         self._dice = dice
-        self._hosts = Hosts(epochs, politeness, contacts.recovered, now, options.records_cached_max)
+        is_new = contacts.recovered.missing and not store.epoch
+        if contacts.recovered.missing and not is_new:
+            contacts.lost(now)
+        self._hosts = Hosts(epochs, politeness, contacts.recovered, options.records_cached_max)
         self._queues = Queues(epochs, dice, options.level_bias, options.window_urls_max)
         self._index = HostIndex(epochs, dice)
         self._bench = Bench(politeness.per_address)
         self._weights = [options.level_bias ** (LEVELS - 1 - level) for level in range(LEVELS)]
         self._benched: dict[str, Host] = {}
-        self._resumed_at = now if store.epoch else 0.0
+        self._resumed_at = 0.0 if is_new else now
         counts = store.get("meta", COUNTS_KEY)
         self.counts = Counts() if counts is None else msgspec.msgpack.decode(counts, type=Counts)
         self._lent: set[int] = set()
@@ -95,6 +98,8 @@ class Frontier:
             self.counts.terminal["host_closed"] = self.counts.terminal.get("host_closed", 0) + 1
             return
         self.counts.pending += 1
+        self.counts.hosts += host.is_new
+        host.is_new = False
         self._queues.append(host, level, entry)
         self._hosts.touch(host)
         self._bring(host, level, now)
@@ -163,6 +168,8 @@ class Frontier:
         host.out -= 1
         if contact is not None:
             settle(host.record, contact, now, self.politeness, self._options, self._dice.uniform(0.0, 1.0))
+            if contact.kind == "failed":
+                host.located_until = 0.0  # Another of its addresses may answer.
             self._hosts.touch(host)
         if place is not None:
             self.under_way -= 1
@@ -326,7 +333,7 @@ class Frontier:
         at: float | None = None
         if host.errands or (not host.parked and (host.window or self._queues.has_unread(host))):
             at = record.rest_until
-        elif record.due and not host.parked:
+        elif record.due and not host.parked and host.due_next < NEVER:
             at = max(record.rest_until, host.due_next)
         if at is None:
             self._bench.withdraw(host)

@@ -17,13 +17,10 @@ from gossamer.state.epoch import Epochs
 class Hosts:
     """Name to `Host`. What is dirty, lent or on the bench stays; of the rest, the least recently used leaves."""
 
-    def __init__(
-        self, epochs: Epochs, politeness: Politeness, recovered: Recovered, started_at: float, cached_max: int
-    ) -> None:
+    def __init__(self, epochs: Epochs, politeness: Politeness, recovered: Recovered, cached_max: int) -> None:
         self._epochs = epochs
         self._politeness = politeness
         self._recovered = recovered
-        self._started_at = started_at
         self._cached_max = cached_max
         self._hosts: OrderedDict[str, Host] = OrderedDict()
         self._dirty: dict[str, Host] = {}
@@ -57,11 +54,14 @@ class Hosts:
         data = self._epochs.get("host", prefix)
         record = HostRecord(RECORD_VERSION, name) if data is None else decode_record(data)
         fingerprint = xxh3_64_intdigest(name.encode())
-        if self._recovered.unknown and record.requests:
+        if self._recovered.unknown_at:
+            # Those without a record too: what was found and asked in an epoch that was lost left none.
             longest_s = self._politeness.longest_rest_s(record.crawl_delay_s)
-            record.rest_until = max(record.rest_until, self._started_at + longest_s)
+            record.rest_until = max(record.rest_until, self._recovered.unknown_at + longest_s)
         record.rest_until = max(record.rest_until, self._recovered.hosts.get(fingerprint, 0.0))
-        return Host(record, partition, prefix, fingerprint)
+        host = Host(record, partition, prefix, fingerprint)
+        host.is_new = data is None
+        return host
 
     def _evict(self) -> None:
         # A tenth at a time, so that the walk over those that must stay is paid rarely.

@@ -20,7 +20,7 @@ from gossamer.robots.rules import Rules, cut
 from gossamer.url.join import join
 from gossamer.url.url import Url
 
-RULES_BYTES, RULES_BYTES_PER_TEXT_BYTE = 1_000, 6
+RULES_BYTES, RULES_BYTES_PER_TEXT_BYTE = 1_000, 9
 """What parsed rules cost in memory, at most: short lines weigh more parsed than written."""
 RETRY_AFTER_S_MAX = 366 * 86_400.0
 """A longer Retry-After counts as this."""

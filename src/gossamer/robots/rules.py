@@ -52,28 +52,36 @@ class Rules:
         anybody = _Groups()
         sitemaps: list[str] = []
         token = product_token.lower().encode()
-        in_agents = seen_us = False
+        seen_us = in_agents = just_agents = False
         current: list[_Groups] = []
+        delayed: list[_Groups] = []
         for key, value in _records(cut(body, bytes_max)):
             if key == "agent":
+                # A delay is another record, which ends no group of rules (section 2.2.4), but everybody writes it as
+                # if it did: so it is for the agents named since the last record of either kind.
                 if not in_agents:
-                    current, in_agents = [], True
+                    current = []
+                if not just_agents:
+                    delayed = []
+                in_agents = just_agents = True
                 match = _AGENT.match(value)
                 agent = match[0].lower() if match is not None else b""
                 if agent == token:
                     seen_us = True
                     current.append(named)
+                    delayed.append(named)
                 elif agent == b"*":
                     current.append(anybody)
+                    delayed.append(anybody)
             elif key == "sitemap":
                 if value and len(sitemaps) < SITEMAPS_MAX:
                     sitemaps.append(value.decode("utf-8", "replace"))
             elif key == "delay":
-                # Another record, which ends no group (section 2.2.4): it is for the agents named above it.
-                for group in current:
+                just_agents = False
+                for group in delayed:
                     group.delay(value)
             else:
-                in_agents = False
+                in_agents = just_agents = False
                 for group in current:
                     group.rule(value, allow=key == "allow")
         ours = named if seen_us else anybody

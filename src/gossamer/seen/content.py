@@ -27,7 +27,7 @@ class ExactContentSeen:
         return Original(*_decode(value)) if value is not None else None
 
     def remember(self, digest: bytes, url: Url, original: Original) -> None:
-        """Note the first holder."""
+        """Note the first holder, after `find` found none: this does not look again."""
         value = _encode((original.url, original.fetched_at, original.record_id))
         self._epochs.put("content", self._key(digest, url), value)
 

@@ -3,12 +3,15 @@
 Contacts of an epoch that was lost stand in no commit, so they are written here before each request and again at its
 end: a table of requests under way, and a ring of requests that ended. Both are memory-mapped, so they survive a
 killed process; a power cut is told by the boot id, and then nobody knows: every host waits its longest delay.
+What an earlier process left stands before the ring, where no lap reaches it: no commit of ours need ever hold it.
 """
 
 from __future__ import annotations
 
 import mmap
 import struct
+from collections.abc import Mapping
+from itertools import zip_longest
 from pathlib import Path
 
 import msgspec
@@ -17,9 +20,12 @@ FILE = "contacts"
 UNDER_WAY_MAX = 16_384
 """Requests at once."""
 ENDED_MAX = 65_536
-"""Requests that may end between two commits; the commit comes early when half of it is used."""
+"""Room for what an earlier process left and for the requests that end between two commits."""
+KEPT_MAX = ENDED_MAX // 2
+"""Resting hosts, and as many addresses, that are kept of an earlier process: those with the longest rest."""
 
-_HEADER = struct.Struct("<16sQ")
+_HEADER = struct.Struct("<16sd")
+"""Boot id; `Recovered.unknown_at`."""
 _RECORD = struct.Struct("<QQdddd")
 """Host's and address's fingerprint; then for one under way start and `Rest`, for one that ended two not-befores."""
 _UNDER_WAY_AT = 64
@@ -41,8 +47,10 @@ class Recovered(msgspec.Struct, frozen=True):
 
     hosts: dict[int, float]
     addresses: dict[int, float]
-    unknown: bool
-    """The machine started anew or the file is missing: nothing is known of the last epoch's contacts."""
+    unknown_at: float = 0.0
+    """Contacts up to this instant may be missing: the machine started anew, or the file was lost. 0: none are."""
+    missing: bool = False
+    """There was no file: the crawl is new, or came here without it (see `Contacts.lost`)."""
 
 
 class Contacts:
@@ -52,20 +60,29 @@ class Contacts:
         """Open or make the file in `directory`; `recovered` tells what was in it."""
         path = directory / FILE
         existed = path.exists() and path.stat().st_size == _SIZE
-        if not existed:
-            with path.open("wb") as file:
-                file.truncate(_SIZE)
+        self.recovered = _read(path.read_bytes(), boot_id, now) if existed else Recovered({}, {}, missing=True)
+        kept = _kept(self.recovered, now)
+        # Aside and renamed, so that a death half-way leaves the old file whole.
+        fresh = path.with_name(FILE + ".new")
+        head = _HEADER.pack(boot_id, self.recovered.unknown_at)
+        fresh.write_bytes(head.ljust(_ENDED_AT, b"\0") + kept.ljust(_SIZE - _ENDED_AT, b"\0"))
+        fresh.replace(path)
         with path.open("r+b") as file:
             self._map = mmap.mmap(file.fileno(), _SIZE)
-        self.recovered = self._read(boot_id, now) if existed else Recovered({}, {}, unknown=True)
+        self._boot_id = boot_id
         self._free = list(range(UNDER_WAY_MAX - 1, -1, -1))
-        self._next = 0
+        self._first = self._next = len(kept) // _RECORD.size
+        """The ring begins after what was kept."""
         self.ended_since_commit = 0
-        self._keep_recovered(now)
-        _HEADER.pack_into(self._map, 0, boot_id, 0)
+
+    def lost(self, now: float) -> None:
+        """Say that there were contacts before, and that their file is missing: nobody knows when they were."""
+        self.recovered = Recovered({}, {}, unknown_at=now)
+        _HEADER.pack_into(self._map, 0, self._boot_id, now)
 
     def begin(self, host: int, address: int, now: float, rest: Rest) -> int:
-        """Note that a request begins; return its ticket."""
+        """Note that a request begins; return its ticket. At most `UNDER_WAY_MAX` at once."""
+        assert self._free, f"more than {UNDER_WAY_MAX} requests at once"
         ticket = self._free.pop()
         at = _UNDER_WAY_AT + ticket * _RECORD.size
         _RECORD.pack_into(self._map, at, host, address, now, rest.least_s, rest.per_second, rest.most_s)
@@ -73,13 +90,15 @@ class Contacts:
 
     def end(self, ticket: int, host: int, address: int, host_at: float, address_at: float) -> None:
         """Note that a request ended, and from when on its host and address may be asked again."""
-        _RECORD.pack_into(self._map, _ENDED_AT + self._next * _RECORD.size, host, address, host_at, address_at, 0, 0)
-        self._next = (self._next + 1) % ENDED_MAX
-        self.ended_since_commit += 1
+        self._append(host, address, host_at, address_at)
         # Only now: at no instant is the contact in neither table.
         at = _UNDER_WAY_AT + ticket * _RECORD.size
         self._map[at : at + _RECORD.size] = bytes(_RECORD.size)
         self._free.append(ticket)
+
+    def prolong(self, host: int, host_at: float) -> None:
+        """Note that a host rests for longer than the end of its last request said."""
+        self._append(host, 0, host_at, 0.0)
 
     def committed(self, ended_before: int) -> None:
         """Say that the first `ended_before` of the ended contacts stand in a commit and may be overwritten."""
@@ -88,33 +107,42 @@ class Contacts:
     @property
     def crowded(self) -> bool:
         """The ring is half full: commit before it laps."""
-        return self.ended_since_commit > ENDED_MAX // 2
+        return self.ended_since_commit > (ENDED_MAX - self._first) // 2
 
     def close(self) -> None:
         self._map.close()
 
-    def _keep_recovered(self, now: float) -> None:
-        # Until they stand in a commit of ours they must survive our own death too.
-        resting = [(host, 0, at, 0.0, 0, 0) for host, at in self.recovered.hosts.items() if at > now]
-        resting += [(1, address, 0.0, at, 0, 0) for address, at in self.recovered.addresses.items() if at > now]
-        ended = b"".join(_RECORD.pack(*record) for record in resting[: ENDED_MAX // 2])
-        self._map[_ENDED_AT:_SIZE] = ended + bytes(_SIZE - _ENDED_AT - len(ended))
-        self._map[_UNDER_WAY_AT:_ENDED_AT] = bytes(_ENDED_AT - _UNDER_WAY_AT)
-        self._next = self.ended_since_commit = len(ended) // _RECORD.size
+    def _append(self, host: int, address: int, host_at: float, address_at: float) -> None:
+        _RECORD.pack_into(self._map, _ENDED_AT + self._next * _RECORD.size, host, address, host_at, address_at, 0, 0)
+        self._next = self._next + 1 if self._next + 1 < ENDED_MAX else self._first
+        self.ended_since_commit += 1
 
-    def _read(self, boot_id: bytes, now: float) -> Recovered:
-        written_at_boot, _ = _HEADER.unpack_from(self._map, 0)
-        hosts: dict[int, float] = {}
-        addresses: dict[int, float] = {}
-        under_way = _RECORD.iter_unpack(self._map[_UNDER_WAY_AT:_ENDED_AT])
-        for host, address, start, least_s, per_second, most_s in under_way:
-            if host:
-                # It ended, at the latest, when its process did, and that is past.
-                rest_s = min(least_s + per_second * max(now - start, 0.0), most_s)
-                hosts[host] = max(hosts.get(host, 0.0), now + rest_s)
-                addresses[address] = max(addresses.get(address, 0.0), now)
-        for host, address, host_at, address_at, _, _ in _RECORD.iter_unpack(self._map[_ENDED_AT:_SIZE]):
-            if host:
-                hosts[host] = max(hosts.get(host, 0.0), host_at)
-                addresses[address] = max(addresses.get(address, 0.0), address_at)
-        return Recovered(hosts, addresses, unknown=written_at_boot != boot_id)
+
+def _read(data: bytes, boot_id: bytes, now: float) -> Recovered:
+    written_at_boot, unknown_at = _HEADER.unpack_from(data)
+    hosts: dict[int, float] = {}
+    addresses: dict[int, float] = {}
+    for host, address, start, least_s, per_second, most_s in _RECORD.iter_unpack(data[_UNDER_WAY_AT:_ENDED_AT]):
+        if host:
+            # It ended, at the latest, when its process did, and that is past.
+            rest_s = min(least_s + per_second * max(now - start, 0.0), most_s)
+            hosts[host] = max(hosts.get(host, 0.0), now + rest_s)
+            addresses[address] = max(addresses.get(address, 0.0), now)
+    for host, address, host_at, address_at, _, _ in _RECORD.iter_unpack(data[_ENDED_AT:]):
+        if host:
+            hosts[host] = max(hosts.get(host, 0.0), host_at)
+        if address:
+            addresses[address] = max(addresses.get(address, 0.0), address_at)
+    return Recovered(hosts, addresses, unknown_at if written_at_boot == boot_id else now)
+
+
+def _kept(recovered: Recovered, now: float) -> bytes:
+    """Return what must survive our own death too."""
+    hosts, addresses = _longest(recovered.hosts, now), _longest(recovered.addresses, now)
+    pairs = zip_longest(hosts, addresses, fillvalue=(0, 0.0))
+    return b"".join(_RECORD.pack(host, address, host_at, at, 0, 0) for (host, host_at), (address, at) in pairs)
+
+
+def _longest(resting: Mapping[int, float], now: float) -> list[tuple[int, float]]:
+    later = [(fingerprint, at) for fingerprint, at in resting.items() if at > now]
+    return sorted(later, key=lambda pair: -pair[1])[:KEPT_MAX]

@@ -5,28 +5,99 @@ Three layers answer a read, the newest first: the open epoch, the one that is be
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Sequence
 
 from gossamer.state.store import FAMILIES, Range, Store
 
 _NUMBER = {name: number for number, name in enumerate(FAMILIES)}
+_SCANNED = frozenset(_NUMBER[name] for name in ("ready", "sleep", "due"))
+"""Families that are scanned while an epoch grows: a walk through all that it changed would cost its square."""
+
+
+class Cleared:
+    """Ranges of keys, kept disjoint and in order. Asking costs O(log n)."""
+
+    __slots__ = ("begins", "ends")
+
+    def __init__(self) -> None:
+        self.begins: list[bytes] = []
+        self.ends: list[bytes] = []
+
+    def add(self, begin: bytes, end: bytes) -> None:
+        """Take in [`begin`, `end`); ranges that it meets become one with it."""
+        if begin >= end:
+            return
+        low, high = bisect_left(self.ends, begin), bisect_right(self.begins, end)
+        if low < high:
+            begin, end = min(begin, self.begins[low]), max(end, self.ends[high - 1])
+        self.begins[low:high] = [begin]
+        self.ends[low:high] = [end]
+
+    def covers(self, key: bytes) -> bool:
+        """Say whether `key` is in a range."""
+        at = bisect_right(self.begins, key) - 1
+        return at >= 0 and key < self.ends[at]
 
 
 class Changes:
     """What one epoch puts, deletes and clears."""
 
-    __slots__ = ("families", "ranges")
+    __slots__ = ("_sorted", "cleared", "families")
 
     def __init__(self) -> None:
         self.families: dict[int, dict[bytes, bytes | None]] = {number: {} for number in range(len(FAMILIES))}
-        self.ranges: list[Range] = []
+        self.cleared: dict[int, Cleared] = {}
+        """Per family; what is in `families` came later."""
+        self._sorted: dict[int, dict[bytes, list[bytes]]] = {number: {} for number in _SCANNED}
+        """Per scanned family and partition the keys that are in `families`."""
 
     def __len__(self) -> int:
-        return len(self.ranges) + sum(map(len, self.families.values()))
+        return sum(len(cleared.begins) for cleared in self.cleared.values()) + sum(map(len, self.families.values()))
 
-    def covers(self, family: int, key: bytes) -> bool:
-        """Say whether a range of this epoch cleared `key`."""
-        return any(number == family and begin <= key < end for number, begin, end in self.ranges)
+    @property
+    def ranges(self) -> list[Range]:
+        """All that was cleared."""
+        return [
+            (family, begin, end)
+            for family, cleared in self.cleared.items()
+            for begin, end in zip(cleared.begins, cleared.ends, strict=True)
+        ]
+
+    def set(self, family: int, key: bytes, value: bytes | None) -> None:
+        """Put a value, or None to delete."""
+        changed = self.families[family]
+        if family in _SCANNED and key not in changed:
+            insort(self._sorted[family].setdefault(key[:2], []), key)
+        changed[key] = value
+
+    def clear(self, family: int, begin: bytes, end: bytes) -> None:
+        """Delete all keys in [`begin`, `end`), those that were put before included."""
+        changed = self.families[family]
+        gone = self.between(family, begin, end)
+        for key in gone:
+            del changed[key]
+        if family in _SCANNED:
+            partitions = self._sorted[family]
+            for partition in {key[:2] for key in gone}:
+                partitions[partition] = [key for key in partitions[partition] if key in changed]
+        self.cleared.setdefault(family, Cleared()).add(begin, end)
+
+    def between(self, family: int, begin: bytes, end: bytes) -> list[bytes]:
+        """Return the keys in [`begin`, `end`) that were put or deleted, in order."""
+        if family not in _SCANNED:
+            return sorted(key for key in self.families[family] if begin <= key < end)
+        partitions = self._sorted[family]
+        first, last = begin[:2], end[:2]
+        if int.from_bytes(last) - int.from_bytes(first) > 1:
+            wanted = sorted(partition for partition in partitions if first <= partition <= last)
+        else:
+            wanted = sorted({first, last})
+        found = []
+        for partition in wanted:
+            keys = partitions.get(partition, [])
+            found += keys[bisect_left(keys, begin) : bisect_left(keys, end)]
+        return found
 
 
 class Epochs:
@@ -49,18 +120,14 @@ class Epochs:
         return len(self._open)
 
     def put(self, family: str, key: bytes, value: bytes) -> None:
-        self._open.families[_NUMBER[family]][key] = value
+        self._open.set(_NUMBER[family], key, value)
 
     def delete(self, family: str, key: bytes) -> None:
-        self._open.families[_NUMBER[family]][key] = None
+        self._open.set(_NUMBER[family], key, None)
 
     def delete_range(self, family: str, begin: bytes, end: bytes) -> None:
-        """Clear the keys in [`begin`, `end`); what is put later stays. Costs a pass over the open epoch."""
-        number = _NUMBER[family]
-        changed = self._open.families[number]
-        for key in [key for key in changed if begin <= key < end]:
-            del changed[key]
-        self._open.ranges.append((number, begin, end))
+        """Clear the keys in [`begin`, `end`); what is put later stays."""
+        self._open.clear(_NUMBER[family], begin, end)
 
     def get(self, family: str, key: bytes) -> bytes | None:
         """Return the newest value, or None."""
@@ -70,7 +137,7 @@ class Epochs:
                 changed = changes.families[number]
                 if key in changed:
                     return changed[key]
-                if changes.ranges and changes.covers(number, key):
+                if number in changes.cleared and changes.cleared[number].covers(key):
                     return None
         return self._store.get(family, key)
 
@@ -81,15 +148,16 @@ class Epochs:
         asked: list[int] = []
         newest = self._open.families[number]
         newer = self._closing.families[number] if self._closing is not None else {}
-        cleared = bool(self._open.ranges) or (self._closing is not None and bool(self._closing.ranges))
+        cleared = self._open.cleared.get(number)
+        cleared_before = self._closing.cleared.get(number) if self._closing is not None else None
         for index, key in enumerate(keys):
             if key in newest:
                 found[index] = newest[key]
-            elif cleared and self._open.covers(number, key):
+            elif cleared is not None and cleared.covers(key):
                 pass
             elif key in newer:
                 found[index] = newer[key]
-            elif not (cleared and self._closing is not None and self._closing.covers(number, key)):
+            elif cleared_before is None or not cleared_before.covers(key):
                 asked.append(index)
         if asked:
             values = self._store.get_many(family, [keys[index] for index in asked])
@@ -98,33 +166,24 @@ class Epochs:
         return found
 
     def scan(self, family: str, begin: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the newest pairs of a range in the order of keys. The epochs' part is sorted first: keep ranges small.
+        """Yield the newest pairs of a range in the order of keys. What the epochs changed in it is gathered first.
 
         The epoch must not be changed while the iterator is in use.
         """
         number = _NUMBER[family]
         over: dict[bytes, bytes | None] = {}
-        for changes in (self._closing, self._open):
-            if changes is not None:
-                if changes.ranges:
-                    for key in [key for key in over if changes.covers(number, key)]:
-                        over[key] = None
-                over.update((key, value) for key, value in changes.families[number].items() if begin <= key < end)
-        cleared = [
-            (low, high)
-            for changes in (self._open, self._closing)
-            if changes is not None
-            for family_number, low, high in changes.ranges
-            if family_number == number
-        ]
         below = self._store.scan(family, begin, end)
-        if cleared:
-            below = (pair for pair in below if not any(low <= pair[0] < high for low, high in cleared))
+        for changes in (self._closing, self._open):
+            if changes is None:
+                continue
+            cleared = changes.cleared.get(number)
+            if cleared is not None:
+                below = _uncovered(below, cleared)
+                over = {key: value for key, value in over.items() if not cleared.covers(key)}
+            changed = changes.families[number]
+            for key in changes.between(number, begin, end):
+                over[key] = changed[key]
         return _merged(below, over) if over else below
-
-    def last(self, family: str, begin: bytes, key: bytes) -> tuple[bytes, bytes] | None:
-        """Return the committed pair with the greatest key in [`begin`, `key`]; epochs are not looked at."""
-        return self._store.last(family, begin, key)
 
     def cut(self) -> int:
         """Close the open epoch, begin the next, return the closed one's number."""
@@ -147,6 +206,10 @@ class Epochs:
     def settle(self) -> None:
         """Forget the closing epoch: the store has it all."""
         self._closing = None
+
+
+def _uncovered(pairs: Iterator[tuple[bytes, bytes]], cleared: Cleared) -> Iterator[tuple[bytes, bytes]]:
+    return (pair for pair in pairs if not cleared.covers(pair[0]))
 
 
 def _merged(below: Iterator[tuple[bytes, bytes]], over: dict[bytes, bytes | None]) -> Iterator[tuple[bytes, bytes]]:

@@ -12,5 +12,5 @@ class StateOptions(BaseModel):
 
     cache_bytes: int = Field(64 << 20, ge=1 << 20, description="Blocks of the store kept in memory")
     write_buffer_bytes: int = Field(
-        64 << 20, ge=1 << 20, description="Writes gathered in memory before they go to a file"
+        64 << 20, ge=1 << 20, description="Writes gathered in memory before they are sorted"
     )

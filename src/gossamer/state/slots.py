@@ -18,8 +18,10 @@ SLOTS = 8
 FILE = "slots"
 STAGES = ("", "decode", "process")
 
-_RECORD = struct.Struct("<QBxxxId")
-"""Fingerprint, stage (0: idle), strikes, wall time of the start."""
+_RECORD = struct.Struct("<QdIBxxx")
+"""Fingerprint, wall time of the start, strikes, stage (0: idle). The stage is written last: a supervisor who reads at
+that moment never sees a new stage with an old start."""
+_STAGE_AT = 20
 _EPOCH_AT = _RECORD.size * SLOTS
 
 
@@ -35,7 +37,7 @@ class Slots:
     """The shard's side: says what is being worked on."""
 
     def __init__(self, directory: Path) -> None:
-        """Open or make the file; what an earlier process left in it is given by `suspects`."""
+        """Open or make the file; what an earlier process left in it is given by `take_suspects`."""
         path = directory / FILE
         size = _EPOCH_AT + 8
         if not path.exists() or path.stat().st_size != size:
@@ -45,20 +47,20 @@ class Slots:
 
     def enter(self, slot: int, fingerprint: int, stage: int, now: float) -> None:
         """Say that `slot` begins `stage` (an index of `STAGES`) of a page."""
-        _RECORD.pack_into(self._map, slot * _RECORD.size, fingerprint, stage, 0, now)
+        _RECORD.pack_into(self._map, slot * _RECORD.size, fingerprint, now, 0, stage)
 
     def leave(self, slot: int) -> None:
         """Say that the slot is done."""
-        self._map[slot * _RECORD.size + 8] = 0
+        self._map[slot * _RECORD.size + _STAGE_AT] = 0
 
     def take_suspects(self) -> list[Suspect]:
         """Return the pages that were accused, and clear all slots: a death nobody accused accuses nobody."""
         suspects = []
         for number in range(SLOTS):
-            fingerprint, stage, strikes, _ = _RECORD.unpack_from(self._map, number * _RECORD.size)
+            fingerprint, _, strikes, stage = _RECORD.unpack_from(self._map, number * _RECORD.size)
             if stage and strikes:
                 suspects.append(Suspect(fingerprint, STAGES[stage], strikes))
-            _RECORD.pack_into(self._map, number * _RECORD.size, 0, 0, 0, 0.0)
+            _RECORD.pack_into(self._map, number * _RECORD.size, 0, 0.0, 0, 0)
         return suspects
 
     def note_epoch(self, number: int) -> None:
@@ -77,15 +79,15 @@ def accuse(directory: Path) -> int:
     busy = _busy(directory)
     if busy:
         with (directory / FILE).open("r+b") as file:
-            for number, (fingerprint, stage, strikes, started) in busy.items():
+            for number, (fingerprint, started, strikes, stage) in busy.items():
                 file.seek(number * _RECORD.size)
-                file.write(_RECORD.pack(fingerprint, stage, strikes + 1, started))
+                file.write(_RECORD.pack(fingerprint, started, strikes + 1, stage))
     return len(busy)
 
 
 def overdue(directory: Path, now: float, limit_s: float) -> bool:
     """Say whether any slot has been busy for longer than `limit_s`."""
-    return any(now - started > limit_s for _, _, _, started in _busy(directory).values())
+    return any(now - started > limit_s for _, started, _, _ in _busy(directory).values())
 
 
 def progress(directory: Path) -> int:
@@ -97,10 +99,10 @@ def progress(directory: Path) -> int:
     return int.from_bytes(data[_EPOCH_AT : _EPOCH_AT + 8])
 
 
-def _busy(directory: Path) -> dict[int, tuple[int, int, int, float]]:
+def _busy(directory: Path) -> dict[int, tuple[int, float, int, int]]:
     try:
         data = (directory / FILE).read_bytes()
     except FileNotFoundError:
         return {}
     records = {number: _RECORD.unpack_from(data, number * _RECORD.size) for number in range(_EPOCH_AT // _RECORD.size)}
-    return {number: record for number, record in records.items() if record[1]}
+    return {number: record for number, record in records.items() if record[3]}

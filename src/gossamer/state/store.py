@@ -37,8 +37,11 @@ META_PARTITION = b"\xff\xff"
 """Partitions end at 4095, so keys of the shard itself stand after all of them."""
 SLICE_OPERATIONS_MAX = 2000
 """About 1 ms of applying, 0.6 µs each."""
+SLICE_BYTES_MAX = 512 << 10
+"""Large values take about 2 ms a MiB with the interpreter lock held."""
 
 _REDO = META_PARTITION + b"redo:"
+_REDO_END = META_PARTITION + b"redo;"
 _COMMITTED = META_PARTITION + b"committed"
 _APPLIED = META_PARTITION + b"applied"
 
@@ -102,17 +105,13 @@ class Store:
 
     def scan(self, family: str, begin: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Yield committed pairs from `begin` up to but without `end`: a seek (about 20 µs), then 1 µs each."""
-        iterator = self._families[family].iter(_bounded(begin, end))
+        options = ReadOptions()
+        options.set_iterate_upper_bound(end)
+        iterator = self._families[family].iter(options)
         iterator.seek(begin)
         while iterator.valid():
             yield iterator.key(), iterator.value()
             iterator.next()
-
-    def last(self, family: str, begin: bytes, key: bytes) -> tuple[bytes, bytes] | None:
-        """Return the pair with the greatest key in [`begin`, `key`]. A seek, whatever was deleted before."""
-        iterator = self._families[family].iter(_bounded(begin, key + b"\0"))
-        iterator.seek_for_prev(key)
-        return (iterator.key(), iterator.value()) if iterator.valid() else None
 
     def commit(self, epoch: int, ranges: Sequence[Range], changes: Mapping[int, Mapping[bytes, bytes | None]]) -> int:
         """Make an epoch durable and return the number of its chunks. Blocks for one fsync, off the GIL."""
@@ -151,16 +150,15 @@ class Store:
 
     def _recover(self) -> int:
         word = self._meta.get(_COMMITTED)
-        if word is None:
-            return 0
-        committed = msgspec.msgpack.decode(word, type=Committed)
-        applied = self._meta.get(_APPLIED)
-        if applied != word:
+        committed = msgspec.msgpack.decode(word, type=Committed) if word is not None else Committed(0, 0)
+        if word is not None and self._meta.get(_APPLIED) != word:
             for number in range(committed.chunks):
                 chunk = self._meta.get(_redo_key(committed.epoch, number))
                 assert chunk is not None, "a committed epoch lacks a part: the store was damaged"
                 self._db.write(self._batch(_chunk_decoder.decode(chunk)))
             self._forget_redo(committed.epoch, committed.chunks)
+        for key in [key for key, _ in self.scan("meta", _REDO, _REDO_END)]:
+            self._meta.delete(key)  # Half a redo record: an epoch that never was.
         return committed.epoch
 
     def _forget_redo(self, epoch: int, chunks: int) -> None:
@@ -188,26 +186,20 @@ class Store:
 
 def _chunks(ranges: Sequence[Range], changes: Mapping[int, Mapping[bytes, bytes | None]]) -> Iterator[Chunk]:
     operations: list[Operation] = []
-    first = list(ranges)
+    first, size = list(ranges), 0
     for family, changed in changes.items():
         for key, value in changed.items():
             operations.append((family, key, value))
-            if len(operations) >= SLICE_OPERATIONS_MAX:
+            size += len(value) if value is not None else 0
+            if len(operations) >= SLICE_OPERATIONS_MAX or size >= SLICE_BYTES_MAX:
                 yield Chunk(first, operations)
-                first, operations = [], []
+                first, operations, size = [], [], 0
     if operations or first:
         yield Chunk(first, operations)
 
 
 def _redo_key(epoch: int, number: int) -> bytes:
     return _REDO + epoch.to_bytes(8) + number.to_bytes(4)
-
-
-def _bounded(begin: bytes, end: bytes) -> ReadOptions:
-    options = ReadOptions()
-    options.set_iterate_lower_bound(begin)
-    options.set_iterate_upper_bound(end)
-    return options
 
 
 def _options(cache_bytes: int, write_buffer_bytes: int) -> Options:

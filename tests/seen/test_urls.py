@@ -1,0 +1,178 @@
+"""The duplicate URL eliminator: new once, whatever happens between; the least way is remembered."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+
+from gossamer.seen.urls import DEPTH_MAX, HOPS_MAX, KNOWN, NEW, SHORTER, RocksUrlSeen
+from gossamer.state.epoch import Epochs
+from gossamer.state.store import Store
+from gossamer.url.name import Namer
+from gossamer.url.url import Url
+
+DEEP = "GOSSAMER_EXAMPLES" in os.environ
+
+
+def named(text: str) -> Url:
+    url = Namer().name(text)
+    assert url is not None
+    return url
+
+
+URLS = [named(f"https://{host}.example/{path}") for host in "abc" for path in "123"]
+
+
+def commit(epochs: Epochs) -> None:
+    number = epochs.cut()
+    epochs.commit(number)
+    epochs.apply(number)
+    epochs.settle()
+
+
+@pytest.fixture
+def epochs(tmp_path: Path) -> Iterator[Epochs]:
+    store = Store(tmp_path / "store")
+    yield Epochs(store)
+    store.close()
+
+
+def one(seen: RocksUrlSeen, url: Url, depth: int = 0, hops: int = 0) -> int:
+    return seen.offer([url], [depth], [hops])[0]
+
+
+def test_a_url_is_new_once(epochs: Epochs) -> None:
+    seen = RocksUrlSeen(epochs, 100)
+
+    assert [one(seen, URLS[0]) for _ in range(3)] == [NEW, KNOWN, KNOWN]
+
+
+@pytest.mark.parametrize("popular_urls_max", [0, 1, 100])
+def test_a_url_is_new_once_across_commits_and_restarts(tmp_path: Path, popular_urls_max: int) -> None:
+    store = Store(tmp_path / "store")
+    epochs = Epochs(store)
+    seen = RocksUrlSeen(epochs, popular_urls_max)
+    assert one(seen, URLS[0], 3) == NEW
+    commit(epochs)
+    assert one(seen, URLS[0], 3) == KNOWN
+    assert one(seen, URLS[1], 3) == NEW
+    store.close()
+    store = Store(tmp_path / "store")
+    seen = RocksUrlSeen(Epochs(store), popular_urls_max)
+    assert one(seen, URLS[0], 3) == KNOWN
+    assert seen.way(URLS[0]) == (3, 0)
+    assert one(seen, URLS[1], 3) == NEW, "its epoch was lost, and with it the queue that held it"
+    store.close()
+
+
+def test_depth_counts_before_hops(epochs: Epochs) -> None:
+    seen = RocksUrlSeen(epochs, 100)
+    ways = [(5, 3), (5, 4), (5, 2), (4, 200), (4, 199), (6, 0), (0, 0), (0, 0)]
+
+    answers = [one(seen, URLS[0], depth, hops) for depth, hops in ways]
+    assert answers == [NEW, KNOWN, SHORTER, SHORTER, SHORTER, KNOWN, SHORTER, KNOWN]
+    assert seen.way(URLS[0]) == (0, 0)
+
+
+def test_of_equal_keys_in_one_call_the_first_is_new(epochs: Epochs) -> None:
+    seen = RocksUrlSeen(epochs, 100)
+    plain, escaped = named("https://a.example/~u"), named("https://a.example/%7Eu")
+    assert plain.key == escaped.key
+
+    assert list(seen.offer([plain, escaped, plain, URLS[0]], [4, 3, 3, 0], [0] * 4)) == [NEW, SHORTER, KNOWN, NEW]
+    assert seen.way(escaped) == (3, 0)
+
+
+def test_a_way_that_is_too_long_to_count_stays_known(epochs: Epochs) -> None:
+    seen = RocksUrlSeen(epochs, 100)
+
+    assert one(seen, URLS[0], DEPTH_MAX + 5, HOPS_MAX + 5) == NEW
+    assert one(seen, URLS[0], DEPTH_MAX, HOPS_MAX) == KNOWN
+    assert seen.way(URLS[0]) == (DEPTH_MAX, HOPS_MAX)
+
+
+def test_nobody_knows_the_way_to_what_was_never_offered(epochs: Epochs) -> None:
+    assert RocksUrlSeen(epochs, 100).way(URLS[0]) is None
+
+
+def test_nothing_offered_nothing_answered(epochs: Epochs) -> None:
+    assert list(RocksUrlSeen(epochs, 100).offer([], [], [])) == []
+
+
+def test_memory_is_bounded_and_forgets_nothing(epochs: Epochs) -> None:
+    seen = RocksUrlSeen(epochs, 50)
+    urls = [named(f"https://a.example/{number}") for number in range(500)]
+    for start in range(0, 500, 10):
+        assert set(seen.offer(urls[start : start + 10], [1] * 10, [0] * 10)) == {NEW}
+        assert len(seen._popular) <= 50
+    assert set(seen.offer(urls, [1] * 500, [0] * 500)) == {KNOWN}
+    assert len(seen._popular) <= 500, "at most what one call asks for"
+
+
+ways = st.tuples(st.integers(0, 3), st.integers(0, 2))
+offers = st.lists(st.tuples(st.sampled_from(URLS), ways), max_size=6)
+
+
+class SeenMachine(RuleBasedStateMachine):
+    """Against a dictionary: any offers, commits and crashes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.directory = Path(tempfile.mkdtemp())
+        self.ways: dict[str, tuple[int, int]] = {}
+        self.durable: dict[str, tuple[int, int]] = {}
+        self.offers = 0
+        self.open()
+
+    def open(self) -> None:
+        self.store = Store(self.directory / "store", 1 << 20, 1 << 20)
+        self.epochs = Epochs(self.store)
+        self.seen = RocksUrlSeen(self.epochs, 4)
+
+    def teardown(self) -> None:
+        self.store.close()
+        shutil.rmtree(self.directory)
+
+    @rule(offered=offers)
+    def offer(self, offered: Sequence[tuple[Url, tuple[int, int]]]) -> None:
+        expected = []
+        for url, way in offered:
+            known = self.ways.get(url.key)
+            expected.append(NEW if known is None else SHORTER if way < known else KNOWN)
+            self.ways[url.key] = way if known is None else min(way, known)
+        urls, depths, hops = [url for url, _ in offered], [way[0] for _, way in offered], [way[1] for _, way in offered]
+        assert list(self.seen.offer(urls, depths, hops)) == expected
+        self.offers += 1
+
+    @rule(url=st.sampled_from(URLS))
+    def way(self, url: Url) -> None:
+        assert self.seen.way(url) == self.ways.get(url.key)
+
+    @rule()
+    def commit(self) -> None:
+        commit(self.epochs)
+        self.durable = dict(self.ways)
+
+    @precondition(lambda self: self.offers > 3)
+    @rule()
+    def crash(self) -> None:
+        self.store.close()
+        self.open()
+        self.ways, self.offers = dict(self.durable), 0
+
+
+class TestSeen(SeenMachine.TestCase):  # type: ignore[name-defined,misc]
+    settings = settings(
+        deadline=None,
+        derandomize=not DEEP,
+        max_examples=int(os.environ.get("GOSSAMER_EXAMPLES", "20")),
+        stateful_step_count=40,
+    )

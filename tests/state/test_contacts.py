@@ -1,0 +1,185 @@
+"""Contacts: who was asked is known after every death of the process, however it came."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from gossamer.state.contacts import ENDED_MAX, FILE, KEPT_MAX, UNDER_WAY_MAX, Contacts, Rest
+
+BOOT, NEXT_BOOT = b"b" * 16, b"c" * 16
+NOW = 1_700_000_000.0
+SECOND = Rest(1.0, 0.0, 1.0)
+
+
+@contextmanager
+def opened(directory: Path, boot: bytes = BOOT, now: float = NOW) -> Iterator[Contacts]:
+    """A process's time with the file; at its end nothing is told to the file, as if it had been killed."""
+    contacts = Contacts(directory, boot, now)
+    yield contacts
+    contacts.close()
+
+
+def test_a_new_file_knows_of_nobody_and_says_that_it_is_new(tmp_path: Path) -> None:
+    with opened(tmp_path) as contacts:
+        assert contacts.recovered.missing
+        assert not contacts.recovered.hosts
+        assert not contacts.recovered.unknown_at
+    with opened(tmp_path) as contacts:
+        assert not contacts.recovered.missing
+
+
+def test_a_request_under_way_rests_as_if_it_had_ended_at_the_restart(tmp_path: Path) -> None:
+    with opened(tmp_path) as contacts:
+        contacts.begin(11, 21, NOW, Rest(least_s=2.0, per_second=3.0, most_s=60.0))
+        contacts.begin(12, 22, NOW, Rest(least_s=2.0, per_second=3.0, most_s=10.0))
+        contacts.begin(13, 23, NOW, SECOND)
+    with opened(tmp_path, now=NOW + 5) as contacts:
+        assert contacts.recovered.hosts == {11: NOW + 5 + 2 + 3 * 5, 12: NOW + 5 + 10, 13: NOW + 5 + 1}
+        assert contacts.recovered.addresses == {21: NOW + 5, 22: NOW + 5, 23: NOW + 5}
+
+
+def test_a_clock_that_went_back_shortens_no_rest(tmp_path: Path) -> None:
+    with opened(tmp_path) as contacts:
+        contacts.begin(11, 21, NOW, Rest(2.0, 3.0, 60.0))
+    with opened(tmp_path, now=NOW - 100) as contacts:
+        assert contacts.recovered.hosts == {11: NOW - 100 + 2}
+
+
+def test_a_request_that_ended_is_remembered_with_both_instants(tmp_path: Path) -> None:
+    with opened(tmp_path) as contacts:
+        ticket = contacts.begin(11, 21, NOW, SECOND)
+        contacts.end(ticket, 11, 21, NOW + 60, NOW + 0.1)
+        contacts.prolong(12, NOW + 300)
+    with opened(tmp_path, now=NOW + 1) as contacts:
+        assert contacts.recovered.hosts == {11: NOW + 60, 12: NOW + 300}
+        assert contacts.recovered.addresses == {21: NOW + 0.1}
+
+
+def test_the_latest_instant_of_several_counts(tmp_path: Path) -> None:
+    with opened(tmp_path) as contacts:
+        for at in (NOW + 5, NOW + 90, NOW + 7):
+            contacts.end(contacts.begin(11, 21, NOW, SECOND), 11, 21, at, at)
+        contacts.begin(11, 21, NOW, SECOND)
+    with opened(tmp_path) as contacts:
+        assert contacts.recovered.hosts == {11: NOW + 90}
+        assert contacts.recovered.addresses == {21: NOW + 90}
+
+
+def test_it_survives_a_killed_process(tmp_path: Path) -> None:
+    script = f"""
+import os, signal, sys
+from pathlib import Path
+from gossamer.state.contacts import Contacts, Rest
+contacts = Contacts(Path(sys.argv[1]), {BOOT!r}, {NOW})
+contacts.end(contacts.begin(1, 101, {NOW}, Rest(1.0, 0.0, 1.0)), 1, 101, {NOW} + 30, {NOW} + 3)
+contacts.begin(2, 102, {NOW}, Rest(7.0, 0.0, 60.0))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    source = Path(__file__).parents[2] / "src"
+    died = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)], env={**os.environ, "PYTHONPATH": str(source)}, check=False
+    )
+    assert died.returncode == -signal.SIGKILL
+    with opened(tmp_path, now=NOW + 1) as contacts:
+        assert contacts.recovered.hosts == {1: NOW + 30, 2: NOW + 8}
+        assert contacts.recovered.addresses == {101: NOW + 3, 102: NOW + 1}
+
+
+def test_after_the_machine_started_anew_nobody_knows_and_that_is_remembered(tmp_path: Path) -> None:
+    with opened(tmp_path) as contacts:
+        contacts.begin(11, 21, NOW, SECOND)
+    with opened(tmp_path, NEXT_BOOT, NOW + 10) as contacts:
+        assert contacts.recovered.unknown_at == NOW + 10
+    with opened(tmp_path, NEXT_BOOT, NOW + 11) as contacts:
+        assert contacts.recovered.unknown_at == NOW + 10, "a second death soon after must not make anybody early"
+    with opened(tmp_path, BOOT, NOW + 20) as contacts:
+        assert contacts.recovered.unknown_at == NOW + 20
+
+
+def test_a_lost_file_makes_the_past_unknown_and_that_is_remembered(tmp_path: Path) -> None:
+    with opened(tmp_path) as contacts:
+        contacts.lost(NOW)
+        assert contacts.recovered.unknown_at == NOW
+    with opened(tmp_path, now=NOW + 1) as contacts:
+        assert contacts.recovered.unknown_at == NOW
+
+
+def test_a_file_of_another_size_is_none(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(b"short")
+    with opened(tmp_path) as contacts:
+        assert contacts.recovered.missing
+
+
+def test_what_was_recovered_survives_further_deaths_commits_and_laps(tmp_path: Path) -> None:
+    with opened(tmp_path) as contacts:
+        contacts.begin(11, 21, NOW, Rest(1000.0, 0.0, 1000.0))
+        contacts.end(contacts.begin(12, 22, NOW, SECOND), 12, 22, NOW + 2000, NOW + 2000)
+    with opened(tmp_path) as contacts:
+        known = contacts.recovered
+    with opened(tmp_path) as contacts:
+        assert contacts.recovered.hosts == known.hosts == {11: NOW + 1000, 12: NOW + 2000}
+        for number in range(ENDED_MAX + 10):
+            contacts.end(contacts.begin(99, 98, NOW, SECOND), 99, 98, NOW + number / ENDED_MAX, NOW)
+            if contacts.crowded:
+                contacts.committed(contacts.ended_since_commit)
+    with opened(tmp_path) as contacts:
+        assert contacts.recovered.hosts == {**known.hosts, 99: NOW + (ENDED_MAX + 9) / ENDED_MAX}
+        assert contacts.recovered.addresses[22] == NOW + 2000
+
+
+def test_what_is_past_is_forgotten(tmp_path: Path) -> None:
+    with opened(tmp_path) as contacts:
+        contacts.end(contacts.begin(11, 21, NOW, SECOND), 11, 21, NOW + 1, NOW + 1)
+    with opened(tmp_path, now=NOW + 2):
+        pass
+    with opened(tmp_path, now=NOW + 2) as contacts:
+        assert not contacts.recovered.hosts
+        assert not contacts.recovered.addresses
+
+
+def test_nothing_is_overwritten_before_it_is_crowded(tmp_path: Path) -> None:
+    with opened(tmp_path) as contacts:
+        hosts = 0
+        while not contacts.crowded:
+            hosts += 1
+            contacts.end(contacts.begin(hosts, 1, NOW, SECOND), hosts, 1, NOW + hosts, NOW)
+        for late in range(hosts + 1, hosts + UNDER_WAY_MAX + 1):  # Those under way end while the commit runs.
+            contacts.end(contacts.begin(late, 1, NOW, SECOND), late, 1, NOW + late, NOW)
+        assert contacts.crowded
+    with opened(tmp_path) as contacts:
+        assert len(contacts.recovered.hosts) == hosts + UNDER_WAY_MAX
+        kept = sorted(contacts.recovered.hosts)[-KEPT_MAX:]
+    with opened(tmp_path) as contacts:
+        assert sorted(contacts.recovered.hosts) == kept, "of too many, those with the longest rest"
+        assert not contacts.crowded
+
+
+def test_a_commit_counts_what_ended_before_it(tmp_path: Path) -> None:
+    with opened(tmp_path) as contacts:
+        while not contacts.crowded:
+            contacts.end(contacts.begin(1, 1, NOW, SECOND), 1, 1, NOW, NOW)
+        ended = contacts.ended_since_commit
+        contacts.end(contacts.begin(1, 1, NOW, SECOND), 1, 1, NOW, NOW)
+        contacts.committed(ended)
+        assert not contacts.crowded
+        assert contacts.ended_since_commit == 1
+
+
+def test_tickets_come_back_and_their_number_is_bounded(tmp_path: Path) -> None:
+    with opened(tmp_path) as contacts:
+        tickets = [contacts.begin(number + 1, 1, NOW, SECOND) for number in range(UNDER_WAY_MAX)]
+        assert len(set(tickets)) == UNDER_WAY_MAX
+        with pytest.raises(AssertionError, match="requests at once"):
+            contacts.begin(1, 1, NOW, SECOND)
+        contacts.end(tickets[7], 8, 1, NOW, NOW)
+        assert contacts.begin(1, 1, NOW, SECOND) == tickets[7]
+    with opened(tmp_path) as contacts:
+        assert len(contacts.recovered.hosts) == UNDER_WAY_MAX

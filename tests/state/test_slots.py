@@ -1,0 +1,122 @@
+"""Slots: what a dead process was looking at, told to those who survive it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gossamer.state.slots import FILE, SLOTS, STAGES, Slots, Suspect, accuse, overdue, progress
+
+DECODE, PROCESS = STAGES.index("decode"), STAGES.index("process")
+NOW = 1_700_000_000.0
+
+
+def die_of(directory: Path, code: str) -> int:
+    """Run `code` with `slots` in a process of its own that ends by SIGSEGV; return how it ended."""
+    script = f"""
+import ctypes, sys, faulthandler
+from pathlib import Path
+from gossamer.state.slots import Slots
+slots = Slots(Path(sys.argv[1]))
+slots.take_suspects()
+{code}
+ctypes.string_at(0)
+"""
+    source = Path(__file__).parents[2] / "src"
+    return subprocess.run(
+        [sys.executable, "-c", script, str(directory)],
+        env={**os.environ, "PYTHONPATH": str(source), "PYTHONFAULTHANDLER": ""},
+        stderr=subprocess.DEVNULL,
+    ).returncode
+
+
+def test_a_page_that_killed_its_process_is_accused_and_suspected(tmp_path: Path) -> None:
+    assert die_of(tmp_path, f"slots.enter(0, 77, {PROCESS}, {NOW})") == -signal.SIGSEGV
+    assert accuse(tmp_path) == 1
+
+    slots = Slots(tmp_path)
+    assert slots.take_suspects() == [Suspect(77, "process", 1)]
+    assert slots.take_suspects() == []
+    slots.close()
+
+
+def test_a_death_that_nobody_accused_accuses_nobody(tmp_path: Path) -> None:
+    die_of(tmp_path, f"slots.enter(0, 77, {PROCESS}, {NOW})")
+
+    slots = Slots(tmp_path)
+    assert slots.take_suspects() == []
+    slots.close()
+    assert accuse(tmp_path) == 0, "what was found is cleared, so a later death is not laid at its door"
+
+
+def test_a_death_with_no_slot_set_accuses_nobody(tmp_path: Path) -> None:
+    die_of(tmp_path, f"slots.enter(0, 77, {DECODE}, {NOW}); slots.leave(0)")
+
+    assert accuse(tmp_path) == 0
+
+
+def test_every_slot_in_use_is_accused(tmp_path: Path) -> None:
+    code = f"[slots.enter(number, 100 + number, {DECODE}, {NOW}) for number in range({SLOTS})]; slots.leave(3)"
+    die_of(tmp_path, code)
+    assert accuse(tmp_path) == SLOTS - 1
+
+    slots = Slots(tmp_path)
+    assert [suspect.fingerprint for suspect in slots.take_suspects()] == [100, 101, 102, 104, 105, 106, 107]
+    slots.close()
+
+
+def test_strikes_add_up_until_somebody_takes_them(tmp_path: Path) -> None:
+    die_of(tmp_path, f"slots.enter(0, 2**64 - 1, {DECODE}, {NOW})")
+    accuse(tmp_path)
+    accuse(tmp_path)
+
+    slots = Slots(tmp_path)
+    assert slots.take_suspects() == [Suspect(2**64 - 1, "decode", 2)]
+    slots.close()
+
+
+def test_a_slot_busy_for_too_long_is_overdue(tmp_path: Path) -> None:
+    assert not overdue(tmp_path, NOW, 30.0), "no file"
+    slots = Slots(tmp_path)
+    assert not overdue(tmp_path, NOW + 1e6, 30.0), "nobody is in a slot"
+    slots.enter(5, 77, PROCESS, NOW)
+    assert not overdue(tmp_path, NOW + 30.0, 30.0)
+    assert overdue(tmp_path, NOW + 30.1, 30.0)
+    slots.leave(5)
+    assert not overdue(tmp_path, NOW + 1e6, 30.0)
+    slots.close()
+
+
+def test_entering_anew_starts_anew(tmp_path: Path) -> None:
+    slots = Slots(tmp_path)
+    slots.enter(0, 77, DECODE, NOW)
+    slots.enter(0, 77, PROCESS, NOW + 40)
+    assert not overdue(tmp_path, NOW + 50, 30.0)
+    slots.close()
+
+
+def test_progress_is_the_last_epoch_that_was_told(tmp_path: Path) -> None:
+    assert progress(tmp_path) == 0
+    slots = Slots(tmp_path)
+    assert progress(tmp_path) == 0
+    slots.note_epoch(300)
+    assert progress(tmp_path) == 300
+    slots.close()
+    again = Slots(tmp_path)
+    again.enter(SLOTS - 1, 1, DECODE, NOW)
+    assert progress(tmp_path) == 300, "the slots and the epoch do not meet"
+    again.close()
+
+
+@pytest.mark.parametrize("damage", [b"", b"x", bytes(4096)])
+def test_a_file_of_another_size_is_made_anew(tmp_path: Path, damage: bytes) -> None:
+    (tmp_path / FILE).write_bytes(damage)
+    slots = Slots(tmp_path)
+    assert slots.take_suspects() == []
+    slots.close()
+    assert accuse(tmp_path) == 0
