@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.model.errors import ConfigError
-from gossamer.plugins import component
+from gossamer.plugins import build, component
 
 
 @pytest.fixture
@@ -47,3 +47,25 @@ def test_a_component_that_is_not_there_is_one_line(name: str, says: str) -> None
     assert line.startswith("fetch.module: ")
     assert says in line
     assert "\n" not in line
+
+
+def test_a_component_may_stand_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "own_component_file.py"
+    file.write_text("class Thing:\n    def __init__(self, *, options): self.options = options\n")
+    assert getattr(build(f"{file}:Thing", "components.resolver", options=7), "options", None) == 7
+
+
+@pytest.mark.usefixtures("brought")
+@pytest.mark.parametrize(
+    ("name", "given", "says"),
+    [
+        ("brought_module:Thing", {"clock": 1}, "must take clock by keyword"),
+        ("brought_module:__name__", {}, "is no class or function"),
+        ("/nowhere/own.py:Thing", {}, "cannot import"),
+    ],
+)
+def test_what_cannot_be_built_is_refused_in_one_line(name: str, given: dict[str, object], says: str) -> None:
+    with pytest.raises(ConfigError, match=says) as refused:
+        build(name, "components.resolver", **given)
+    assert "components.resolver" in str(refused.value)
+    assert "\n" not in str(refused.value)

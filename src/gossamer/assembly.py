@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import msgspec
 
-from gossamer.archive.archive import Archives
+from gossamer.archive.archive import Archives, Closing
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.archive.follower import Follower
 from gossamer.archive.tables import Tables
@@ -40,8 +40,8 @@ from gossamer.frontier.priority import BreadthFirst
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import __version__
 from gossamer.model.visits import Page, Visited
-from gossamer.plugins import component
-from gossamer.ports import ProcessingModule
+from gossamer.plugins import build
+from gossamer.ports import ContentSeen, Filter, Prioritizer, ProcessingModule, ProtocolModule, Resolver, UrlSeen
 from gossamer.process.chain import Modules, standard_modules
 from gossamer.process.links import redirect_target
 from gossamer.process.text import TitleAndText
@@ -97,7 +97,7 @@ class Assembled:
     story: Story
     logs: Logs
     protocols: Protocols
-    resolver: DnsResolver
+    resolver: Resolver
 
     async def close(self) -> None:
         """Let go of everything. What was committed is safe whether this is called or not."""
@@ -160,27 +160,27 @@ def assemble(config: Config, directory: Path, clock: Clock | None = None, dice: 
 
     namer = Namer(Canonicalizer(config.url.rules))
     roots, exclusions = Roots(config.scope.scope), ExcludedHost()
-    chain = scope_chain(config.scope, roots, exclusions)
+    chain = scope_chain(config.scope, roots, exclusions, _filters(config))
     memory = ScopeMemory(epochs, roots, exclusions, chain.counts)
     rules = politeness(config.politeness)
     frontier = Frontier(store, epochs, contacts, rules, config.frontier, namer.name, dice, now)
-    url_seen, history = RocksUrlSeen(epochs, config.seen.popular_urls_max), History(epochs)
+    url_seen, history = _url_seen(config, epochs), History(epochs)
     agent = config.operator.user_agent(__version__)
-    protocols, resolver = protocol_modules(config, agent, clock), DnsResolver(config.resolve, clock)
+    protocols, resolver = protocol_modules(config, agent, clock), _resolver(config, clock)
     archives, follower = _archives(config, journals, directory, agent, totals.incarnation)
     rooms = Rooms(
         namer=namer,
         chain=chain,
         roots=roots,
         url_seen=url_seen,
-        prioritizer=BreadthFirst(),
+        prioritizer=_prioritizer(config),
         sink=frontier,
         source=frontier,
         hosts=frontier,
         resolver=resolver,
         permit=Permit(exclusions, SiteRobots(epochs, config.robots, namer.name, dice), obey=config.robots.obey),
         protocols=protocols,
-        content_seen=ExactContentSeen(epochs, config.seen.content_scope),
+        content_seen=_content_seen(config, epochs),
         examiner=examiner(config, clock, slots),
         quarantine=Quarantine(
             epochs,
@@ -233,7 +233,7 @@ def open_stopped(config: Config, directory: Path) -> Opened:
     epochs = Epochs(store)
     namer = Namer(Canonicalizer(config.url.rules))
     roots, exclusions = Roots(config.scope.scope), ExcludedHost()
-    chain = scope_chain(config.scope, roots, exclusions)
+    chain = scope_chain(config.scope, roots, exclusions, _filters(config))
     ScopeMemory(epochs, roots, exclusions, chain.counts)
     story = Story(
         namer,
@@ -258,18 +258,19 @@ def locked(directory: Path) -> DirectoryLock:
 
 
 def protocol_modules(config: Config, agent: str, clock: Clock) -> Protocols:
-    """Return the module of each scheme."""
+    """Return the module of each scheme: ours, and those that the configuration names."""
     http = HttpModule(config.fetch, agent, clock)
-    return Protocols({"http": http, "https": http})
+    modules: dict[str, ProtocolModule] = {"http": http, "https": http}
+    for scheme, name in config.components.protocols.items():
+        made = build(name, f"components.protocols.{scheme}", options=config.fetch, agent=agent, clock=clock)
+        modules[scheme] = cast("ProtocolModule", made)
+    return Protocols(modules)
 
 
 def examiner(config: Config, clock: Clock, slots: Slots | None) -> Examiner:
     """Return the stage that decodes and processes; without slots for a process of its own."""
-    named = config.process.modules
     modules: list[ProcessingModule] = list(standard_modules(config.process))
-    for name in named:
-        made = component(name, "process.modules")
-        modules.append(made() if isinstance(made, type) else made)  # type: ignore[arg-type]
+    modules += [cast("ProcessingModule", build(name, "process.modules")) for name in config.process.modules]
     return Examiner(BoundedDecoder(config.fetch), Modules(modules, config.process).process, clock, slots)
 
 
@@ -281,6 +282,36 @@ def text_of(visited: Visited, config: Config) -> str:
     options = config.process.model_copy(update={"text": True})
     page = Page(reply.url, reply.media_type, reply.charset, reply.headers, content.body)
     return Modules([TitleAndText(options)], options).process(page).findings.text
+
+
+def _filters(config: Config) -> list[Filter]:
+    return [cast("Filter", build(name, "components.filters")) for name in config.components.filters]
+
+
+def _prioritizer(config: Config) -> Prioritizer:
+    name = config.components.prioritizer
+    return cast("Prioritizer", build(name, "components.prioritizer")) if name else BreadthFirst()
+
+
+def _url_seen(config: Config, epochs: Epochs) -> UrlSeen:
+    name = config.components.url_seen
+    if name:
+        return cast("UrlSeen", build(name, "components.url_seen", epochs=epochs))
+    return RocksUrlSeen(epochs, config.seen.popular_urls_max)
+
+
+def _content_seen(config: Config, epochs: Epochs) -> ContentSeen:
+    name = config.components.content_seen
+    if name:
+        return cast("ContentSeen", build(name, "components.content_seen", epochs=epochs))
+    return ExactContentSeen(epochs, config.seen.content_scope)
+
+
+def _resolver(config: Config, clock: Clock) -> Resolver:
+    name = config.components.resolver
+    if name:
+        return cast("Resolver", build(name, "components.resolver", options=config.resolve, clock=clock))
+    return DnsResolver(config.resolve, clock)
 
 
 def _archives(
@@ -297,7 +328,11 @@ def _archives(
     warc = WarcArchive(config.archive, journals, about, 0, incarnation)
     follower = Follower(journals)
     follower.sweep()
-    return Archives([warc, Tables(config.archive, journals, 0, incarnation)]), follower
+    more = [
+        cast("Closing", build(name, "components.archives", journals=journals, directory=directory))
+        for name in config.components.archives
+    ]
+    return Archives([warc, Tables(config.archive, journals, 0, incarnation), *more]), follower
 
 
 def _stored(store: Store, key: bytes, kind: type[T], default: T) -> T:

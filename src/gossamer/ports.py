@@ -267,6 +267,10 @@ class Resolver(Protocol):
         """Return addresses to try, best first, or why there are none. Answers from memory where it can."""
         ...
 
+    async def close(self) -> None:
+        """End what is under way."""
+        ...
+
 
 class Located(Protocol):
     """Where a host is."""

@@ -73,6 +73,18 @@ class OperatorOptions(Section):
         return self.agent or f"gossamer/{version}" + (f" (+{self.contact})" if self.contact else "")
 
 
+class ComponentsOptions(Section):
+    """Components of your own in place of ours, or beside them: each `module:Name` or an entry point's name."""
+
+    prioritizer: str = Field("", description="In place of breadth first.")
+    url_seen: str = Field("", description="The duplicate URL eliminator.")
+    content_seen: str = Field("", description="The content-seen test.")
+    resolver: str = Field("", description="Finds the addresses of hosts.")
+    filters: tuple[str, ...] = Field((), description="Filters beside ours, in order.")
+    archives: tuple[str, ...] = Field((), description="Archives beside WARC and tables, in order.")
+    protocols: dict[str, str] = Field(default_factory=dict, description="Protocol modules by scheme.")
+
+
 class ProgressOptions(Section):
     """What the command line shows while it crawls."""
 
@@ -101,6 +113,7 @@ class Config(Section):
     archive: ArchiveOptions = ArchiveOptions()
     state: StateOptions = StateOptions()
     crawl: CrawlOptions = CrawlOptions()
+    components: ComponentsOptions = ComponentsOptions()
     progress: ProgressOptions = ProgressOptions()
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)

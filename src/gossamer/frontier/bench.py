@@ -133,8 +133,13 @@ class Bench:
     def _prune(self) -> None:
         while self._unplaced and self._unplaced[0][2] != self._unplaced[0][3].stamp:
             heapq.heappop(self._unplaced)
-        while self._turns and self._turns[0][2] != self._turns[0][3].stamp:
+        while self._turns:
+            _, _, stamp, place = self._turns[0]
+            if stamp == place.stamp and place.hosts and place.hosts[0][2] == place.hosts[0][3].stamp:
+                break
             heapq.heappop(self._turns)
+            if stamp == place.stamp:  # The host that this turn was for has been withdrawn since.
+                self._offer_place(place)
 
     def forget_rested(self, now: float) -> None:
         """Drop places that nobody uses and that have rested: keeps memory to the hosts on the bench."""
