@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -23,13 +22,10 @@ from gossamer.config import Config, configure, effective_toml
 from gossamer.config.gather import reopen
 from gossamer.config.seeds import check_seeds
 from gossamer.crawl.control import Control
+from gossamer.crawl.delivery import Delivery
 from gossamer.crawl.shard import End
 from gossamer.model.errors import ConfigError
-from gossamer.model.visits import Visited
 from gossamer.world.files import write_whole
-
-PAGES_WAITING_MAX = 1_000
-"""Committed pages that nobody has taken yet; when there are more the crawl waits."""
 
 
 class Crawler:
@@ -73,7 +69,7 @@ class Crawler:
         self._last_status: dict[str, object] = {"state": "starting"}
         self._stop: bool | None = None
         """Whether a stop was asked for, and whether at once."""
-        self._pages: asyncio.Queue[Page | None] | None = None
+        self._delivery: Delivery | None = None
         self._task: asyncio.Task[None] | None = None
         self._conversion: asyncio.Future[int] | None = None
 
@@ -127,55 +123,51 @@ class Crawler:
     # ---- as a context, and an iterator over pages
 
     async def __aenter__(self) -> Self:
-        self._pages = asyncio.Queue(PAGES_WAITING_MAX)
-        self._task = asyncio.create_task(self._run_for_iteration())
+        self._delivery = Delivery()
+        self._task = asyncio.create_task(self._run_for_iteration(self._delivery))
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._task is not None
-        self.stop()
+        assert self._delivery is not None
+        self._delivery.drop()
+        self.stop(now=kind is not None and issubclass(kind, asyncio.CancelledError))
+        cancelled: asyncio.CancelledError | None = None
         while not self._task.done():
-            self._drop_pages()  # Whoever left wants no more; the commit must not wait for him.
-            await asyncio.wait([self._task], timeout=0.05)
-        if kind is None:
-            await self._task
-        else:
-            with suppress(Exception):  # The caller's own error is the one to hear of.
-                await self._task
+            try:
+                await asyncio.wait([self._task])
+            except asyncio.CancelledError as again:
+                cancelled = again
+                self.stop(now=True)
+        if cancelled is not None:
+            raise cancelled
+        failed = self._task.exception() if not self._task.cancelled() else None
+        if kind is None and failed is not None:
+            raise failed  # Of two errors the caller's own is the one to hear of.
 
     async def __aiter__(self) -> AsyncIterator[Page]:
-        assert self._pages is not None, "iterate inside `async with`"
+        assert self._delivery is not None, "iterate inside `async with`"
         assert self._task is not None
-        while (page := await self._pages.get()) is not None:
-            yield page
-        await self._task
+        while (visited := await self._delivery.next()) is not None:
+            yield Page(visited, lambda seen: text_of(seen, self._config))
+        await asyncio.shield(self._task)
 
-    async def _run_for_iteration(self) -> None:
-        assert self._pages is not None
+    async def _run_for_iteration(self, delivery: Delivery) -> None:
         try:
             await self.run()
         finally:
-            await self._pages.put(None)
-
-    def _drop_pages(self) -> None:
-        assert self._pages is not None
-        while not self._pages.empty():
-            self._pages.get_nowait()
-
-    async def _deliver(self, visited: list[Visited]) -> None:
-        assert self._pages is not None
-        for one in visited:
-            await self._pages.put(Page(one, lambda seen: text_of(seen, self._config)))
+            delivery.end()
 
     # ---- inside
 
     def _attach(self, shard: Assembled) -> None:
         shard.tally.listeners.extend(self._listeners)
-        if self._pages is not None:
-            shard.tally.fresh = []
-            shard.committer.on_committed = self._deliver
+        if self._delivery is not None:
+            shard.tally.delivery = self._delivery
+            shard.committer.on_committed = self._delivery.committed
+            self._delivery.on_room = shard.shard.stir
         if self._stop is not None:
             shard.shard.stop(now=self._stop)
 

@@ -15,7 +15,7 @@ from gossamer.frontier.hosts import Hosts
 from gossamer.frontier.index import HostIndex
 from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.politeness import Politeness
-from gossamer.frontier.queues import Queues
+from gossamer.frontier.queues import NEVER, Queues
 from gossamer.frontier.record import LEVELS, Entry
 from gossamer.model.links import Link
 from gossamer.model.visits import Again, Contact, Errand, HostFacts
@@ -333,7 +333,7 @@ class Frontier:
         at: float | None = None
         if host.errands or (not host.parked and (host.window or self._queues.has_unread(host))):
             at = record.rest_until
-        elif record.due and not host.parked:
+        elif record.due and not host.parked and host.due_next < NEVER:
             at = max(record.rest_until, host.due_next)
         if at is None:
             self._bench.withdraw(host)

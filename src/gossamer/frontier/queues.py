@@ -21,8 +21,8 @@ from gossamer.world.dice import Dice
 
 BLOCK_URLS_MAX = 64
 """A host's new URLs of one epoch go into blocks of at most so many: one put each."""
-FAR_S = 1e9
-"""Further ahead than any due time."""
+NEVER = float("inf")
+"""Due time of a host whose due URLs are all lent or in its window."""
 
 
 class Queues:
@@ -159,7 +159,7 @@ class Queues:
         return decode_block(data)
 
     def _take_due(self, host: Host, now: float) -> None:
-        host.due_next = now + FAR_S
+        host.due_next = NEVER
         for key, value in self._epochs.scan("due", host.prefix, range_end(host.prefix)):
             if due_time(key) > now:
                 host.due_next = due_time(key)

@@ -69,6 +69,12 @@ class Base:
                 return self._directory + href
             if href[:1] == "/" and _PLAIN.fullmatch(href, 1):
                 return self._origin + href
+            if href[:3] == "../":
+                steps = 1
+                while href.startswith("../", 3 * steps):
+                    steps += 1
+                if len(href) == 3 * steps or _PLAIN.fullmatch(href, 3 * steps):
+                    return self._above(steps) + href[3 * steps :]
         if href.startswith(_LEAVE_HINTS):
             return None
         if self._charset and not href.isascii():
@@ -78,3 +84,12 @@ class Base:
         if joined is None or (joined[:4] != "http" and joined.partition(":")[0] in _LEAVE):
             return None
         return joined
+
+    def _above(self, steps: int) -> str:
+        """Return the directory so many steps up; the root is its own parent."""
+        end = len(self._directory)
+        for _ in range(min(steps, self._directory.count("/"))):
+            if end == len(self._origin) + 1:
+                break
+            end = self._directory.rindex("/", 0, end - 1) + 1
+        return self._directory[:end]
