@@ -147,16 +147,21 @@ class Pipeline(Generic[L]):
         """Carry one lease through. Never raises but for cancellation; an error of ours ends in `internal_error`."""
         try:
             await self._turn(lease)
-        except OSError as error:
-            if error.errno not in DISK_ERRORS:
-                self._fail(lease, error)
-            else:
-                self._tally.fatal(error)  # Not this page's fault: it stays queued.
         except Exception as error:  # noqa: BLE001 - one page's bad luck must not end the others' crawl
-            self._fail(lease, error)
+            self._caught(lease, error)
 
     def quick(self, lease: L) -> bool:
-        """Do what needs no waiting: a host's address from memory, a verdict without request. False: take a turn."""
+        """Do what needs no waiting: a host's address from memory, a verdict without request. False: take a turn.
+
+        Raises as little as `turn`.
+        """
+        try:
+            return self._quick(lease)
+        except Exception as error:  # noqa: BLE001 - as in `turn`
+            self._caught(lease, error)
+            return True
+
+    def _quick(self, lease: L) -> bool:
         rooms, now = self._rooms, self._clock.now()
         if not lease.address:
             located = rooms.resolver.cached(lease.url.host)
@@ -226,6 +231,9 @@ class Pipeline(Generic[L]):
             contact = self._contact(result, started)
         except TimeoutError:
             result = Failure("timeout", "no end of it", retry=True, started_at=started, ip=lease.address)
+        except asyncio.CancelledError:
+            contact = Contact(0.0, "left", error="the crawl was stopped meanwhile")
+            raise
         finally:
             now = self._clock.now()
             if not contact.fetch_s:
@@ -390,6 +398,12 @@ class Pipeline(Generic[L]):
             rooms.source.retry(lease, again, self._clock.now())
         self._tally.ended(visited)
 
+    def _caught(self, lease: L, error: Exception) -> None:
+        if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+            self._tally.fatal(error)  # Not this page's fault: it stays queued.
+        else:
+            self._fail(lease, error)
+
     def _fail(self, lease: L, error: Exception) -> None:
         """An error of ours: logged with its URL, and the crawl goes on."""
         url = lease.url.text
@@ -401,7 +415,19 @@ class Pipeline(Generic[L]):
         if lease.errand is not None:
             self._errands.answer(lease.errand, b"", Failure("internal_error", str(error)), now)
         elif not lease.is_finished:
-            self._rooms.source.finish(lease, "internal_error", now)
+            self._end_as_failed(lease, error, now)
+
+    def _end_as_failed(self, lease: L, error: Exception, now: float) -> None:
+        visit = _visit(lease)
+        row = attempt_row(visit, "internal_error", now)
+        row.error = f"{type(error).__name__}: {error}"
+        try:
+            self._conclude(lease, Visited(visit.url, row))
+        except Exception as again:  # noqa: BLE001 - see `turn`
+            if isinstance(again, OSError) and again.errno in DISK_ERRORS:
+                self._tally.fatal(again)
+            elif not lease.is_finished:  # Recording is what fails; the URL must end nevertheless.
+                self._rooms.source.finish(lease, "internal_error", now)
 
 
 def port_of(url: Url) -> int:
