@@ -106,7 +106,8 @@ def test_no_promise_is_broken_by_a_crawler_that_is_killed(tmp_path: Path) -> Non
     kills: list[float] = []
     with SimwebProcess(odd_web(), tmp_path / "web") as simweb, command_line(tmp_path / "crawl") as running:
         running.crawl(simweb.seeds, *keys("polite"), hosts=str(simweb.hosts_file), scope="any")
-        for pause_s in (1.5, 0.9, 1.3, 0.7, 1.1):
+        for pause_s in (0.7, 0.3, 1.1, 0.1, 1.5):
+            running.until_commit()
             time.sleep(pause_s)  # Moments spread over the run, not a wait for something.
             kills.append(running.kill_child())
         assert running.wait() == 0, running.errors.read_text()
