@@ -224,7 +224,8 @@ class Frontier:
         """Lend a host's URLs again."""
         host = self._hosts.get(url.host, url.partition)
         host.parked = False
-        self._bring(host, 0, now)
+        if host.record.queued:
+            self._bring(host, 0, now)
         self._schedule(host, now)
 
     def rest(self, url: Url, until: float, reason: str, now: float) -> None:
