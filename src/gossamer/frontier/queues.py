@@ -39,8 +39,6 @@ class Queues:
         queue = host.record.levels.get(level)
         if queue is None:
             queue = host.record.levels[level] = LevelQueue()
-        if queue.head == queue.tail:
-            queue.block = queue.tail
         number = queue.tail
         queue.tail += 1
         block = host.fresh.get((level, host.growing.get(level, -1)))
@@ -179,3 +177,5 @@ class Queues:
             self._epochs.delete("queue", block_key(host.prefix, level, queue.block))
             del host.ends[level, queue.block]
             queue.block = end
+            if level in host.cursors and host.cursors[level][0] < end:
+                host.cursors[level] = (end, 0)
