@@ -124,13 +124,15 @@ class Frontier:
 
     def select(self, now: float) -> Lease | None:
         """Lend the visit whose turn it is, or None when no gate is open before `wake_at`."""
-        self._fill_bench(now)
-        while (host := self._bench.take(now)) is not None:
+        while True:
+            self._fill_bench(now)  # Each time: a host that turns out to have nothing now makes room for another.
+            host = self._bench.take(now)
+            if host is None:
+                return None
             lease = self._lend(host, now)
             if lease is not None:
                 return lease
             self._schedule(host, now)
-        return None
 
     def wake_at(self) -> float | None:
         """Return when `select` may have something again; None when only the end of a visit can bring it."""
@@ -397,7 +399,9 @@ class Frontier:
         self.counts.terminal[outcome] = self.counts.terminal.get(outcome, 0) + 1
 
     def _next_wake_at(self) -> float | None:
-        return self._index.next_wake_at() if self.benched < self._options.bench_hosts_max else None
+        if self.benched >= self._options.bench_hosts_max:
+            return None
+        return 0.0 if self._index.has_ready else self._index.next_wake_at()
 
 
 def _entry_of(link: Link) -> Entry:
