@@ -78,7 +78,11 @@ class Frontier:
         self.under_way = 0
         """Leases with an address that are not ended."""
         for partition, name in self._index.load(store):
-            self._activate(self._hosts.get(name, partition), now)
+            host = self._hosts.get(name, partition)
+            self._activate(host, now)
+            if host.record.closed:
+                self._close(host)
+                self._schedule(host, now)
 
     @property
     def benched(self) -> int:
@@ -199,7 +203,9 @@ class Frontier:
             if not host.record.closed:
                 host.window.appendleft(item)
             else:
+                self._queues.finish(host, item)
                 self._count_end("host_closed")
+                self._hosts.touch(host)
         if lease.errand is not None:
             host.errands.appendleft(lease.errand)
         self.ended(lease, None, now)
@@ -332,7 +338,7 @@ class Frontier:
         at: float | None = None
         if host.errands or (not host.parked and (host.window or self._queues.has_unread(host))):
             at = record.rest_until
-        elif record.due and not host.parked:
+        elif record.due and not (host.parked or record.closed):
             at = max(record.rest_until, host.due_next)
         if at is None:
             self._bench.withdraw(host)
