@@ -24,7 +24,8 @@ events {{ worker_connections 1024; }}
 http {{
     include /etc/nginx/mime.types;
     log_format columns '$request_method $request_uri $status $server_protocol $connection $body_bytes_sent '
-                       '"$http_user_agent" $sent_http_content_encoding';
+                       '"$http_user_agent" $server_addr "$sent_http_content_type" '
+                       '$sent_http_content_encoding';
     access_log {at}/access.log columns;
     keepalive_requests 1000000;
     sendfile on;
@@ -32,7 +33,7 @@ http {{
     uwsgi_temp_path {at}/uwsgi; scgi_temp_path {at}/scgi;
 {http}
     server {{
-        listen 127.0.0.1:{port}{tls};
+{listen}
         root {root};
 {server}
     }}
@@ -51,6 +52,8 @@ class Logged(NamedTuple):
     connection: int
     body_bytes: int
     agent: str
+    host: str
+    media_type: str
     coding: str
 
 
@@ -65,11 +68,22 @@ class Nginx:
     """A PEM file with a certificate and its key: HTTPS then, with h2."""
     server: str = ""
     """Further directives of the server block."""
+    addresses: int = 1
+    """How many addresses from 127.0.0.1 up it listens on: as many hosts."""
     port: int = field(default=0, init=False)
 
     @property
     def origin(self) -> str:
         return f"https://localhost:{self.port}" if self.certificate else f"http://127.0.0.1:{self.port}"
+
+    @property
+    def origins(self) -> list[str]:
+        """One for each address."""
+        return [f"http://{address}:{self.port}" for address in self._addresses]
+
+    @property
+    def _addresses(self) -> list[str]:
+        return [f"127.0.0.{n}" for n in range(1, self.addresses + 1)]
 
     def __enter__(self) -> Self:
         if NGINX is None:
@@ -98,11 +112,11 @@ class Nginx:
         """Return the requests that have ended so far, in the order in which they did."""
         requests = []
         for line in (self.at / "access.log").read_text().splitlines():
-            front, agent, coding = line.split('"')
+            front, agent, host, content_type, coding = line.split('"')
             method, path, status, protocol, connection, body_bytes = front.split()
-            requests.append(
-                Logged(method, path, int(status), protocol, int(connection), int(body_bytes), agent, coding.strip())
-            )
+            numbers = int(status), protocol, int(connection), int(body_bytes)
+            media_type = content_type.partition(";")[0]
+            requests.append(Logged(method, path, *numbers, agent, host.strip(), media_type, coding.strip()))
         return requests
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -116,9 +130,8 @@ class Nginx:
             CONFIGURATION.format(
                 user=user,
                 at=self.at,
-                port=self.port,
+                listen="\n".join(f"        listen {address}:{self.port}{tls};" for address in self._addresses),
                 root=self.root,
-                tls=tls,
                 http=GZIP if self.gzip else "",
                 server=server,
             )

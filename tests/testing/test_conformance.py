@@ -173,10 +173,10 @@ class Urls:
             if known is None:
                 answers.append(1)
                 self.ways[key] = way
-            elif (way[0] < known[0]) if self.flaw == "ignores hops" else way < known:
+            elif depth < known[0] or (hop < known[1] and self.flaw != "ignores hops"):
                 answers.append(0 if self.flaw == "no shorter ways" else 2)
                 if self.flaw != "forgets ways":
-                    self.ways[key] = way
+                    self.ways[key] = (min(depth, known[0]), min(hop, known[1]))
             else:
                 answers.append(0)
                 if self.flaw == "last way wins":
@@ -198,7 +198,7 @@ def test_a_plain_dictionary_keeps_the_contract_of_url_seen() -> None:
         ("blind within a call", "equal keys in one call"),
         ("loses order", "each in its place"),
         ("no shorter ways", "less depth is shorter"),
-        ("forgets ways", "a shorter way is remembered"),
+        ("forgets ways", "remembered at their least"),
         ("ignores hops", "fewer hops"),
         ("last way wins", "leaves the least one"),
         ("knows all", "never offered is None"),

@@ -242,5 +242,7 @@ class Crawler:
 
 def _sets(settings: Mapping[str, object] | None) -> list[str]:
     """Return keys and values as `--set` takes them: what JSON says of texts, numbers and lists, TOML says too."""
-    texts = {key: json.dumps(value, ensure_ascii=False) for key, value in (settings or {}).items()}
-    return [f"{key}={'none' if text == 'null' else text}" for key, text in texts.items()]
+    return [
+        f"{key}={'none' if value is None else json.dumps(value, ensure_ascii=False)}"
+        for key, value in (settings or {}).items()
+    ]
