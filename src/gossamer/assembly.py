@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 import msgspec
 
@@ -136,27 +138,43 @@ class Assembled:
         )
 
 
-def assemble(config: Config, directory: Path, clock: Clock | None = None, dice: Dice | None = None) -> Assembled:
-    """Open a crawl's directory and build its shard.
+def assemble(
+    config: Config,
+    directory: Path,
+    clock: Clock | None = None,
+    dice: Dice | None = None,
+    lock: DirectoryLock | None = None,
+) -> Assembled:
+    """Open a crawl's directory and build its shard; `lock` is the directory's, where it was taken already.
 
     Raises:
-        ConfigError: another process holds the directory, or the configuration names what does not exist.
+        ConfigError: another process holds the directory, or the configuration names what does not exist. Nothing is
+            held then.
         OSError: the disk does not answer.
     """
-    clock, dice = clock or WallClock(), dice or Dice()
+    with ExitStack() as undo:
+        lock = lock if lock is not None else locked(directory)
+        undo.callback(lock.release)
+        shard = _assembled(config, directory, clock or WallClock(), dice or Dice(), lock, undo)
+        undo.pop_all()
+        return shard
+
+
+def _assembled(
+    config: Config, directory: Path, clock: Clock, dice: Dice, lock: DirectoryLock, undo: ExitStack
+) -> Assembled:
     state = directory / "state"
-    lock = locked(directory)
     now = clock.now()
-    slots = Slots(state)
-    accused = slots.take_suspects()
-    store = Store(state / "store", config.state.cache_bytes, config.state.write_buffer_bytes)
-    contacts = Contacts(state, boot_id(), now)
+    slots = _held(Slots(state), undo)
+    store = _held(Store(state / "store", config.state.cache_bytes, config.state.write_buffer_bytes), undo)
+    contacts = _held(Contacts(state, boot_id(), now), undo)
     epochs = Epochs(store)
     journals = Journals(directory)
+    undo.callback(journals.close_files)
     journals.recover(_stored(store, MANIFEST, list[Entry], []), JOURNAL_FOLDERS)
     totals = _stored(store, TALLY, Totals, Totals())
     totals.incarnation += 1
-    tally, logs = Tally(totals, config.crawl), Logs(directory / "logs", clock)
+    tally, logs = Tally(totals, config.crawl), _held(Logs(directory / "logs", clock), undo)
 
     namer = Namer(Canonicalizer(config.url.rules))
     roots, exclusions = Roots(config.scope.scope), ExcludedHost()
@@ -184,9 +202,11 @@ def assemble(config: Config, directory: Path, clock: Clock | None = None, dice: 
         examiner=examiner(config, clock, slots),
         quarantine=Quarantine(
             epochs,
-            accused,
+            slots.take_suspects(),
             (sys.executable, "-m", "gossamer.isolated", str(directory / "crawl.toml")),
             config.crawl.process_s_max,
+            # It must find the modules that we found, from wherever we were started.
+            {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)},
         ),
         redirect_target=lambda reply: redirect_target(reply.url, reply.headers),
         retry_after_s=retry_after_s,
@@ -246,12 +266,17 @@ def open_stopped(config: Config, directory: Path) -> Opened:
     return Opened(lock, store, _stored(store, TALLY, Totals, Totals()), chain.counts, story)
 
 
-def locked(directory: Path) -> DirectoryLock:
-    """Take a crawl's directory for this process alone."""
+def locked(directory: Path, wait_s: float = LOCK_S_MAX) -> DirectoryLock:
+    """Take a crawl's directory for whoever asks, alone. Blocks for `wait_s` at most.
+
+    Raises:
+        ConfigError: it is in use.
+    """
     lock = DirectoryLock(directory / "state/lock")
-    if not lock.acquire(LOCK_S_MAX):
+    if not lock.acquire(wait_s):
+        lock.release()
         raise ConfigError(
-            f"{directory} is in use by another process; `gossamer status {directory}` asks it, "
+            f"{directory} is in use by another crawl; `gossamer status {directory}` asks it, "
             f"`gossamer stop {directory}` ends it"
         )
     return lock
@@ -333,6 +358,18 @@ def _archives(
         for name in config.components.archives
     ]
     return Archives([warc, Tables(config.archive, journals, 0, incarnation), *more]), follower
+
+
+class _Closable(Protocol):
+    def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=_Closable)
+
+
+def _held(thing: C, undo: ExitStack) -> C:
+    undo.callback(thing.close)
+    return thing
 
 
 def _stored(store: Store, key: bytes, kind: type[T], default: T) -> T:

@@ -46,14 +46,14 @@ class UrlSeen(Protocol):
     """The duplicate URL eliminator (Mercator, section 3.2)."""
 
     def offer(self, urls: Sequence[Url], depths: Sequence[int], hops: Sequence[int]) -> Sequence[int]:
-        """Return for each URL 0 (seen before), 1 (new, now remembered) or 2 (seen, by a longer way than this).
+        """Return for each URL 0 (seen before), 1 (new, now remembered) or 2 (seen, but by more clicks or more hops).
 
         Of equal keys in one call the first is new. What is remembered is durable with the epoch.
         """
         ...
 
     def way(self, url: Url) -> tuple[int, int] | None:
-        """Return the least (depth, hops) by which a URL was reached, or None when it was never offered."""
+        """Return the least depth and the least hops by which a URL was reached, or None when it was never offered."""
         ...
 
 

@@ -7,6 +7,7 @@ import os
 import pty
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -263,7 +264,11 @@ def test_with_a_contact_the_public_web_may_be_crawled(run: Gossamer) -> None:
 def test_files_in_the_current_directory_are_not_imported(run: Gossamer) -> None:
     (run.directory / "ctypes.py").write_text("raise SystemExit('imported')")
     process = subprocess.run(
-        [*["python", "-P", "-m", "gossamer", "crawl"], seed("pages/1"), LOCAL, "--quiet"],
-        cwd=run.directory, env=run.environment, capture_output=True, text=True, timeout=30,
-    )  # fmt: skip
+        [sys.executable, "-P", "-m", "gossamer", "crawl", seed("pages/1"), LOCAL, "--quiet"],
+        cwd=run.directory,
+        env=run.environment,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
     assert (process.returncode, process.stderr) == (0, "")

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 
 Row = dict[str, object]
-# warcio 1.8.1 fails on any payload in brotli when brotli 1.2 is there, whose decompressor lacks `unused_data`. Digests
-# are of payloads as sent, so it is not shown any brotli.
+# warcio 1.8.1 fails on any payload in brotli when brotli 1.2 is there: its decompressor lacks `unused_data`.
+# Digests are of payloads as sent, so it is let see none.
 _WITHOUT_BROTLI = "import sys; sys.modules['brotli'] = None; from warcio.cli import main; sys.exit(main())"
 WARCIO = (sys.executable, "-c", _WITHOUT_BROTLI, "check")
 FASTWARC = (str(Path(sys.executable).with_name("fastwarc")), "check", "-q")

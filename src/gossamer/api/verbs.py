@@ -60,11 +60,11 @@ class Verbs:
 
     async def pause(self, _: dict[str, object]) -> object:
         self._shard.shard.pause()
-        return self._status()
+        return {"state": "paused"}
 
     async def unpause(self, _: dict[str, object]) -> object:
         self._shard.shard.unpause()
-        return self._status()
+        return {"state": "running"}
 
     async def checkpoint(self, _: dict[str, object]) -> object:
         """Make a consistent copy by hard links and return where it lies."""
@@ -72,7 +72,7 @@ class Verbs:
 
     async def stop(self, request: dict[str, object]) -> object:
         self._shard.shard.stop(now=bool(request.get("now")))
-        return self._status()
+        return {"state": "stopping"}
 
 
 def _text(request: dict[str, object], name: str) -> str:

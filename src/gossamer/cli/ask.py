@@ -11,7 +11,7 @@ import typer
 from gossamer.cli import door
 from gossamer.cli.control import NotRunningError, ask
 from gossamer.cli.crawling import require_crawl
-from gossamer.cli.progress import errors_of, number, state_of
+from gossamer.cli.progress import errors_of, line_of, number, state_of
 from gossamer.cli.words import count, duration, harmless, size
 from gossamer.model.errors import ConfigError
 
@@ -56,7 +56,8 @@ def act(directory: Path, verb: str, **arguments: object) -> int:
     except NotRunningError as error:
         raise ConfigError(f"{error}; gossamer resume {directory} continues it") from error
     if isinstance(answer, Mapping):
-        typer.echo(pairs_text(answer))
+        # Verbs that change how the crawl stands answer with its status.
+        typer.echo(f"{state_of(answer)}; {line_of(answer)}" if "state" in answer else pairs_text(answer))
     elif answer is not None:
         typer.echo(harmless(answer))
     return 0

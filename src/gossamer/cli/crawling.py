@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.cli.child import complain
+from gossamer.cli.ends import complain
 from gossamer.cli.job import Job
 from gossamer.cli.supervisor import Slots, Supervisor
 from gossamer.config import Config, configure, effective_toml

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Protocol, TextIO
 
 from gossamer.cli.door import Status
-from gossamer.cli.words import count, duration, harmless, size
+from gossamer.cli.words import count, counted, duration, harmless, size
 
 LIVE_INTERVAL_S = 0.5
 NOTES_SHOWN_MAX = 3
@@ -193,9 +193,9 @@ def summary_of(status: Status, directory: str, ended: str) -> str:
     """Return the last words about a crawl: what came of it, where it lies, what to do next."""
     how = {"finished": "finished", "limit": "ended at its limit"}.get(ended, "stopped, everything saved")
     sums = [
-        f"{count(number(status, 'pages'))} pages",
+        counted(number(status, "pages"), "page"),
         size(number(status, "wire_bytes")),
-        f"{count(number(status, 'hosts_known'))} hosts",
+        counted(number(status, "hosts_known"), "host"),
     ]
     lines = [f"The crawl {how}: {', '.join(sums)} in {duration(number(status, 'elapsed_s'))}."]
     if errors := errors_of(status):

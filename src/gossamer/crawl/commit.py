@@ -114,9 +114,7 @@ class Committer:
         self._epochs.put("meta", MANIFEST, _encode(manifest))
         self._epochs.put("meta", TALLY, _encode(totals))
         self._logs.flush()
-        visited = self._tally.fresh or []
-        if self._tally.fresh is not None:
-            self._tally.fresh = []
+        visited = self._tally.delivery.take() if self._tally.delivery is not None else []
         self._tally.in_epoch = 0
         self._tally.sample(now)
         return self._epochs.cut(), manifest, self._contacts.ended_since_commit, visited

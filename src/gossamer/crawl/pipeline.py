@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
+import msgspec
+
 from gossamer.crawl.errands import Errands
 from gossamer.crawl.examine import Examined, Examiner
 from gossamer.crawl.history import History, page_record
@@ -125,12 +127,19 @@ class Pipeline(Generic[L]):
                 self._relax(link)
 
     def _relax(self, link: Link) -> None:
-        """Pass a shorter way on to the links of a page that was fetched by a longer one, without asking again."""
-        record = self._rooms.history.get(link.url)
-        if record is None or not record.outlinks:
+        """Pass a shorter way on to where a URL led when it was visited by a longer one, without asking again."""
+        rooms = self._rooms
+        record = rooms.history.get(link.url)
+        if record is None or not (record.outlinks or record.redirect_to):
+            return  # When it is visited it will know its shortest way.
+        depth, hops = rooms.url_seen.way(link.url) or (link.depth, link.hops)
+        if record.redirect_to:
+            target = rooms.namer.name(record.redirect_to)
+            if target is not None and target.key != link.url.key:
+                self.discover([Link(target, "redirect", depth, hops + 1, record.url, link.seed)])
             return
-        named = self._rooms.namer.names(record.outlinks)
-        self.discover([Link(url, "anchor", link.depth + 1, 0, record.url) for url in named if url is not None])
+        named = rooms.namer.names(record.outlinks)
+        self.discover([Link(url, "anchor", depth + 1, 0, record.url) for url in named if url is not None])
 
     # ---- select → permit → fetch → digest → process → record
 
@@ -138,16 +147,21 @@ class Pipeline(Generic[L]):
         """Carry one lease through. Never raises but for cancellation; an error of ours ends in `internal_error`."""
         try:
             await self._turn(lease)
-        except OSError as error:
-            if error.errno not in DISK_ERRORS:
-                self._fail(lease, error)
-            else:
-                self._tally.fatal(error)  # Not this page's fault: it stays queued.
         except Exception as error:  # noqa: BLE001 - one page's bad luck must not end the others' crawl
-            self._fail(lease, error)
+            self._caught(lease, error)
 
     def quick(self, lease: L) -> bool:
-        """Do what needs no waiting: a host's address from memory, a verdict without request. False: take a turn."""
+        """Do what needs no waiting: a host's address from memory, a verdict without request. False: take a turn.
+
+        Raises as little as `turn`.
+        """
+        try:
+            return self._quick(lease)
+        except Exception as error:  # noqa: BLE001 - as in `turn`
+            self._caught(lease, error)
+            return True
+
+    def _quick(self, lease: L) -> bool:
         rooms, now = self._rooms, self._clock.now()
         if not lease.address:
             located = rooms.resolver.cached(lease.url.host)
@@ -217,6 +231,9 @@ class Pipeline(Generic[L]):
             contact = self._contact(result, started)
         except TimeoutError:
             result = Failure("timeout", "no end of it", retry=True, started_at=started, ip=lease.address)
+        except asyncio.CancelledError:
+            contact = Contact(0.0, "left", error="the crawl was stopped meanwhile")
+            raise
         finally:
             now = self._clock.now()
             if not contact.fetch_s:
@@ -239,9 +256,17 @@ class Pipeline(Generic[L]):
 
     # ---- the ends of a visit
 
+    def _visit(self, lease: L) -> Visit:
+        """Return the visit with the shortest way that is known by now: it may have waited long."""
+        visit = _visit(lease)
+        way = self._rooms.url_seen.way(visit.url)
+        if way is None or way == (visit.depth, visit.hops):
+            return visit
+        return msgspec.structs.replace(visit, depth=min(way[0], visit.depth), hops=min(way[1], visit.hops))
+
     def _settle_failure(self, lease: L, failure: Failure) -> None:
         """No reply: another attempt, or the end."""
-        visit = _visit(lease)
+        visit = self._visit(lease)
         row = attempt_row(visit, failure.outcome, failure.started_at or self._clock.now())
         row.error, row.ip, row.fetch_s = failure.error, failure.ip, failure.fetch_s
         self._logs.info(failure.outcome, url=visit.url.text, error=failure.error, attempt=visit.attempt)
@@ -250,7 +275,7 @@ class Pipeline(Generic[L]):
 
     def _settle_again(self, lease: L, reply: Reply) -> None:
         """A server in trouble: kept as it is, asked again later."""
-        visit = _visit(lease)
+        visit = self._visit(lease)
         row = self._reply_row(visit, reply, "http_error")
         row.error = f"HTTP {reply.status}"
         self._logs.info("http_error", url=visit.url.text, error=row.error, attempt=visit.attempt)
@@ -260,13 +285,14 @@ class Pipeline(Generic[L]):
 
     def _settle_redirect(self, lease: L, reply: Reply, target: Url) -> None:
         """A redirect is a link: its target goes through the whole ring, unless it is this very entry's next hop."""
-        visit, rooms, now = _visit(lease), self._rooms, self._clock.now()
+        visit, rooms, now = self._visit(lease), self._rooms, self._clock.now()
         row = self._reply_row(visit, reply, "redirected")
         row.redirect_to = target.text
         visited = self._digested(visit, reply, row, [Found(target.text, "redirect")], [target.key])
         if target.key == visit.url.key:
-            within = visit.hops < rooms.chain.hops_max
-            self._conclude(lease, visited, Again(target, now, 1, visit.hops + 1) if within else None)
+            hops = _visit(lease).hops  # Of this very entry: a shorter way to it must not make a loop endless.
+            within = hops < rooms.chain.hops_max
+            self._conclude(lease, visited, Again(target, now, 1, hops + 1) if within else None)
             return
         if visit.seed:
             note = rooms.roots.redirected(visit.url, target, from_argument=visit.seed == SEED_ARGUMENT)
@@ -277,10 +303,11 @@ class Pipeline(Generic[L]):
 
     async def _settle_reply(self, lease: L, reply: Reply) -> None:
         """A document, or the last word about one: digest, process, record, and its links back to discover."""
-        visit, url = _visit(lease), lease.url
+        visit, url = self._visit(lease), lease.url
         fetched = 200 <= reply.status < 300
         row = self._reply_row(visit, reply, "fetched" if fetched else "http_error")
         examined = await self._examine(reply, url, row) if fetched else None
+        visit = self._visit(lease)  # A shorter way may have appeared meanwhile.
         visited = self._digested(visit, reply, row)
         links: list[Link] = []
         if examined is not None:
@@ -371,6 +398,12 @@ class Pipeline(Generic[L]):
             rooms.source.retry(lease, again, self._clock.now())
         self._tally.ended(visited)
 
+    def _caught(self, lease: L, error: Exception) -> None:
+        if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+            self._tally.fatal(error)  # Not this page's fault: it stays queued.
+        else:
+            self._fail(lease, error)
+
     def _fail(self, lease: L, error: Exception) -> None:
         """An error of ours: logged with its URL, and the crawl goes on."""
         url = lease.url.text
@@ -382,7 +415,19 @@ class Pipeline(Generic[L]):
         if lease.errand is not None:
             self._errands.answer(lease.errand, b"", Failure("internal_error", str(error)), now)
         elif not lease.is_finished:
-            self._rooms.source.finish(lease, "internal_error", now)
+            self._end_as_failed(lease, error, now)
+
+    def _end_as_failed(self, lease: L, error: Exception, now: float) -> None:
+        visit = _visit(lease)
+        row = attempt_row(visit, "internal_error", now)
+        row.error = f"{type(error).__name__}: {error}"
+        try:
+            self._conclude(lease, Visited(visit.url, row))
+        except Exception as again:  # noqa: BLE001 - see `turn`
+            if isinstance(again, OSError) and again.errno in DISK_ERRORS:
+                self._tally.fatal(again)
+            elif not lease.is_finished:  # Recording is what fails; the URL must end nevertheless.
+                self._rooms.source.finish(lease, "internal_error", now)
 
 
 def port_of(url: Url) -> int:

@@ -50,6 +50,7 @@ class Shard(Generic[L]):
         self._turns: dict[asyncio.Task[None], L] = {}
         self._visits = 0
         self._stopping: Literal["", "drain", "now"] = ""
+        self._over = False
         self._started_at = clock.now()
         self.paused = False
         self.state = "starting"
@@ -93,11 +94,14 @@ class Shard(Generic[L]):
         self.state = "running"
         try:
             async with asyncio.TaskGroup() as group:
-                beside = [group.create_task(companion()) for companion in (self._commit_often, *companions)]
+                group.create_task(self._commit_often())
+                beside = [group.create_task(companion()) for companion in companions]
                 end = await self._lend_until_over(group)
                 await self._drain()
                 for task in beside:
                     task.cancel()
+                self._over = True  # Not cancelled: a commit under way must also hand its pages out.
+                self._commit_now.set()
         except BaseExceptionGroup as errors:
             raise _first(errors) from errors
         await self._committer.commit()
@@ -141,15 +145,22 @@ class Shard(Generic[L]):
     def _returned(self, task: asyncio.Task[None]) -> None:
         lease = self._turns.pop(task)
         self._visits -= lease.errand is None
-        if self._tally.in_epoch >= self._options.commit_pages or self._crowded():
+        delivery = self._tally.delivery
+        if (
+            self._tally.in_epoch >= self._options.commit_pages
+            or self._crowded()
+            or (delivery is not None and delivery.filling)
+        ):
             self._commit_now.set()
         self._wake.set()
 
     def _may_fetch_more(self) -> bool:
-        # Each visit in flight may become a page, so the limit is never passed; and an epoch that cannot close, for
-        # a slow disk or a reader who does not come, must not grow without bound.
-        most = self._limits.max_pages
+        # Each visit in flight may become a page, so the limit is never passed; and neither an epoch that cannot close,
+        # for a slow disk, nor what waits for a reader who does not come must grow without bound.
+        most, delivery = self._limits.max_pages, self._tally.delivery
         if most is not None and self._tally.totals.pages + self._visits >= most:
+            return False
+        if delivery is not None and delivery.full:
             return False
         return self._tally.in_epoch < EPOCH_SPAN_MAX * self._options.commit_pages
 
@@ -194,7 +205,7 @@ class Shard(Generic[L]):
             task.cancel()
 
     async def _commit_often(self) -> None:
-        while True:
+        while not self._over:
             try:
                 async with asyncio.timeout(self._options.commit_s):
                     await self._commit_now.wait()
@@ -202,6 +213,7 @@ class Shard(Generic[L]):
                 pass
             self._commit_now.clear()
             await self._committer.commit()
+            self._wake.set()
 
     def _raise_fatal(self) -> None:
         if self._tally.fatal_error is not None:

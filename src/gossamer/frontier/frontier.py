@@ -14,7 +14,7 @@ from gossamer.frontier.host import Host, Item, Lease
 from gossamer.frontier.hosts import Hosts
 from gossamer.frontier.index import HostIndex
 from gossamer.frontier.options import FrontierOptions
-from gossamer.frontier.politeness import Politeness
+from gossamer.frontier.politeness import SAMPLES, Politeness
 from gossamer.frontier.queues import NEVER, Queues
 from gossamer.frontier.record import LEVELS, Entry
 from gossamer.model.links import Link
@@ -153,9 +153,10 @@ class Frontier:
         """Note that the request goes out now; survives the death of the process."""
         assert lease.place is not None
         record = lease.host.record
+        with_this_one = [*record.fetches_s[1 - SAMPLES :], 0.0]
         rest = Rest(
-            self.politeness.rest_s(record.fetches_s, record.crawl_delay_s),
-            self.politeness.rest_growth(len(record.fetches_s)),
+            self.politeness.rest_s(with_this_one, record.crawl_delay_s),
+            self.politeness.rest_growth(len(with_this_one)),
             self.politeness.longest_rest_s(record.crawl_delay_s),
         )
         lease.ticket = self._contacts.begin(lease.host.fingerprint, lease.place.fingerprint, now, rest)
@@ -234,19 +235,19 @@ class Frontier:
     def rest(self, url: Url, until: float, reason: str, now: float) -> None:
         """Leave a host alone until an instant."""
         host = self._hosts.get(url.host, url.partition)
-        host.record.rest_until = max(host.record.rest_until, until)
         host.record.reason = reason
-        self._hosts.touch(host)
+        self._prolong(host, until)
         self._schedule(host, now)
 
     def set_crawl_delay(self, url: Url, delay_s: float | None, now: float) -> None:
-        """Obey a Crawl-delay; one that is too long closes the host."""
+        """Obey a Crawl-delay, from the request on that brought it; one that is too long closes the host."""
         host = self._hosts.get(url.host, url.partition)
         record = host.record
         if record.crawl_delay_s == delay_s:
             return
         record.crawl_delay_s = delay_s
-        self._hosts.touch(host)
+        self._prolong(host, now + (delay_s or 0.0))
+        self._schedule(host, now)
         if delay_s is not None and delay_s > self.politeness.crawl_delay_s_max:
             self.close(url, f"its Crawl-delay of {delay_s:.0f} s is more than we wait", now)
 
@@ -307,6 +308,13 @@ class Frontier:
             self._bench.occupy(place)
         self._schedule(host, now)
         return lease
+
+    def _prolong(self, host: Host, until: float) -> None:
+        """Let a host rest for longer than its last request said; survives the death of the process."""
+        self._hosts.touch(host)
+        if until > host.record.rest_until:
+            host.record.rest_until = until
+            self._contacts.prolong(host.fingerprint, until)
 
     def _returned(self, lease: Lease) -> Item:
         """Note that a lease's URL came back."""

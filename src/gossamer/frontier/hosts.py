@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from itertools import islice
 
 from xxhash import xxh3_64_intdigest
 
@@ -22,17 +23,21 @@ class Hosts:
         self._politeness = politeness
         self._recovered = recovered
         self._cached_max = cached_max
+        self._evict_at = cached_max
+        """Number of hosts at which to look for some that may leave."""
         self._hosts: OrderedDict[str, Host] = OrderedDict()
         self._dirty: dict[str, Host] = {}
 
     def get(self, name: str, partition: int) -> Host:
         """Return a host, from memory, from disk (about 4 µs) or new."""
-        host = self._hosts.get(name)
-        if host is None:
-            host = self._load(name, partition)
-            self._hosts[name] = host
-            if len(self._hosts) > self._cached_max:
-                self._evict()
+        hosts = self._hosts
+        host = hosts.get(name)
+        if host is not None:
+            hosts.move_to_end(name)
+            return host
+        if len(hosts) >= self._evict_at:
+            self._evict()
+        host = hosts[name] = self._load(name, partition)
         return host
 
     def touch(self, host: Host) -> None:
@@ -48,6 +53,7 @@ class Hosts:
             yield host
             self._epochs.put("host", host.prefix, encode_record(host.record))
             host.dirty = False
+        self._evict_at = self._cached_max
 
     def _load(self, name: str, partition: int) -> Host:
         prefix = host_prefix(partition, name)
@@ -64,14 +70,10 @@ class Hosts:
         return host
 
     def _evict(self) -> None:
-        # A tenth at a time, so that the walk over those that must stay is paid rarely.
-        leaving = max(1, self._cached_max // 10)
-        for name in list(self._hosts):
-            host = self._hosts[name]
-            if host.idle:
-                del self._hosts[name]
-                leaving -= 1
-                if not leaving:
-                    return
-            else:
-                self._hosts.move_to_end(name)
+        # A tenth at a time, so that the walk over those that must stay is paid rarely; and when nearly all must,
+        # only when there is a tenth more of them or an epoch has made some clean.
+        tenth = max(1, self._cached_max // 10)
+        leaving = len(self._hosts) - self._cached_max + tenth
+        for name in list(islice((name for name, host in self._hosts.items() if host.idle), leaving)):
+            del self._hosts[name]
+        self._evict_at = max(self._cached_max, len(self._hosts) + tenth)

@@ -1,4 +1,4 @@
-"""Options of robots.txt and the exclusion list."""
+"""Options of robots.txt."""
 
 from __future__ import annotations
 

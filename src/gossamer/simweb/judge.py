@@ -117,9 +117,18 @@ def repeats(log: Iterable[Logged], web: Web) -> dict[str, int]:
 
 
 def promised_gaps(
-    requests: Sequence[Logged], promise: Promise, crawl_delay_s: float, restarts: Sequence[float] = ()
+    requests: Sequence[Logged],
+    promise: Promise,
+    crawl_delay_s: float,
+    restarts: Sequence[float] = (),
+    *,
+    most: bool = False,
 ) -> list[tuple[float, bool]]:
-    """Return, for each request of one host, the pause promised after it, and whether Crawl-delay made it so long."""
+    """Return, for each request of one host, the pause promised after it, and whether Crawl-delay made it so long.
+
+    Whether failures count among the five fetch times is the crawler's affair: the least pause is returned that follows,
+    or with `most` the longest.
+    """
     whole: deque[float] = deque(maxlen=SAMPLES)
     every: deque[float] = deque(maxlen=SAMPLES)
     pending = deque(sorted(restarts))
@@ -131,12 +140,13 @@ def promised_gaps(
             whole.clear()
             every.clear()
         fetch_s = one.ended_at - one.started_at
-        every.append(fetch_s if one.whole else max(0.0, fetch_s - ABORTED_S))
+        every.append(fetch_s if one.whole or most else max(0.0, fetch_s - ABORTED_S))
         if one.whole:
             whole.append(fetch_s)
         gap_s = promise.delay_s_min
-        if len(whole) == SAMPLES:
-            # Whether failures count among the five is the crawler's affair: the lower of the two is safe.
+        if most and len(every) == SAMPLES:
+            gap_s = promise.clamped_s(max(sum(whole), sum(every)) / SAMPLES)
+        elif len(whole) == SAMPLES:
             gap_s = promise.clamped_s(min(sum(whole), sum(every)) / SAMPLES)
         knows_robots = knows_robots or (one.path == "/robots.txt" and 200 <= one.status < 300 and one.whole)
         asked_s = crawl_delay_s if promise.use_crawl_delay and knows_robots else 0.0

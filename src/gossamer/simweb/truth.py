@@ -155,14 +155,18 @@ class _Limits(msgspec.Struct, frozen=True):
 
 
 class _Walk:
-    """One walk, nearest first: by (depth, hops). A page met again on a way with fewer hops is walked again."""
+    """One walk, nearest first: by (depth, hops). A page met again by fewer clicks or fewer hops is walked again.
+
+    Depth and hops of an address are the least of all its ways, each for itself: what is reached does not depend on the
+    order in which ways were found.
+    """
 
     def __init__(self, truth: Truth, web: Web, limits: _Limits, seeds: tuple[str, ...]) -> None:
         self._truth = truth
         self._web = web
         self._limits = limits
         self._walked = Walked()
-        self._hops: dict[str, int] = {}
+        self._ways: dict[str, tuple[int, int]] = {}
         self._heap: list[tuple[int, int, str]] = []
         self._queued: dict[str, tuple[int, int]] = {}
         self._prefixes = [url[: url.rindex("/") + 1] for url in seeds]
@@ -175,18 +179,17 @@ class _Walk:
     def done(self) -> Walked:
         while self._heap:
             depth, hops, url = heapq.heappop(self._heap)
-            # Ways come in order of depth, so a later one is worth a visit only with fewer hops.
-            if hops < self._hops.get(url, self._limits.hops_max + 1):
-                first = url not in self._hops
-                self._hops[url] = hops
-                self._visit(depth, hops, url, first=first)
+            known = self._ways.get(url)
+            least = (depth, hops) if known is None else (min(depth, known[0]), min(hops, known[1]))
+            if least != known:
+                self._ways[url] = least
+                self._visit(*least, url, first=known is None)
         self._walked.optional -= set(self._walked.pages)
         return self._walked
 
     def _visit(self, depth: int, hops: int, url: str, *, first: bool) -> None:
         expected, made = self._truth.judge(url)
-        if first:
-            self._walked.pages[url] = msgspec.structs.replace(expected, depth=depth)
+        self._walked.pages[url] = msgspec.structs.replace(expected, depth=depth)
         if made is None:
             return
         for mark in made.marks:

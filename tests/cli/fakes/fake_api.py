@@ -110,8 +110,9 @@ class Crawler:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         request = json.loads(await reader.readline())
         verb = request.pop("verb")
-        if verb == "status":
-            answer: dict[str, object] = {"ok": True, "result": self.status()}
+        if verb in {"status", "pause"}:
+            state = {"status": "running", "pause": "paused"}[verb]
+            answer: dict[str, object] = {"ok": True, "result": {**self.status(), "state": state}}
         elif verb == "exclude":
             answer = {"ok": False, "error": "no such\nhost"}
         else:

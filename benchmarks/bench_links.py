@@ -1,6 +1,6 @@
 """What it costs to find what is in a page: parse, links with anchor text, joins, title, directives.
 
-Usage: PYTHONPATH=src python benchmarks/link_extraction.py [DIRECTORY OF HTML FILES]
+Usage: PYTHONPATH=src python benchmarks/bench_links.py [DIRECTORY OF HTML FILES]
 """
 
 from __future__ import annotations

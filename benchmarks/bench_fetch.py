@@ -1,6 +1,6 @@
 """CPU per keep-alive request: `HttpModule` beside a bare `AsyncCurlMulti`, against nginx on loopback.
 
-    python benchmarks/fetch_floor.py [--root DIR] [--requests N] [--concurrency N] [--rounds N]
+    python benchmarks/bench_fetch.py [--root DIR] [--requests N] [--concurrency N] [--rounds N]
 
 The bare loop does what no crawler can do without: it collects head and body and joins the body. Fails when the module
 costs more than 1.5 times as much. Rounds alternate and the best of each counts, so that a busy machine is fair to both.
