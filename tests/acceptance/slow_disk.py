@@ -15,6 +15,7 @@ import gossamer.api.crawler as crawler_module
 from gossamer import Crawler
 from gossamer.assembly import Assembled, assemble
 from gossamer.config import Config, configure
+from gossamer.world.process import DirectoryLock
 
 BEAT_S = 0.01
 
@@ -35,8 +36,8 @@ async def crawl(crawler: Crawler, beats: Beats, stall_s: float) -> None:
     """Crawl, and beat until that is over."""
     committing: list[float] = []
 
-    def opened(config: Config, directory: Path) -> Assembled:
-        shard = assemble(config, directory)
+    def opened(config: Config, directory: Path, lock: DirectoryLock | None = None) -> Assembled:
+        shard = assemble(config, directory, lock=lock)
         sync, on_epoch = shard.journals.sync, shard.committer.on_epoch
         assert on_epoch is not None
 
@@ -45,8 +46,10 @@ async def crawl(crawler: Crawler, beats: Beats, stall_s: float) -> None:
             sync()
 
         def ends(number: int) -> None:
-            beats.commits += 1
-            beats.commit_s += time.monotonic() - committing.pop()
+            began = committing.pop()
+            if crawler.status()["state"] == "running":
+                beats.commits += 1
+                beats.commit_s += time.monotonic() - began
             on_epoch(number)
 
         shard.journals.sync = begins  # type: ignore[method-assign]

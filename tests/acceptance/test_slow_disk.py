@@ -37,7 +37,7 @@ def test_the_loop_goes_on_while_the_disk_syncs(tmp_path: Path, capsys: pytest.Ca
             f"{beats.while_committing / beats.commit_s:.0f} beats/s of {1 / BEAT_S:.0f} meanwhile, {beats.stalls} stalls"
         )
     assert beats.pages >= 150
-    assert beats.commits >= 3
+    assert beats.commits >= 2
     assert beats.commit_s >= beats.commits * SYNC_S
     assert beats.stalls == 0
     assert beats.while_committing >= 10 * beats.commits
