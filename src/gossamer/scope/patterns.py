@@ -53,8 +53,6 @@ class PatternSet:
         return None
 
     def _add(self, pattern: str) -> None:
-        if not pattern:
-            raise ConfigError("an empty pattern is found in every URL; leave it out, or write what you look for")
         try:
             # Alone first: a set does not say what it minds.
             re2.compile(pattern, self._options)  # type: ignore[no-untyped-call]
