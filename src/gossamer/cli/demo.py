@@ -18,7 +18,7 @@ QUICK_CRAWL = (
     "frontier.host_sleep_s_first=1.0",
     "frontier.host_sleeps_max=1",
     "politeness.backoff_s_first=0.5",
-    "fetch.request_s_max=5.0",
+    "fetch.request_s_max=2.5",
     "robots.retry_first_s=1.0",
     "robots.robots_wait_max_s=5.0",
 )
