@@ -78,7 +78,11 @@ class Frontier:
         self.under_way = 0
         """Leases with an address that are not ended."""
         for partition, name in self._index.load(store):
-            self._activate(self._hosts.get(name, partition), now)
+            host = self._hosts.get(name, partition)
+            self._activate(host, now)
+            if host.record.closed:
+                self._close(host)
+                self._schedule(host, now)
 
     @property
     def benched(self) -> int:
@@ -126,13 +130,15 @@ class Frontier:
 
     def select(self, now: float) -> Lease | None:
         """Lend the visit whose turn it is, or None when no gate is open before `wake_at`."""
-        self._fill_bench(now)
-        while (host := self._bench.take(now)) is not None:
+        while True:
+            self._fill_bench(now)  # Each time: a host that turns out to have nothing now makes room for another.
+            host = self._bench.take(now)
+            if host is None:
+                return None
             lease = self._lend(host, now)
             if lease is not None:
                 return lease
             self._schedule(host, now)
-        return None
 
     def wake_at(self) -> float | None:
         """Return when `select` may have something again; None when only the end of a visit can bring it."""
@@ -202,7 +208,9 @@ class Frontier:
             if not host.record.closed:
                 host.window.appendleft(item)
             else:
+                self._queues.finish(host, item)
                 self._count_end("host_closed")
+                self._hosts.touch(host)
         if lease.errand is not None:
             host.errands.appendleft(lease.errand)
         self.ended(lease, None, now)
@@ -229,7 +237,8 @@ class Frontier:
         """Lend a host's URLs again."""
         host = self._hosts.get(url.host, url.partition)
         host.parked = False
-        self._bring(host, 0, now)
+        if host.record.queued:
+            self._bring(host, 0, now)
         self._schedule(host, now)
 
     def rest(self, url: Url, until: float, reason: str, now: float) -> None:
@@ -341,7 +350,7 @@ class Frontier:
         at: float | None = None
         if host.errands or (not host.parked and (host.window or self._queues.has_unread(host))):
             at = record.rest_until
-        elif record.due and not host.parked and host.due_next < NEVER:
+        elif record.due and host.due_next < NEVER and not (host.parked or record.closed):
             at = max(record.rest_until, host.due_next)
         if at is None:
             self._bench.withdraw(host)
@@ -408,7 +417,9 @@ class Frontier:
         self.counts.terminal[outcome] = self.counts.terminal.get(outcome, 0) + 1
 
     def _next_wake_at(self) -> float | None:
-        return self._index.next_wake_at() if self.benched < self._options.bench_hosts_max else None
+        if self.benched >= self._options.bench_hosts_max:
+            return None
+        return 0.0 if self._index.has_ready else self._index.next_wake_at()
 
 
 def _entry_of(link: Link) -> Entry:

@@ -74,7 +74,7 @@ class Host:
     @property
     def idle(self) -> bool:
         """Nothing of it is in memory that the disk does not have."""
-        return not (self.on_bench or self.dirty or self.out or self.lent or self.errands)
+        return not (self.on_bench or self.dirty or self.out or self.lent or self.errands or self.parked)
 
     @property
     def name(self) -> str:

@@ -79,6 +79,11 @@ class HostIndex:
         """Return when a sleeper may wake; never later than it does."""
         return self._sleeping[0][0] if self._sleeping else None
 
+    @property
+    def has_ready(self) -> bool:
+        """There may be ready hosts; `draw` finds out."""
+        return any(self._ready.values())
+
     def draw(self, weights: list[float]) -> tuple[int, str] | None:
         """Return a ready host by chance, biased to urgent levels: a seek. Move it before drawing again."""
         while levels := [level for level, partitions in self._ready.items() if partitions]:
