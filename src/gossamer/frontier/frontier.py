@@ -245,15 +245,24 @@ class Frontier:
         self._schedule(host, now)
 
     def set_crawl_delay(self, url: Url, delay_s: float | None, now: float) -> None:
-        """Obey a Crawl-delay; one that is too long closes the host."""
+        """Obey a Crawl-delay; one that is too long closes the host.
+
+        It counts from now: that of robots.txt itself was a request too, and ended a moment ago.
+        """
         host = self._hosts.get(url.host, url.partition)
         record = host.record
         if record.crawl_delay_s == delay_s:
             return
         record.crawl_delay_s = delay_s
         self._hosts.touch(host)
-        if delay_s is not None and delay_s > self.politeness.crawl_delay_s_max:
+        if delay_s is None:
+            return
+        if delay_s > self.politeness.crawl_delay_s_max:
             self.close(url, f"its Crawl-delay of {delay_s:.0f} s is more than we wait", now)
+            return
+        record.rest_until = max(record.rest_until, now + delay_s)
+        self._contacts.prolong(host.fingerprint, record.rest_until)
+        self._schedule(host, now)
 
     def close(self, url: Url, reason: str, now: float) -> None:
         """End all URLs of a host, those to come included, with the outcome `host_closed`."""
