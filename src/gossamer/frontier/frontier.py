@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 
 import msgspec
 from xxhash import xxh3_64_intdigest
@@ -347,7 +348,7 @@ class Frontier:
         at: float | None = None
         if host.errands or (not host.parked and (host.window or self._queues.has_unread(host))):
             at = record.rest_until
-        elif record.due and not (host.parked or record.closed):
+        elif record.due and host.due_next < inf and not (host.parked or record.closed):
             at = max(record.rest_until, host.due_next)
         if at is None:
             self._bench.withdraw(host)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from gossamer.frontier.host import Host, Item
 from gossamer.frontier.record import (
     LEVELS,
@@ -21,8 +23,6 @@ from gossamer.world.dice import Dice
 
 BLOCK_URLS_MAX = 64
 """A host's new URLs of one epoch go into blocks of at most so many: one put each."""
-FAR_S = 1e9
-"""Further ahead than any due time."""
 
 
 class Queues:
@@ -162,7 +162,7 @@ class Queues:
         return decode_block(data)
 
     def _take_due(self, host: Host, now: float) -> None:
-        host.due_next = now + FAR_S
+        host.due_next = inf
         for key, value in self._epochs.scan("due", host.prefix, range_end(host.prefix)):
             if due_time(key) > now:
                 host.due_next = due_time(key)
