@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from math import inf
 
@@ -82,7 +83,7 @@ class Frontier:
             host = self._hosts.get(name, partition)
             self._activate(host, now)
             if host.record.closed:
-                self._close(host)
+                self._close(host, now)
                 self._schedule(host, now)
 
     @property
@@ -185,7 +186,7 @@ class Frontier:
             self._bench.release(place, rest_until)
             lease.place = None
         if host.record.closed:
-            self._close(host)
+            self._close(host, now)
         self._schedule(host, now)
 
     def finish(self, lease: Lease, outcome: str, now: float) -> None:
@@ -270,7 +271,7 @@ class Frontier:
         host = self._hosts.get(url.host, url.partition)
         host.record.closed = reason
         self._hosts.touch(host)
-        self._close(host)
+        self._close(host, now)
         self._schedule(host, now)
 
     def facts(self, url: Url) -> HostFacts:
@@ -402,7 +403,11 @@ class Frontier:
             self._queues.forget_window(host)
         self._bench.settle(host, None)
 
-    def _close(self, host: Host) -> None:
+    def _close(self, host: Host, now: float) -> None:
+        errands, host.errands = host.errands, deque()
+        host.parked = False
+        for errand in errands:
+            self.unpark(errand.origin, now)  # Whoever waited asks again, and is told that this host is closed.
         if not host.on_bench:
             self._index.leave(host)
         dropped = self._queues.clear(host)
