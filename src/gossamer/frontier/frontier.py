@@ -150,7 +150,7 @@ class Frontier:
         fingerprint = xxh3_64_intdigest(address.encode())
         rest_until = self._contacts.recovered.addresses.get(fingerprint, 0.0)
         if self._resumed_at:
-            rest_until = max(rest_until, self._resumed_at) + self.politeness.address_delay_s
+            rest_until = max(rest_until, self._resumed_at + self.politeness.address_delay_s)
         self._bench.settle(lease.host, self._bench.place(address, fingerprint, rest_until))
         lease.host.located_until = until
         self.give_back(lease, now)
@@ -286,7 +286,7 @@ class Frontier:
         """Return when the next host may be asked, and which and why not before; for `status` when nothing happens."""
         hosts = [host for host in self._benched.values() if host.turn_at is not None]
         if not hosts:
-            wake_at = self._next_wake_at()
+            wake_at = self._index.next_wake_at()
             return (wake_at, "a sleeping host") if wake_at is not None else None
         first = min(hosts, key=lambda host: host.turn_at or 0.0)
         return first.turn_at or 0.0, f"{first.name} ({first.record.reason or 'politeness'})"
