@@ -82,6 +82,8 @@ class Crawler:
         """Whether a stop was asked for, and whether at once."""
         self._delivery: Delivery | None = None
         self._task: asyncio.Task[None] | None = None
+        self._told = False
+        """Whoever iterates has heard how it ended."""
         self._conversion: asyncio.Future[int] | None = None
 
     @classmethod
@@ -166,7 +168,7 @@ class Crawler:
         if cancelled is not None:
             raise cancelled
         failed = self._task.exception() if not self._task.cancelled() else None
-        if kind is None and failed is not None:
+        if kind is None and failed is not None and not self._told:
             raise failed  # Of two errors the caller's own is the one to hear of.
 
     async def __aiter__(self) -> AsyncIterator[Page]:
@@ -174,6 +176,7 @@ class Crawler:
         assert self._task is not None
         while (visited := await self._delivery.next()) is not None:
             yield Page(visited, lambda seen: text_of(seen, self.config))
+        self._told = True
         await asyncio.shield(self._task)
 
     async def _run_for_iteration(self, delivery: Delivery) -> None:
