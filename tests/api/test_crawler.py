@@ -464,6 +464,9 @@ def test_a_running_crawl_can_be_asked_and_told(run: Run, make: Make) -> None:
                 assert (await ask(directory, verb="why", url=other.root))["result"]["state"] == "queued"
                 refused = await ask(directory, verb="seed", urls=["nonsense"])
                 assert (refused["ok"], "no scheme" in refused["error"]) == (False, True)
+                anonymous = await ask(directory, verb="seed", urls=[other.root + "0", "https://example.org/"])
+                assert "--contact" in anonymous["error"]
+                assert (await ask(directory, verb="why", url=other.root + "0"))["result"]["state"] == "unknown"
                 assert "missing" in (await ask(directory, verb="why"))["error"]
                 assert "missing" in (await ask(directory, verb="seed", urls="http://a/"))["error"]
                 assert "missing" in (await ask(directory, verb="exclude", hosts=[1]))["error"]
@@ -473,6 +476,25 @@ def test_a_running_crawl_can_be_asked_and_told(run: Run, make: Make) -> None:
                 site.open.set()
             assert crawler.status()["pages"] == 17
             assert not shunned.counts
+
+    run(scenario())
+
+
+def test_it_can_be_asked_until_its_files_are_finished(run: Run, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with Site(star(3)) as site:
+            crawler = make(site.root)
+            asked: list[dict[str, Any]] = []
+            finish = crawler._finish_files
+
+            async def finishing(shard: Any) -> None:
+                asked.append(await ask(crawler.directory, verb="status"))
+                await finish(shard)
+
+            monkeypatch.setattr(crawler, "_finish_files", finishing)
+            assert await crawler.run() == "finished"
+            assert asked[0]["result"]["pages"] == 4
+            assert not (crawler.directory / "state/control.sock").exists()
 
     run(scenario())
 

@@ -24,7 +24,7 @@ from gossamer.config.gather import reopen
 from gossamer.config.seeds import check_seeds
 from gossamer.crawl.control import Control
 from gossamer.crawl.delivery import Delivery
-from gossamer.crawl.shard import End
+from gossamer.crawl.shard import End, first_of
 from gossamer.model.errors import ConfigError
 from gossamer.world.clock import WallClock
 from gossamer.world.files import write_whole
@@ -116,8 +116,14 @@ class Crawler:
             self._attach(shard)
             seeding = Seeding(shard)
             control = Control(self.directory / "state", Verbs(shard, seeding, self.status).table(), shard.logs)
-            end = await shard.shard.run((seeding.run, control.serve, self._follow_tables), more_to_come=seeding.busy)
-            await self._finish_files(shard)
+            async with asyncio.TaskGroup() as group:
+                asking = group.create_task(control.serve())
+                end = await shard.shard.run((seeding.run, self._follow_tables), more_to_come=seeding.busy)
+                await self._finish_files(shard)
+                asking.cancel()  # Until here it can be asked: large files take a while to finish.
+        except BaseExceptionGroup as errors:
+            shard.shard.state = "failed"
+            raise first_of(errors) from errors
         except BaseException:
             shard.shard.state = "failed"
             raise
