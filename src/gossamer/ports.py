@@ -215,8 +215,8 @@ class VisitSource(Protocol[L]):
         """Give back a lease without address, now that it is known."""
         ...
 
-    def begin(self, lease: L, now: float) -> None:
-        """Say that the request goes out now."""
+    def begin(self, lease: L, now: float) -> bool:
+        """Say that the request goes out now; False when it may not: the host's gate closed since the visit was lent."""
         ...
 
     def ended(self, lease: L, contact: Contact | None, now: float) -> None:

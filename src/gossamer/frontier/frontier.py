@@ -155,10 +155,16 @@ class Frontier:
         lease.host.located_until = until
         self.give_back(lease, now)
 
-    def begin(self, lease: Lease, now: float) -> None:
-        """Note that the request goes out now; survives the death of the process."""
+    def begin(self, lease: Lease, now: float) -> bool:
+        """Note that the request goes out now; survives the death of the process.
+
+        False when the host's gate closed since the visit was lent (another of its requests ended with Retry-After, or
+        it was closed): the lease is to be given back.
+        """
         assert lease.place is not None
         record = lease.host.record
+        if record.closed or record.rest_until > now:
+            return False
         with_this_one = [*record.fetches_s[1 - SAMPLES :], 0.0]
         rest = Rest(
             self.politeness.rest_s(with_this_one, record.crawl_delay_s),
@@ -166,6 +172,7 @@ class Frontier:
             self.politeness.longest_rest_s(record.crawl_delay_s),
         )
         lease.ticket = self._contacts.begin(lease.host.fingerprint, lease.place.fingerprint, now, rest)
+        return True
 
     def ended(self, lease: Lease, contact: Contact | None, now: float) -> None:
         """Give the gates back. `contact` is None when no request was made."""
