@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -124,6 +125,11 @@ class Crawler:
         except BaseExceptionGroup as errors:
             shard.shard.state = "failed"
             raise first_of(errors) from errors
+        except asyncio.CancelledError:
+            shard.shard.state = "stopped"
+            with suppress(Exception):  # Without it what was fetched since the last commit is fetched again.
+                await shard.committer.commit()
+            raise
         except BaseException:
             shard.shard.state = "failed"
             raise
@@ -145,10 +151,8 @@ class Crawler:
             self._shard.shard.stop(now=now)
 
     def on_note(self, callback: Callable[[str], None]) -> None:
-        """Have `callback` called with sentences for people."""
+        """Have `callback` called with sentences for people. What it raises is logged."""
         self._listeners.append(callback)
-        if self._shard is not None:
-            self._shard.tally.listeners.append(callback)
 
     # ---- as a context, and an iterator over pages
 
@@ -194,13 +198,20 @@ class Crawler:
     # ---- inside
 
     def _attach(self, shard: Assembled) -> None:
-        shard.tally.listeners.extend(self._listeners)
+        shard.tally.listeners.append(lambda sentence: self._tell(sentence, shard))
         if self._delivery is not None:
             shard.tally.delivery = self._delivery
             shard.committer.on_committed = self._delivery.committed
             self._delivery.on_room = shard.shard.stir
         if self._stop is not None:
             shard.shard.stop(now=self._stop)
+
+    def _tell(self, sentence: str, shard: Assembled) -> None:
+        for listener in self._listeners:
+            try:
+                listener(sentence)
+            except Exception as error:  # noqa: BLE001 - a listener's mistake is not that of the page it hears of
+                shard.logs.critical("listener_failed", error, note=sentence)
 
     async def _locked(self) -> DirectoryLock:
         deadline = WallClock().now() + LOCK_S_MAX
