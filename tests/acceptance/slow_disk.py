@@ -59,7 +59,7 @@ async def crawl(crawler: Crawler, beats: Beats, stall_s: float) -> None:
     crawler_module.assemble = opened
     running = asyncio.create_task(crawler.run())
     # Opening and closing a crawl wait for the disk: only what lies between is to be without a pause.
-    while not (crawler.status()["state"] == "running" or running.done()):
+    while not (crawler.status()["state"] == "running" or running.done()):  # noqa: ASYNC110 - it says so to nobody
         await asyncio.sleep(BEAT_S)
     last = time.monotonic()
     while not running.done():

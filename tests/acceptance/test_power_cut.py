@@ -1,4 +1,4 @@
-"""A power cut at every write and sync of a small crawl: what was committed is there, and the crawl ends as it should."""
+"""A power cut at every write and sync of a small crawl: what was committed is there, and the crawl ends right."""
 
 from __future__ import annotations
 

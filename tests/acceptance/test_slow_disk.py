@@ -34,7 +34,8 @@ def test_the_loop_goes_on_while_the_disk_syncs(tmp_path: Path, capsys: pytest.Ca
     with capsys.disabled():
         print(
             f"\nslow disk: {beats.commits} commits of {beats.commit_s / beats.commits:.1f} s, "
-            f"{beats.while_committing / beats.commit_s:.0f} beats/s of {1 / BEAT_S:.0f} meanwhile, {beats.stalls} stalls"
+            f"{beats.while_committing / beats.commit_s:.0f} beats/s of {1 / BEAT_S:.0f} meanwhile, "
+            f"{beats.stalls} stalls"
         )
     assert beats.pages >= 150
     assert beats.commits >= 2

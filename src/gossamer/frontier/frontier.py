@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 import msgspec
@@ -81,7 +82,7 @@ class Frontier:
             host = self._hosts.get(name, partition)
             self._activate(host, now)
             if host.record.closed:
-                self._close(host)
+                self._close(host, now)
                 self._schedule(host, now)
 
     @property
@@ -150,7 +151,7 @@ class Frontier:
         fingerprint = xxh3_64_intdigest(address.encode())
         rest_until = self._contacts.recovered.addresses.get(fingerprint, 0.0)
         if self._resumed_at:
-            rest_until = max(rest_until, self._resumed_at) + self.politeness.address_delay_s
+            rest_until = max(rest_until, self._resumed_at + self.politeness.address_delay_s)
         self._bench.settle(lease.host, self._bench.place(address, fingerprint, rest_until))
         lease.host.located_until = until
         self.give_back(lease, now)
@@ -196,7 +197,7 @@ class Frontier:
             self._bench.release(place, rest_until)
             lease.place = None
         if host.record.closed:
-            self._close(host)
+            self._close(host, now)
         self._schedule(host, now)
 
     def finish(self, lease: Lease, outcome: str, now: float) -> None:
@@ -256,23 +257,28 @@ class Frontier:
         self._schedule(host, now)
 
     def set_crawl_delay(self, url: Url, delay_s: float | None, now: float) -> None:
-        """Obey a Crawl-delay, from the request on that brought it; one that is too long closes the host."""
+        """Obey a Crawl-delay; one that is too long closes the host.
+
+        It counts from now: that of robots.txt itself was a request too, and ended a moment ago.
+        """
         host = self._hosts.get(url.host, url.partition)
         record = host.record
         if record.crawl_delay_s == delay_s:
             return
         record.crawl_delay_s = delay_s
-        self._prolong(host, now + (delay_s or 0.0))
-        self._schedule(host, now)
+        self._hosts.touch(host)
         if delay_s is not None and delay_s > self.politeness.crawl_delay_s_max:
             self.close(url, f"its Crawl-delay of {delay_s:.0f} s is more than we wait", now)
+            return
+        self._prolong(host, now + (delay_s or 0.0))
+        self._schedule(host, now)
 
     def close(self, url: Url, reason: str, now: float) -> None:
         """End all URLs of a host, those to come included, with the outcome `host_closed`."""
         host = self._hosts.get(url.host, url.partition)
         host.record.closed = reason
         self._hosts.touch(host)
-        self._close(host)
+        self._close(host, now)
         self._schedule(host, now)
 
     def facts(self, url: Url) -> HostFacts:
@@ -287,7 +293,7 @@ class Frontier:
         """Return when the next host may be asked, and which and why not before; for `status` when nothing happens."""
         hosts = [host for host in self._benched.values() if host.turn_at is not None]
         if not hosts:
-            wake_at = self._next_wake_at()
+            wake_at = self._index.next_wake_at()
             return (wake_at, "a sleeping host") if wake_at is not None else None
         first = min(hosts, key=lambda host: host.turn_at or 0.0)
         return first.turn_at or 0.0, f"{first.name} ({first.record.reason or 'politeness'})"
@@ -411,7 +417,11 @@ class Frontier:
             self._queues.forget_window(host)
         self._bench.settle(host, None)
 
-    def _close(self, host: Host) -> None:
+    def _close(self, host: Host, now: float) -> None:
+        errands, host.errands = host.errands, deque()
+        host.parked = False
+        for errand in errands:
+            self.unpark(errand.origin, now)  # Whoever waited asks again, and is told that this host is closed.
         if not host.on_bench:
             self._index.leave(host)
         dropped = self._queues.clear(host)

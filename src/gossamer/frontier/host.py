@@ -46,7 +46,7 @@ class Host:
         self.growing: dict[int, int] = {}
         """Per level the first number of the block that new URLs join."""
         self.due_next = 0.0
-        """No URL is due before; 0 when that is not known yet."""
+        """No URL is due before; 0 when that is not known yet, infinite when all that are due are out."""
         self.due_out: set[bytes] = set()
         """Due URLs that are in the window or lent."""
         self.errands: deque[Errand] = deque()
