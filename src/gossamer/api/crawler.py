@@ -211,7 +211,7 @@ class Crawler:
             try:
                 listener(sentence)
             except Exception as error:  # noqa: BLE001 - a listener's mistake is not that of the page it hears of
-                shard.logs.critical("listener_failed", error, note=sentence)
+                shard.logs.critical("listener_failed", error, note=sentence)  # noqa: PLE1205 - not the logging module
 
     async def _locked(self) -> DirectoryLock:
         deadline = WallClock().now() + LOCK_S_MAX
