@@ -370,12 +370,12 @@ class Frontier:
             if host.turn_at is None or host.turn_at > host.record.rest_until:
                 self._schedule(host, now)
         elif host.record.rest_until - now > self._options.sleep_s_min:
-            if not host.record.index_key:
+            if not host.record.index_key or self._index.sleeps_past(host, host.record.rest_until):
                 self._index.enter_sleep(host, host.record.rest_until)
                 self._hosts.touch(host)
         elif self.benched < self._options.bench_hosts_max:
             self._activate(host, now)
-        elif host.record.index_family != "ready":
+        elif host.record.index_family != "ready" or level < host.record.index_key[2]:
             self._index.enter_ready(host, level)
             self._hosts.touch(host)
 

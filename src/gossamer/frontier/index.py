@@ -61,6 +61,10 @@ class HostIndex:
         self._move(host, "sleep", host.partition.to_bytes(2) + instant.to_bytes(8) + host.name.encode())
         self._set_alarm(host.partition, instant)
 
+    def sleeps_past(self, host: Host, at: float) -> bool:
+        """Say whether a host sleeps for longer than until `at`."""
+        return host.record.index_family == "sleep" and _instant(host.record.index_key) > micros(at)
+
     def leave(self, host: Host) -> None:
         """Take a host out: it has no work."""
         if host.record.index_key:
