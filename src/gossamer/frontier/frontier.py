@@ -80,11 +80,7 @@ class Frontier:
         self.under_way = 0
         """Leases with an address that are not ended."""
         for partition, name in self._index.load(store):
-            host = self._hosts.get(name, partition)
-            self._activate(host, now)
-            if host.record.closed:
-                self._close(host, now)
-                self._schedule(host, now)
+            self._resume(self._hosts.get(name, partition), now)
 
     @property
     def benched(self) -> int:
@@ -395,6 +391,17 @@ class Frontier:
         self._hosts.touch(host)
         self._bench.settle(host, host.place)
         self._schedule(host, now)
+
+    def _resume(self, host: Host, now: float) -> None:
+        """Put a host back that was on the bench when the process before us ended."""
+        if host.record.closed:
+            self._close(host, now)
+            self._hosts.touch(host)
+        elif self.benched < self._options.bench_hosts_max:
+            self._activate(host, now)
+        else:
+            self._index.enter_ready(host, min(host.record.levels, default=0))
+            self._hosts.touch(host)
 
     def _retire(self, host: Host) -> None:
         host.on_bench = False
