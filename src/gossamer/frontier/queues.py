@@ -57,7 +57,8 @@ class Queues:
 
     def refill(self, host: Host, now: float) -> None:
         """Read on into the window: first what is due, then one level's run. One or two reads of 1 to 20 µs."""
-        if host.record.due and host.due_next <= now:
+        # Not for one free place in the window: each look passes over those that are out.
+        if host.record.due and host.due_next <= now and 2 * len(host.window) <= self._window_urls_max:
             self._take_due(host, now)
         if not host.window:
             level = self._choose_level(host)
