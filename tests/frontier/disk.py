@@ -24,6 +24,7 @@ def _check_counts(store: Store, records: dict[bytes, HostRecord], frontier: Fron
     if frontier is not None:
         counts = frontier.counts
         assert counts.discovered == counts.pending + sum(counts.terminal.values())
+        assert counts.hosts == len(records)
         assert counts.pending == sum(record.queued for record in records.values())
     due = Counter(key[: key.index(b"\0", 2) + 1] for key, _ in store.scan("due", *ALL))
     assert due == Counter({key: record.due for key, record in records.items() if record.due and not record.closed})

@@ -37,6 +37,7 @@ class Counts(msgspec.Struct):
     pending: int = 0
     terminal: dict[str, int] = msgspec.field(default_factory=dict)
     hosts: int = 0
+    """Hosts with a record."""
 
 
 class Frontier:
@@ -293,6 +294,8 @@ class Frontier:
         """Give the open epoch all that changed: records, new URLs, counts."""
         for host in self._hosts.cut():
             self._queues.cut(host)
+            self.counts.hosts += host.is_new
+            host.is_new = False
         self._bench.forget_rested(now)
         self._epochs.put("meta", COUNTS_KEY, msgspec.msgpack.encode(self.counts))
 

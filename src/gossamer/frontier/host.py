@@ -29,9 +29,9 @@ class Host:
     """One host: its record and, while it is on the workbench, its window and its place."""
 
     __slots__ = (
-        "cursors", "dirty", "due_next", "due_out", "ends", "errands", "fingerprint", "fresh", "growing", "lent",
-        "located_until", "on_bench", "out", "parked", "partition", "place", "prefix", "record", "stamp", "turn_at",
-        "window",
+        "cursors", "dirty", "due_next", "due_out", "ends", "errands", "fingerprint", "fresh", "growing", "is_new",
+        "lent", "located_until", "on_bench", "out", "parked", "partition", "place", "prefix", "record", "stamp",
+        "turn_at", "window",
     )  # fmt: skip
 
     def __init__(self, record: HostRecord, partition: int, prefix: bytes, fingerprint: int) -> None:
@@ -61,6 +61,8 @@ class Host:
         self.parked = False
         """Waits for its robots.txt: only errands are lent."""
         self.dirty = False
+        self.is_new = False
+        """No epoch holds its record yet."""
         self.on_bench = False
         self.stamp = 0
         """Grows with every change of its turn, so that older turns in the heaps are known as such."""

@@ -65,7 +65,9 @@ class Hosts:
             longest_s = self._politeness.longest_rest_s(record.crawl_delay_s)
             record.rest_until = max(record.rest_until, self._recovered.unknown_at + longest_s)
         record.rest_until = max(record.rest_until, self._recovered.hosts.get(fingerprint, 0.0))
-        return Host(record, partition, prefix, fingerprint)
+        host = Host(record, partition, prefix, fingerprint)
+        host.is_new = data is None
+        return host
 
     def _evict(self) -> None:
         # A tenth at a time, so that the walk over those that must stay is paid rarely; and when nearly all must,
