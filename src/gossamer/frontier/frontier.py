@@ -128,7 +128,8 @@ class Frontier:
     def select(self, now: float) -> Lease | None:
         """Lend the visit whose turn it is, or None when no gate is open before `wake_at`."""
         while True:
-            self._fill_bench(now)  # Each time: a host that turns out to have nothing now makes room for another.
+            if len(self._benched) < self._options.bench_hosts_max:
+                self._fill_bench(now)  # Each time: a host that turns out to have nothing now makes room for another.
             host = self._bench.take(now)
             if host is None:
                 return None

@@ -27,7 +27,7 @@ class HostIndex:
         self._epochs = epochs
         self._dice = dice
         self._ready: dict[int, set[int]] = {}
-        """Level to partitions that may hold ready hosts."""
+        """Level to partitions that may hold ready hosts; no level without any."""
         self._wakes: dict[int, int] = {}
         """Partition to when its next host wakes, at the earliest, in microseconds as the keys have it."""
         self._alarms: list[tuple[int, int]] = []
@@ -104,11 +104,12 @@ class HostIndex:
     @property
     def has_ready(self) -> bool:
         """There may be ready hosts; `draw` finds out."""
-        return any(self._ready.values())
+        return bool(self._ready)
 
     def draw(self, weights: list[float]) -> tuple[int, str] | None:
         """Return a ready host by chance, biased to urgent levels: a seek. Move it before drawing again."""
-        while levels := [level for level, partitions in self._ready.items() if partitions]:
+        while self._ready:
+            levels = list(self._ready)
             throw = self._dice.uniform(0.0, sum(weights[level] for level in levels))
             chosen = levels[-1]
             for level in levels:
@@ -122,6 +123,8 @@ class HostIndex:
             if found is not None:
                 return found
             partitions.discard(partition)
+            if not partitions:
+                del self._ready[chosen]
         return None
 
     def _seek(self, partition: int, level: int) -> tuple[int, str] | None:

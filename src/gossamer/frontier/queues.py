@@ -99,7 +99,10 @@ class Queues:
 
     def has_unread(self, host: Host) -> bool:
         """Say whether a level holds URLs that are neither in the window nor lent."""
-        return any(self._unread(host, level, queue) for level, queue in host.record.levels.items())
+        for level, queue in host.record.levels.items():
+            if queue.head < queue.tail and self._unread(host, level, queue):
+                return True
+        return False
 
     def forget_window(self, host: Host) -> None:
         """Let the window go; what was in it is read again later."""
@@ -136,8 +139,8 @@ class Queues:
         return waiting[-1]
 
     def _unread(self, host: Host, level: int, queue: LevelQueue) -> bool:
-        block, index = host.cursors.get(level, (queue.block, queue.head - queue.block))
-        return block + index < queue.tail
+        cursor = host.cursors.get(level)
+        return queue.head < queue.tail if cursor is None else cursor[0] + cursor[1] < queue.tail
 
     def _read_run(self, host: Host, level: int) -> None:
         queue = host.record.levels[level]
