@@ -191,7 +191,7 @@ def main() -> None:
             if "--profile" in sys.argv:
                 profile = cProfile.Profile()
                 profile.runcall(measure, preset, urls)
-                pstats.Stats(profile).sort_stats("tottime").print_stats("gossamer/(frontier|state|seen)|built-in|method", 45)
+                pstats.Stats(profile).sort_stats("tottime").print_stats("gossamer|built-in|method", 40)
             else:
                 print(measure(preset, urls), flush=True)
 
