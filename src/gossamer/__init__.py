@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gossamer.model.product import __version__ as __version__
+
 if TYPE_CHECKING:
     from gossamer.api import Crawler as Crawler
 
-__version__ = "0.1.0"
 __all__ = ["Crawler", "__version__"]
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, TypeVar, cast
 
 import msgspec
 
-from gossamer import __version__
-from gossamer.archive.archive import Archives
+from gossamer.archive.archive import Archives, Closing
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.archive.follower import Follower
 from gossamer.archive.tables import Tables
@@ -38,9 +40,10 @@ from gossamer.frontier.host import Lease
 from gossamer.frontier.politeness import politeness
 from gossamer.frontier.priority import BreadthFirst
 from gossamer.model.errors import ConfigError
+from gossamer.model.product import __version__
 from gossamer.model.visits import Page, Visited
-from gossamer.plugins import component
-from gossamer.ports import ProcessingModule
+from gossamer.plugins import build
+from gossamer.ports import ContentSeen, Filter, Prioritizer, ProcessingModule, ProtocolModule, Resolver, UrlSeen
 from gossamer.process.chain import Modules, standard_modules
 from gossamer.process.links import redirect_target
 from gossamer.process.text import TitleAndText
@@ -61,6 +64,8 @@ from gossamer.url.name import Namer
 from gossamer.world.clock import Clock, WallClock
 from gossamer.world.dice import Dice
 from gossamer.world.process import DirectoryLock, boot_id
+
+T = TypeVar("T")
 
 LOCK_S_MAX = 5.0
 """How long a directory is waited for: a child whose supervisor was killed lets go within that."""
@@ -94,7 +99,7 @@ class Assembled:
     story: Story
     logs: Logs
     protocols: Protocols
-    resolver: DnsResolver
+    resolver: Resolver
 
     async def close(self) -> None:
         """Let go of everything. What was committed is safe whether this is called or not."""
@@ -133,61 +138,80 @@ class Assembled:
         )
 
 
-def assemble(config: Config, directory: Path, clock: Clock | None = None, dice: Dice | None = None) -> Assembled:
-    """Open a crawl's directory and build its shard.
+def assemble(
+    config: Config,
+    directory: Path,
+    clock: Clock | None = None,
+    dice: Dice | None = None,
+    lock: DirectoryLock | None = None,
+) -> Assembled:
+    """Open a crawl's directory and build its shard; `lock` is the directory's, where it was taken already.
 
     Raises:
-        ConfigError: another process holds the directory, or the configuration names what does not exist.
+        ConfigError: another process holds the directory, or the configuration names what does not exist. Nothing is
+            held then.
         OSError: the disk does not answer.
     """
-    clock, dice = clock or WallClock(), dice or Dice()
+    with ExitStack() as undo:
+        lock = lock if lock is not None else locked(directory)
+        undo.callback(lock.release)
+        shard = _assembled(config, directory, clock or WallClock(), dice or Dice(), lock, undo)
+        undo.pop_all()
+        return shard
+
+
+def _assembled(
+    config: Config, directory: Path, clock: Clock, dice: Dice, lock: DirectoryLock, undo: ExitStack
+) -> Assembled:
     state = directory / "state"
-    lock = locked(directory)
     now = clock.now()
-    slots = Slots(state)
-    accused = slots.take_suspects()
-    store = Store(state / "store", config.state.cache_bytes, config.state.write_buffer_bytes)
-    contacts = Contacts(state, boot_id(), now)
+    slots = _held(Slots(state), undo)
+    store = _held(Store(state / "store", config.state.cache_bytes, config.state.write_buffer_bytes), undo)
+    contacts = _held(Contacts(state, boot_id(), now), undo)
     epochs = Epochs(store)
     journals = Journals(directory)
+    undo.callback(journals.close_files)
     journals.recover(_stored(store, MANIFEST, list[Entry], []), JOURNAL_FOLDERS)
     totals = _stored(store, TALLY, Totals, Totals())
     totals.incarnation += 1
-    tally, logs = Tally(totals, config.crawl), Logs(directory / "logs", clock)
+    tally, logs = Tally(totals, config.crawl), _held(Logs(directory / "logs", clock), undo)
 
     namer = Namer(Canonicalizer(config.url.rules))
     roots, exclusions = Roots(config.scope.scope), ExcludedHost()
-    chain = scope_chain(config.scope, roots, exclusions)
+    chain = scope_chain(config.scope, roots, exclusions, _filters(config))
     memory = ScopeMemory(epochs, roots, exclusions, chain.counts)
     rules = politeness(config.politeness)
     frontier = Frontier(store, epochs, contacts, rules, config.frontier, namer.name, dice, now)
-    url_seen, history = RocksUrlSeen(epochs, config.seen.popular_urls_max), History(epochs)
+    url_seen, history = _url_seen(config, epochs), History(epochs)
     agent = config.operator.user_agent(__version__)
-    protocols, resolver = protocol_modules(config, agent, clock), DnsResolver(config.resolve, clock)
+    protocols, resolver = protocol_modules(config, agent, clock), _resolver(config, clock)
     archives, follower = _archives(config, journals, directory, agent, totals.incarnation)
     rooms = Rooms(
         namer=namer,
         chain=chain,
         roots=roots,
         url_seen=url_seen,
-        prioritizer=BreadthFirst(),
+        prioritizer=_prioritizer(config),
         sink=frontier,
         source=frontier,
         hosts=frontier,
         resolver=resolver,
         permit=Permit(exclusions, SiteRobots(epochs, config.robots, namer.name, dice), obey=config.robots.obey),
         protocols=protocols,
-        content_seen=ExactContentSeen(epochs, config.seen.content_scope),
+        content_seen=_content_seen(config, epochs),
         examiner=examiner(config, clock, slots),
         quarantine=Quarantine(
             epochs,
-            accused,
+            slots.take_suspects(),
             (sys.executable, "-m", "gossamer.isolated", str(directory / "crawl.toml")),
             config.crawl.process_s_max,
+            # It must find the modules that we found, from wherever we were started.
+            {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)},
         ),
         redirect_target=lambda reply: redirect_target(reply.url, reply.headers),
         retry_after_s=retry_after_s,
         archive=archives,
+        digest_algorithm=config.archive.digests,
         history=history,
     )
     options = config.frontier
@@ -195,9 +219,7 @@ def assemble(config: Config, directory: Path, clock: Clock | None = None, dice: 
     pipeline = Pipeline(rooms, retries, config.crawl, clock, logs, tally)
     committer = Committer(epochs, journals, contacts, archives, [frontier, memory], tally, logs, clock)
     committer.on_epoch = slots.note_epoch
-    shard = Shard(
-        frontier, pipeline, committer, tally, lambda: contacts.crowded, config.crawl, config.limits, clock
-    )
+    shard = Shard(frontier, pipeline, committer, tally, lambda: contacts.crowded, config.crawl, config.limits, clock)
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent)
     return Assembled(
         config, directory, clock, lock, slots, store, epochs, contacts, journals, archives, follower, namer, roots,
@@ -231,7 +253,7 @@ def open_stopped(config: Config, directory: Path) -> Opened:
     epochs = Epochs(store)
     namer = Namer(Canonicalizer(config.url.rules))
     roots, exclusions = Roots(config.scope.scope), ExcludedHost()
-    chain = scope_chain(config.scope, roots, exclusions)
+    chain = scope_chain(config.scope, roots, exclusions, _filters(config))
     ScopeMemory(epochs, roots, exclusions, chain.counts)
     story = Story(
         namer,
@@ -244,30 +266,36 @@ def open_stopped(config: Config, directory: Path) -> Opened:
     return Opened(lock, store, _stored(store, TALLY, Totals, Totals()), chain.counts, story)
 
 
-def locked(directory: Path) -> DirectoryLock:
-    """Take a crawl's directory for this process alone."""
+def locked(directory: Path, wait_s: float = LOCK_S_MAX) -> DirectoryLock:
+    """Take a crawl's directory for whoever asks, alone. Blocks for `wait_s` at most.
+
+    Raises:
+        ConfigError: it is in use.
+    """
     lock = DirectoryLock(directory / "state/lock")
-    if not lock.acquire(LOCK_S_MAX):
+    if not lock.acquire(wait_s):
+        lock.release()
         raise ConfigError(
-            f"{directory} is in use by another process; `gossamer status {directory}` asks it, "
+            f"{directory} is in use by another crawl; `gossamer status {directory}` asks it, "
             f"`gossamer stop {directory}` ends it"
         )
     return lock
 
 
 def protocol_modules(config: Config, agent: str, clock: Clock) -> Protocols:
-    """Return the module of each scheme."""
+    """Return the module of each scheme: ours, and those that the configuration names."""
     http = HttpModule(config.fetch, agent, clock)
-    return Protocols({"http": http, "https": http})
+    modules: dict[str, ProtocolModule] = {"http": http, "https": http}
+    for scheme, name in config.components.protocols.items():
+        made = build(name, f"components.protocols.{scheme}", options=config.fetch, agent=agent, clock=clock)
+        modules[scheme] = cast("ProtocolModule", made)
+    return Protocols(modules)
 
 
 def examiner(config: Config, clock: Clock, slots: Slots | None) -> Examiner:
     """Return the stage that decodes and processes; without slots for a process of its own."""
-    named = config.process.modules
     modules: list[ProcessingModule] = list(standard_modules(config.process))
-    for name in named:
-        made = component(name, "process.modules")
-        modules.append(made() if isinstance(made, type) else made)  # type: ignore[arg-type]
+    modules += [cast("ProcessingModule", build(name, "process.modules")) for name in config.process.modules]
     return Examiner(BoundedDecoder(config.fetch), Modules(modules, config.process).process, clock, slots)
 
 
@@ -279,6 +307,36 @@ def text_of(visited: Visited, config: Config) -> str:
     options = config.process.model_copy(update={"text": True})
     page = Page(reply.url, reply.media_type, reply.charset, reply.headers, content.body)
     return Modules([TitleAndText(options)], options).process(page).findings.text
+
+
+def _filters(config: Config) -> list[Filter]:
+    return [cast("Filter", build(name, "components.filters")) for name in config.components.filters]
+
+
+def _prioritizer(config: Config) -> Prioritizer:
+    name = config.components.prioritizer
+    return cast("Prioritizer", build(name, "components.prioritizer")) if name else BreadthFirst()
+
+
+def _url_seen(config: Config, epochs: Epochs) -> UrlSeen:
+    name = config.components.url_seen
+    if name:
+        return cast("UrlSeen", build(name, "components.url_seen", epochs=epochs))
+    return RocksUrlSeen(epochs, config.seen.popular_urls_max)
+
+
+def _content_seen(config: Config, epochs: Epochs) -> ContentSeen:
+    name = config.components.content_seen
+    if name:
+        return cast("ContentSeen", build(name, "components.content_seen", epochs=epochs))
+    return ExactContentSeen(epochs, config.seen.content_scope)
+
+
+def _resolver(config: Config, clock: Clock) -> Resolver:
+    name = config.components.resolver
+    if name:
+        return cast("Resolver", build(name, "components.resolver", options=config.resolve, clock=clock))
+    return DnsResolver(config.resolve, clock)
 
 
 def _archives(
@@ -295,9 +353,25 @@ def _archives(
     warc = WarcArchive(config.archive, journals, about, 0, incarnation)
     follower = Follower(journals)
     follower.sweep()
-    return Archives([warc, Tables(config.archive, journals, 0, incarnation)]), follower
+    more = [
+        cast("Closing", build(name, "components.archives", journals=journals, directory=directory))
+        for name in config.components.archives
+    ]
+    return Archives([warc, Tables(config.archive, journals, 0, incarnation), *more]), follower
 
 
-def _stored[T](store: Store, key: bytes, kind: type[T], default: T) -> T:
+class _Closable(Protocol):
+    def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=_Closable)
+
+
+def _held(thing: C, undo: ExitStack) -> C:
+    undo.callback(thing.close)
+    return thing
+
+
+def _stored(store: Store, key: bytes, kind: type[T], default: T) -> T:
     value = store.get("meta", key)
     return default if value is None else msgspec.msgpack.decode(value, type=kind)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -12,13 +13,14 @@ from gossamer.assembly import examiner
 from gossamer.config.gather import reopen
 from gossamer.crawl.quarantine import examine_alone
 from gossamer.world.clock import WallClock
-from gossamer.world.process import limit_memory
+from gossamer.world.process import die_with_parent, limit_memory
 
 MEMORY_BYTES_MAX = 4 << 30
 
 
 def main() -> None:
     """Examine one page; the exit status is 0 when that went well."""
+    die_with_parent(os.getppid())  # A page that hangs must not outlive the crawl that would have ended it.
     limit_memory(MEMORY_BYTES_MAX)
     config = reopen(Path(sys.argv[1]))
     sys.stdout.buffer.write(examine_alone(sys.stdin.buffer.read(), examiner(config, WallClock(), None)))

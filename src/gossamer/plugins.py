@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Mapping
 from importlib.metadata import entry_points
+from pathlib import Path
 
 from gossamer.model.errors import ConfigError
 
@@ -12,7 +17,7 @@ GROUP = "gossamer.components"
 
 
 def component(name: str, key: str) -> object:
-    """Return what `name` names: `module:Name`, or an entry point of the group `gossamer.components`.
+    """Return what `name` names: `module:Name`, `file.py:Name`, or an entry point of the group `gossamer.components`.
 
     The module is imported now; only `assembly` asks, and only for what the configuration names.
 
@@ -30,10 +35,33 @@ def component(name: str, key: str) -> object:
     raise ConfigError(f"{key}: no component {name!r}; {hint}")
 
 
+def build(name: str, key: str, **given: object) -> object:
+    """Return what the component `name` makes of what it is given, by keyword; docs/components.md lists what that is.
+
+    Raises:
+        ConfigError: there is no such component, or it does not take what it is given.
+    """
+    maker = component(name, key)
+    if not callable(maker):
+        raise ConfigError(f"{key}: {name} is no class or function; name one that takes {_listed(given)}")
+    try:
+        inspect.signature(maker).bind(**given)
+    except TypeError as error:
+        raise ConfigError(f"{key}: {name} must take {_listed(given)} by keyword: {error}") from error
+    except ValueError:
+        pass  # Some native classes do not tell their signature.
+    made: object = maker(**given)
+    return made
+
+
+def _listed(given: Mapping[str, object]) -> str:
+    return ", ".join(given) if given else "no arguments"
+
+
 def _imported(name: str, module_name: str, attribute: str, key: str) -> object:
     try:
-        found: object = importlib.import_module(module_name)
-    except (ImportError, ValueError) as error:
+        found: object = _of_file(Path(module_name)) if module_name.endswith(".py") else _of_path(module_name)
+    except (ImportError, OSError, SyntaxError, ValueError) as error:
         raise ConfigError(f"{key}: cannot import {name!r}: {' '.join(str(error).split())}") from error
     for part in attribute.split("."):
         if not hasattr(found, part):
@@ -42,3 +70,18 @@ def _imported(name: str, module_name: str, attribute: str, key: str) -> object:
             raise ConfigError(f"{key}: {module_name} has no {attribute!r}{hint}")
         found = getattr(found, part)
     return found
+
+
+def _of_path(module_name: str) -> object:
+    return importlib.import_module(module_name)
+
+
+def _of_file(path: Path) -> object:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    # Entered before it runs, as an import would: its own classes may be looked up by their module's name.
+    sys.modules.setdefault(path.stem, module)
+    spec.loader.exec_module(module)
+    return module

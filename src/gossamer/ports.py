@@ -46,14 +46,14 @@ class UrlSeen(Protocol):
     """The duplicate URL eliminator (Mercator, section 3.2)."""
 
     def offer(self, urls: Sequence[Url], depths: Sequence[int], hops: Sequence[int]) -> Sequence[int]:
-        """Return for each URL 0 (seen before), 1 (new, now remembered) or 2 (seen, by a longer way than this).
+        """Return for each URL 0 (seen before), 1 (new, now remembered) or 2 (seen, but by more clicks or more hops).
 
         Of equal keys in one call the first is new. What is remembered is durable with the epoch.
         """
         ...
 
     def way(self, url: Url) -> tuple[int, int] | None:
-        """Return the least (depth, hops) by which a URL was reached, or None when it was never offered."""
+        """Return the least depth and the least hops by which a URL was reached, or None when it was never offered."""
         ...
 
 
@@ -130,6 +130,11 @@ class Said(Protocol):
     @property
     def reason(self) -> str: ...
 
+    @property
+    def alone(self) -> bool:
+        """For `wait`: only this URL must wait, not its whole host."""
+        ...
+
 
 class Robots(Protocol):
     """What sites ask of us, remembered per origin."""
@@ -179,6 +184,11 @@ class Lease(Protocol):
         ...
 
     @property
+    def host_failures(self) -> int:
+        """How often the host failed in a row."""
+        ...
+
+    @property
     def is_ended(self) -> bool:
         """The gates were given back."""
         ...
@@ -210,8 +220,8 @@ class VisitSource(Protocol[L]):
         """Give back a lease without address, now that it is known."""
         ...
 
-    def begin(self, lease: L, now: float) -> None:
-        """Say that the request goes out now."""
+    def begin(self, lease: L, now: float) -> bool:
+        """Say that the request goes out now; False when it may not: the host's gate closed since the visit was lent."""
         ...
 
     def ended(self, lease: L, contact: Contact | None, now: float) -> None:
@@ -260,6 +270,10 @@ class Resolver(Protocol):
 
     async def resolve(self, host: str) -> Located | Failure:
         """Return addresses to try, best first, or why there are none. Answers from memory where it can."""
+        ...
+
+    async def close(self) -> None:
+        """End what is under way."""
         ...
 
 

@@ -50,7 +50,6 @@ def from_tables(directory: Path) -> list[str]:
 
 
 def test_the_index_equals_that_of_cdxj_indexer(tmp_path: Path) -> None:
-    pytest.importorskip("cdxj_indexer")
     lines = from_tables(crawled(tmp_path))
     warcs = sorted((tmp_path / "warc").iterdir())
     assert len(warcs) > 1

@@ -66,15 +66,11 @@ def test_known_keys(url: str, key: str) -> None:
 
 
 with warnings.catch_warnings(action="ignore"):
-    try:
-        import surt as theirs
-    except ImportError:  # Comes with cdxj-indexer.
-        theirs = None
+    import surt as theirs
 
 _PATH = st.text(st.sampled_from("aB1/._-%25~;=()&?+ü"), max_size=20)
 
 
-@pytest.mark.skipif(theirs is None, reason="cdxj-indexer is not installed")
 @given(st.sampled_from(["http", "https"]), st.sampled_from(["example.org", "www.a.b", "www3.x"]), _PATH, _PATH)
 @example("http", "example.org", "a/./b/../c/", "b=2&a=1&a")
 @settings(max_examples=300, deadline=None)

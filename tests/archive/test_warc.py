@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 from fastwarc.warc import ArchiveIterator as FastIterator
 from fastwarc.warc import WarcRecordType, is_warc_11
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 from warcio.checker import Checker
 
-from gossamer.archive import records, reference
+from gossamer.archive import heads, records, reference
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.warc import NOT_MODIFIED, SAME_PAYLOAD, About, WarcArchive, warc_date
 from gossamer.model.visits import Archived, Original, Visited
@@ -70,7 +72,7 @@ def test_every_kind_of_reply_comes_back_byte_for_byte(tmp_path: Path, options: d
     assert [int(head.get_statuscode()) for _, head, _ in responses] == [visit.row.status for visit in visits]
 
 
-def test_heads_are_kept_as_received(tmp_path: Path) -> None:
+def test_heads_are_kept_but_for_what_the_stored_body_belies(tmp_path: Path) -> None:
     path, _ = written(tmp_path, assortment())
     with path.open("rb") as file:
         blocks = {
@@ -78,8 +80,8 @@ def test_heads_are_kept_as_received(tmp_path: Path) -> None:
             for record in FastIterator(file, WarcRecordType.response, parse_http=False)
         }
     assert blocks["http://example.org/latin"] == b"HTTP/1.1 200 OK\r\nX-Name: caf\xe9 \xff\r\nContent-Type: text/html"
-    assert blocks["http://example.org/cut"] == b"HTTP/1.1 200 OK\r\nContent-Length: 99999"
-    assert b"\r\nX-Archive-Orig-Transfer-Encoding: chunked\r\n" in blocks["http://example.org/chunked"]
+    assert blocks["http://example.org/cut"] == b"HTTP/1.1 200 OK\r\nX-Archive-Orig-Content-Length: 99999"
+    assert b"\r\nX-Archive-Orig-TRANSFER-ENCODING: chunked\r\n" in blocks["http://example.org/chunked"]
     assert blocks["https://www.example.org/packed?b=2&a=1"].startswith(
         b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n"
     )
@@ -285,3 +287,19 @@ def test_the_quick_way_and_the_readable_way_write_the_same(tmp_path: Path) -> No
 def test_dates_are_exact_to_the_microsecond() -> None:
     assert warc_date(0.0) == "1970-01-01T00:00:00.000000Z"
     assert warc_date(1_767_225_599.9999999) == "2026-01-01T00:00:00.000000Z"
+
+
+_LATIN = st.text(st.characters(max_codepoint=255), max_size=12)
+
+
+@given(st.lists(st.tuples(_LATIN, _LATIN), max_size=5), _LATIN, st.binary(max_size=60), st.sampled_from(["1.1", "2"]))
+@settings(deadline=None, max_examples=150)
+def test_no_header_reaches_the_body(headers: list[tuple[str, str]], reason: str, body: bytes, version: str) -> None:
+    visit = visited(body=body, headers=tuple(headers), reason=reason, http_version=version)
+    assert visit.reply is not None
+    head = heads.response_head(visit.reply)
+    assert head.count(b"\n") == head.count(b"\r") == len(headers) + 2
+    assert head.endswith(b"\r\n\r\n")
+    record = records.Record("response", "urn:uuid:0", warc_date(START), records.HTTP_RESPONSE, [], head, body)
+    stored = gzip.decompress(records.member(record, "sha1", 2))
+    assert stored.partition(b"\r\n\r\n")[2].partition(b"\r\n\r\n")[2] == body + b"\r\n\r\n"

@@ -7,6 +7,7 @@ import os
 import pty
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -213,15 +214,15 @@ def test_on_a_terminal_there_is_a_live_view_and_the_cursor_comes_back(run: Gossa
     ("arguments", "says"),
     [
         (["crawl"], "no seeds"),
-        (["crawl", "example.org"], "did you mean https://example.org?"),
-        (["crawl", "https://"], "is not a URL"),
-        (["crawl", "mailto://x"], "write http:// or https://"),
+        (["crawl", "example.org"], "did you mean https://example.org/ ?"),
+        (["crawl", "https://"], "is not an address"),
+        (["crawl", "mailto://x"], "those visited are http, https"),
         (["crawl", "http://127.0.0.1/"], "add --allow-private"),
         (["crawl", "http://[::1]/"], "add --allow-private"),
         (["crawl", "https://example.org/"], "--contact"),
         (["crawl", "https://example.org/", "--contact", "me"], "a mail address or a URL"),
         (["crawl", "--seeds", "absent"], "cannot read seeds"),
-        (["crawl", "--seeds", "bad", LOCAL], "bad line 2: seed 'nonsense' has no scheme"),
+        (["crawl", "--seeds", "bad", LOCAL], "bad line 2: the seed 'nonsense' has no scheme"),
         (["crawl", "--hosts", "absent", "http://a.test/"], "cannot read hosts"),
         (["crawl", "-c", "absent.toml"], "cannot read"),
         (["crawl", "-c", "bad.toml"], "bad.toml line 2: no key limits.max_page; did you mean limits.max_pages?"),
@@ -263,7 +264,11 @@ def test_with_a_contact_the_public_web_may_be_crawled(run: Gossamer) -> None:
 def test_files_in_the_current_directory_are_not_imported(run: Gossamer) -> None:
     (run.directory / "ctypes.py").write_text("raise SystemExit('imported')")
     process = subprocess.run(
-        [*["python", "-P", "-m", "gossamer", "crawl"], seed("pages/1"), LOCAL, "--quiet"],
-        cwd=run.directory, env=run.environment, capture_output=True, text=True, timeout=30,
-    )  # fmt: skip
+        [sys.executable, "-P", "-m", "gossamer", "crawl", seed("pages/1"), LOCAL, "--quiet"],
+        cwd=run.directory,
+        env=run.environment,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
     assert (process.returncode, process.stderr) == (0, "")

@@ -317,6 +317,19 @@ def test_a_server_that_never_answers(run: Run) -> None:
     run(main())
 
 
+def test_should_libcurl_lose_count_of_time_we_have_not(run: Run) -> None:
+    async def main() -> None:
+        async with serving(never) as mute, serving(reply()) as server, speaking() as module:
+            module._deadline_s = 0.1
+            failure = failed(await module.fetch(to(mute)))
+            assert (failure.outcome, failure.host_level) == ("internal_error", False)
+            await mute.hung_up.wait()
+            module._deadline_s = 60
+            replied(await module.fetch(to(server)))
+
+    run(main())
+
+
 def test_time_that_runs_out_in_the_body_cuts_it(run: Run) -> None:
     async def stuck(server: Server, writer: asyncio.StreamWriter, head: bytes) -> bool:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
@@ -405,6 +418,7 @@ def test_a_connection_that_is_never_taken_up(run: Run) -> None:
                     port = full.getsockname()[1]
                     failure = failed(await module.fetch(Request(url="http://example.test/", ip="127.0.0.1", port=port)))
                     assert (failure.outcome, failure.retry, failure.host_level) == ("timeout", True, True)
+                    assert failure.fetch_s < 8  # of the 120 that a request may take
             finally:
                 for one in waiting:
                     one.close()
@@ -498,6 +512,7 @@ def test_one_permitted_request_is_never_two(run: Run) -> None:
             assert len(server.requests) == 2
             replied(await module.fetch(to(server)))
             assert len(server.requests) == 3
+            assert server.connections == 2, "connecting is contact too"
 
     run(main())
 

@@ -84,9 +84,9 @@ ODDITIES = {
 @READERS
 @pytest.mark.parametrize("case", ODDITIES)
 def test_what_an_anchor_names(case: str, options: ProcessOptions) -> None:
-    if case == "nul" and options is SCAN:
-        pytest.skip("the scan leaves a NUL to the join")
     body, expected = ODDITIES[case]
+    if case == "nul" and options is SCAN:
+        expected = [D + "x%00y"]  # The scan leaves a NUL to the join, which escapes it.
     assert urls(findings(body, options), "anchor") == expected
 
 
@@ -261,9 +261,12 @@ def test_no_location_is_no_redirect() -> None:
     assert redirect_target(URL, (("Link", "x"),)) is None
 
 
-@given(st.text(alphabet="ab.~-/?=&:@#%2eE \\\t", max_size=30))
+@given(
+    st.text(alphabet="ab.~-/?=&:@#%2eE \\\t", max_size=30)
+    | st.lists(st.sampled_from(["../", "a/", "b", "./"])).map("".join)
+)
 def test_the_quick_join_is_the_join(href: str) -> None:
-    for url in (URL, "http://h.example:8080/", "http://h.example/a/b/?/c"):
+    for url in (URL, "http://h.example:8080/", "http://h.example/a/b/?/c", "http://h.example//a//b"):
         joined = join(url, href)
         if joined is not None and not joined.startswith("http"):
             continue

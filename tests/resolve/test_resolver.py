@@ -11,25 +11,13 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure
 from gossamer.resolve.options import ResolveOptions
 from gossamer.resolve.resolver import DnsResolver, Located
+from gossamer.testing import FakeClock
 from tests.resolve.answerer import NXDOMAIN, REFUSED, SERVFAIL, Zone, answerer
 
 
-class HandClock:
-    """Time that moves when it is told to."""
-
-    def __init__(self) -> None:
-        self.instant = 1_000_000.0
-
-    def now(self) -> float:
-        return self.instant
-
-    async def sleep_until(self, instant: float) -> None:
-        self.instant = max(self.instant, instant)
-
-
 @asynccontextmanager
-async def resolving(zone: Zone, **options: object) -> AsyncIterator[tuple[DnsResolver, HandClock]]:
-    clock = HandClock()
+async def resolving(zone: Zone, **options: object) -> AsyncIterator[tuple[DnsResolver, FakeClock]]:
+    clock = FakeClock()
     async with answerer(zone):
         given: dict[str, object] = {"servers": (zone.server,), "timeout_s": 0.25, "tries": 1, **options}
         resolver = DnsResolver(ResolveOptions.model_validate(given), clock)
@@ -327,7 +315,7 @@ def test_the_hosts_file_comes_first_and_the_guard_judges_it_too(tmp_path: Path) 
 
 def test_a_bad_hosts_file_is_the_operators(tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
-        DnsResolver(ResolveOptions(hosts_file=str(tmp_path / "missing")), HandClock())
+        DnsResolver(ResolveOptions(hosts_file=str(tmp_path / "missing")), FakeClock())
 
 
 def test_a_worn_channel_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,12 +73,12 @@ def test_a_url_is_new_once_across_commits_and_restarts(tmp_path: Path, popular_u
     store.close()
 
 
-def test_depth_counts_before_hops(epochs: Epochs) -> None:
+def test_depth_and_hops_are_each_the_least_of_all_ways(epochs: Epochs) -> None:
     seen = RocksUrlSeen(epochs, 100)
-    ways = [(5, 3), (5, 4), (5, 2), (4, 200), (4, 199), (6, 0), (0, 0), (0, 0)]
+    ways = [(5, 3), (5, 4), (6, 3), (5, 2), (4, 200), (4, 199), (6, 0), (4, 0), (0, 7), (0, 0)]
 
     answers = [one(seen, URLS[0], depth, hops) for depth, hops in ways]
-    assert answers == [NEW, KNOWN, SHORTER, SHORTER, SHORTER, KNOWN, SHORTER, KNOWN]
+    assert answers == [NEW, KNOWN, KNOWN, SHORTER, SHORTER, KNOWN, SHORTER, KNOWN, SHORTER, KNOWN]
     assert seen.way(URLS[0]) == (0, 0)
 
 
@@ -146,8 +146,9 @@ class SeenMachine(RuleBasedStateMachine):
         expected = []
         for url, way in offered:
             known = self.ways.get(url.key)
-            expected.append(NEW if known is None else SHORTER if way < known else KNOWN)
-            self.ways[url.key] = way if known is None else min(way, known)
+            least = way if known is None else (min(way[0], known[0]), min(way[1], known[1]))
+            expected.append(NEW if known is None else SHORTER if least != known else KNOWN)
+            self.ways[url.key] = least
         urls, depths, hops = [url for url, _ in offered], [way[0] for _, way in offered], [way[1] for _, way in offered]
         assert list(self.seen.offer(urls, depths, hops)) == expected
         self.offers += 1

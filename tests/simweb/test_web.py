@@ -29,7 +29,7 @@ def digest(web: Web) -> str:
 def test_equal_options_give_equal_bytes_in_every_process() -> None:
     code = (
         "from gossamer.simweb.options import SimwebOptions; from gossamer.simweb.web import Web\n"
-        "from simweb.test_web import digest, OPTIONS; print(digest(Web(OPTIONS)))"
+        f"from {__name__} import digest, OPTIONS; print(digest(Web(OPTIONS)))"
     )
     for hash_seed in ("1", "2"):
         run = subprocess.run(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.url.join import absolute, join, join_all
+from gossamer.url.join import Joiner, absolute, join
 
 BASE = "http://example.org/a/b/c.html?q=1"
 
@@ -53,12 +53,12 @@ CASES = [
 @pytest.mark.parametrize(("href", "expected"), CASES)
 def test_join(href: str, expected: str | None) -> None:
     assert join(BASE, href) == expected
-    assert join_all(BASE, [href]) == [expected]
+    assert Joiner(BASE).join(href) == expected
 
 
 def test_join_takes_no_base_that_is_none() -> None:
     assert join("not an address", "d") is None
-    assert join_all("not an address", ["d", "https://h/d"]) == [None, None]
+    assert [Joiner("not an address").join(href) for href in ("d", "https://h/d")] == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -68,9 +68,10 @@ def test_join_takes_no_base_that_is_none() -> None:
         "http://[::1]/", "file:///a/b", "ftp://h/a/b", "gopher://h/1/x", "mailto:x@y", "http://h?x/y", "http://h/?/a/b",
     ],
 )  # fmt: skip
-def test_a_page_at_once_is_each_by_itself(base: str) -> None:
-    hrefs = [href for href, _ in CASES]
-    assert join_all(base, hrefs) == [join(base, href) for href in hrefs]
+def test_a_page_by_its_joiner_is_each_by_itself(base: str) -> None:
+    joiner = Joiner(base)
+    for href, _ in CASES:
+        assert joiner.join(href) == join(base, href)
 
 
 hrefs_like = st.text(st.sampled_from("ab.:/?#%2eE\\~-_ @=&;+'\"<\n\tüA"), max_size=14)
@@ -79,7 +80,8 @@ hrefs_like = st.text(st.sampled_from("ab.:/?#%2eE\\~-_ @=&;+'\"<\n\tüA"), max_s
 @given(st.lists(hrefs_like, max_size=6), st.sampled_from(["/", "/a/b/c", "/a/?x/y", "/a/b/?", "?x"]))
 def test_the_fast_path_is_the_readable_one(hrefs: list[str], path: str) -> None:
     base = "http://h:81" + path
-    assert join_all(base, hrefs) == [join(base, href) for href in hrefs]
+    joiner = Joiner(base)
+    assert [joiner.join(href) for href in hrefs] == [join(base, href) for href in hrefs]
 
 
 @given(st.text(st.characters(codec=None, exclude_categories=())), st.text(st.characters(exclude_categories=())))
@@ -111,7 +113,7 @@ def test_what_is_joined_stays_as_it_is(href: str) -> None:
     ],
 )
 def test_queries_are_written_in_the_encoding_of_the_page(href: str, encoding: str, expected: str) -> None:
-    assert join_all(BASE, [href], encoding) == ["http://example.org/a/b/" + expected]
+    assert Joiner(BASE, encoding).join(href) == "http://example.org/a/b/" + expected
 
 
 def test_absolute() -> None:

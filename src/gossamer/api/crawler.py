@@ -1,14 +1,15 @@
 """Crawler: a crawl in the caller's process.
 
-    async with Crawler(["https://docs.example.org/"], contact="me@example.org") as crawler:
-        async for page in crawler:
-            print(page.url, page.status, page.title, len(page.links))
+async with Crawler(["https://docs.example.org/"], contact="me@example.org") as crawler:
+async for page in crawler:
+print(page.url, page.status, page.title, len(page.links))
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -18,18 +19,19 @@ from gossamer.api.page import Page
 from gossamer.api.seeding import Seeding
 from gossamer.api.status import running_status
 from gossamer.api.verbs import Verbs
-from gossamer.assembly import Assembled, assemble, text_of
+from gossamer.assembly import LOCK_S_MAX, Assembled, assemble, locked, text_of
 from gossamer.config import Config, configure, effective_toml
 from gossamer.config.gather import reopen
 from gossamer.config.seeds import check_seeds
 from gossamer.crawl.control import Control
-from gossamer.crawl.shard import End
+from gossamer.crawl.delivery import Delivery
+from gossamer.crawl.shard import End, first_of
 from gossamer.model.errors import ConfigError
-from gossamer.model.visits import Visited
+from gossamer.world.clock import WallClock
 from gossamer.world.files import write_whole
+from gossamer.world.process import DirectoryLock
 
-PAGES_WAITING_MAX = 1_000
-"""Committed pages that nobody has taken yet; when there are more the crawl waits."""
+LOCK_POLL_S = 0.05
 
 
 class Crawler:
@@ -39,48 +41,67 @@ class Crawler:
     """
 
     def __init__(
-        self, seeds: Sequence[str] = (), *, output: str | Path = "crawl", config: Config | None = None, **options: object
+        self,
+        seeds: Sequence[str] | str = (),
+        *,
+        output: str | Path = "crawl",
+        config: Config | None = None,
+        settings: Mapping[str, object] | None = None,
+        resuming: bool = False,
+        **options: object,
     ) -> None:
-        """Prepare a crawl of `seeds` in the new directory `output`. `options` are those of `gossamer crawl`.
+        """Prepare a crawl of `seeds` (or of one) in the new directory `output`. `options` are those of `gossamer
+        crawl`, `settings` any keys of the configuration (`{"crawl.commit_s": 2.0}`); a `config` stands for them all.
+        `resuming` is what `resume` sets.
 
         Raises:
             ConfigError: what the operator can mend, in one line. A directory that holds a crawl is refused.
         """
         directory = Path(output)
-        if (directory / "crawl.toml").exists():
-            raise ConfigError(
-                f"{directory} already holds a crawl; Crawler.resume or `gossamer resume {directory}` continues it"
-            )
-        if config is None:
-            config = configure(options=options, seeds=tuple(seeds))
-        check_seeds(config)
-        self._prepare(directory, config)
-
-    @classmethod
-    def resume(cls, directory: str | Path, *, config: Config | None = None, **options: object) -> Self:
-        """Prepare to continue a crawl; `options` change its limits and other keys.
-
-        Raises:
-            ConfigError: there is no crawl in `directory`.
-        """
-        stored = Path(directory) / "crawl.toml"
-        if not stored.exists():
-            raise ConfigError(f"{directory} holds no crawl (it has no crawl.toml)")
-        crawler = cls.__new__(cls)
-        crawler._prepare(Path(directory), config if config is not None else reopen(stored, options=options))
-        return crawler
-
-    def _prepare(self, directory: Path, config: Config) -> None:
+        stored = directory / "crawl.toml"
+        if resuming:
+            if not stored.exists():
+                raise ConfigError(f"{directory} holds no crawl (it has no crawl.toml)")
+            config = config if config is not None else reopen(stored, options=options, sets=_sets(settings))
+        else:
+            if stored.exists():
+                raise ConfigError(
+                    f"{directory} already holds a crawl; Crawler.resume or `gossamer resume {directory}` continues it"
+                )
+            if config is None:
+                given = {**options, "output": str(directory)}
+                texts = (seeds,) if isinstance(seeds, str) else tuple(seeds)
+                config = configure(options=given, sets=_sets(settings), seeds=texts)
+            check_seeds(config)
         self.directory = directory
-        self._config = config
+        self.config = config
+        """The effective configuration."""
         self._listeners: list[Callable[[str], None]] = []
         self._shard: Assembled | None = None
         self._last_status: dict[str, object] = {"state": "starting"}
         self._stop: bool | None = None
         """Whether a stop was asked for, and whether at once."""
-        self._pages: asyncio.Queue[Page | None] | None = None
+        self._delivery: Delivery | None = None
         self._task: asyncio.Task[None] | None = None
+        self._told = False
+        """Whoever iterates has heard how it ended."""
         self._conversion: asyncio.Future[int] | None = None
+
+    @classmethod
+    def resume(
+        cls,
+        directory: str | Path,
+        *,
+        config: Config | None = None,
+        settings: Mapping[str, object] | None = None,
+        **options: object,
+    ) -> Self:
+        """Prepare to continue a crawl; `options` and `settings` change its limits and other keys.
+
+        Raises:
+            ConfigError: there is no crawl in `directory`.
+        """
+        return cls((), output=directory, config=config, settings=settings, resuming=True, **options)
 
     async def run(self) -> End:
         """Crawl until nothing is left, a limit is reached or `stop` is called; return which of these it was.
@@ -90,17 +111,30 @@ class Crawler:
             OSError: the disk refused; everything up to the last commit is saved.
         """
         self.directory.mkdir(parents=True, exist_ok=True)
-        shard = self._shard = assemble(self._config, self.directory)
+        shard = self._shard = assemble(self.config, self.directory, lock=await self._locked())
         try:
-            write_whole(self.directory / "crawl.toml", effective_toml(self._config).encode())
+            write_whole(self.directory / "crawl.toml", effective_toml(self.config).encode())
             self._attach(shard)
             seeding = Seeding(shard)
-            control = Control(self.directory / "state", Verbs(shard, seeding, self.status).table())
-            end = await shard.shard.run(
-                (seeding.run, control.serve, self._follow_tables), more_to_come=seeding.busy
-            )
-            await self._finish_files(shard)
+            control = Control(self.directory / "state", Verbs(shard, seeding, self.status).table(), shard.logs)
+            async with asyncio.TaskGroup() as group:
+                asking = group.create_task(control.serve())
+                end = await shard.shard.run((seeding.run, self._follow_tables), more_to_come=seeding.busy)
+                await self._finish_files(shard)
+                asking.cancel()  # Until here it can be asked: large files take a while to finish.
+        except BaseExceptionGroup as errors:
+            shard.shard.state = "failed"
+            raise first_of(errors) from errors
+        except asyncio.CancelledError:
+            shard.shard.state = "stopped"
+            with suppress(Exception):  # Without it what was fetched since the last commit is fetched again.
+                await shard.committer.commit()
+            raise
+        except BaseException:
+            shard.shard.state = "failed"
+            raise
         finally:
+            await self._conversion_ended()
             self._last_status = running_status(shard)
             self._shard = None
             await shard.close()
@@ -117,62 +151,77 @@ class Crawler:
             self._shard.shard.stop(now=now)
 
     def on_note(self, callback: Callable[[str], None]) -> None:
-        """Have `callback` called with sentences for people."""
+        """Have `callback` called with sentences for people. What it raises is logged."""
         self._listeners.append(callback)
-        if self._shard is not None:
-            self._shard.tally.listeners.append(callback)
 
     # ---- as a context, and an iterator over pages
 
     async def __aenter__(self) -> Self:
-        self._pages = asyncio.Queue(PAGES_WAITING_MAX)
-        self._task = asyncio.create_task(self._run_for_iteration())
+        self._delivery = Delivery()
+        self._task = asyncio.create_task(self._run_for_iteration(self._delivery))
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._task is not None
-        self.stop()
+        assert self._delivery is not None
+        self._delivery.drop()
+        self.stop(now=kind is not None and issubclass(kind, asyncio.CancelledError))
+        cancelled: asyncio.CancelledError | None = None
         while not self._task.done():
-            self._drop_pages()  # Whoever left wants no more; the commit must not wait for him.
-            await asyncio.wait([self._task], timeout=0.05)
-        with suppress(Exception) if kind is not None else suppress():
-            await self._task
+            try:
+                await asyncio.wait([self._task])
+            except asyncio.CancelledError as again:
+                cancelled = again
+                self.stop(now=True)
+        if cancelled is not None:
+            raise cancelled
+        failed = self._task.exception() if not self._task.cancelled() else None
+        if kind is None and failed is not None and not self._told:
+            raise failed  # Of two errors the caller's own is the one to hear of.
 
     async def __aiter__(self) -> AsyncIterator[Page]:
-        assert self._pages is not None, "iterate inside `async with`"
+        assert self._delivery is not None, "iterate inside `async with`"
         assert self._task is not None
-        while (page := await self._pages.get()) is not None:
-            yield page
-        await self._task
+        while (visited := await self._delivery.next()) is not None:
+            yield Page(visited, lambda seen: text_of(seen, self.config))
+        self._told = True
+        await asyncio.shield(self._task)
 
-    async def _run_for_iteration(self) -> None:
-        assert self._pages is not None
+    async def _run_for_iteration(self, delivery: Delivery) -> None:
         try:
             await self.run()
         finally:
-            await self._pages.put(None)
-
-    def _drop_pages(self) -> None:
-        assert self._pages is not None
-        while not self._pages.empty():
-            self._pages.get_nowait()
-
-    async def _deliver(self, visited: list[Visited]) -> None:
-        assert self._pages is not None
-        for one in visited:
-            await self._pages.put(Page(one, lambda seen: text_of(seen, self._config)))
+            delivery.end()
 
     # ---- inside
 
     def _attach(self, shard: Assembled) -> None:
-        shard.tally.listeners.extend(self._listeners)
-        if self._pages is not None:
-            shard.tally.fresh = []
-            shard.committer.on_committed = self._deliver
+        shard.tally.listeners.append(lambda sentence: self._tell(sentence, shard))
+        if self._delivery is not None:
+            shard.tally.delivery = self._delivery
+            shard.committer.on_committed = self._delivery.committed
+            self._delivery.on_room = shard.shard.stir
         if self._stop is not None:
             shard.shard.stop(now=self._stop)
+
+    def _tell(self, sentence: str, shard: Assembled) -> None:
+        for listener in self._listeners:
+            try:
+                listener(sentence)
+            except Exception as error:  # noqa: BLE001 - a listener's mistake is not that of the page it hears of
+                shard.logs.critical("listener_failed", error, note=sentence)  # noqa: PLE1205 - not the logging module
+
+    async def _locked(self) -> DirectoryLock:
+        deadline = WallClock().now() + LOCK_S_MAX
+        while True:
+            try:
+                return locked(self.directory, wait_s=0.0)
+            except ConfigError:
+                if WallClock().now() >= deadline:
+                    raise
+            await asyncio.sleep(LOCK_POLL_S)
 
     async def _follow_tables(self) -> None:
         """Make Parquet of finished table logs while the crawl goes on."""
@@ -194,6 +243,14 @@ class Crawler:
         follower.settle(conversion, length)
         return True
 
+    async def _conversion_ended(self) -> None:
+        """Wait for the thread that still writes: the directory is let go next."""
+        if self._conversion is not None:
+            await asyncio.wait([self._conversion])
+            if not self._conversion.cancelled():
+                self._conversion.exception()
+            self._conversion = None
+
     async def _finish_files(self, shard: Assembled) -> None:
         """Complete what others read: WARC files get their names, tables become Parquet, the index is sorted."""
         shard.archives.close()
@@ -201,3 +258,11 @@ class Crawler:
         while await self._convert_one():
             await shard.committer.commit()
         await asyncio.to_thread(shard.write_index)
+
+
+def _sets(settings: Mapping[str, object] | None) -> list[str]:
+    """Return keys and values as `--set` takes them: what JSON says of texts, numbers and lists, TOML says too."""
+    return [
+        f"{key}={'none' if value is None else json.dumps(value, ensure_ascii=False)}"
+        for key, value in (settings or {}).items()
+    ]

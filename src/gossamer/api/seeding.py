@@ -8,8 +8,9 @@ from itertools import islice
 from pathlib import Path
 
 from gossamer.assembly import Assembled
-from gossamer.config.seeds import all_seeds, file_seeds, seed
+from gossamer.config.seeds import file_seeds
 from gossamer.model.links import SEED_ARGUMENT, SEED_FILE, Link
+from gossamer.scope.seeds import seed_url
 from gossamer.state.store import META_PARTITION
 
 _DONE = META_PARTITION + b"seeded"
@@ -21,6 +22,7 @@ class Seeding:
 
     def __init__(self, shard: Assembled) -> None:
         self._shard = shard
+        self._schemes = shard.config.scope.schemes
         self._done = shard.epochs.get("meta", _DONE) is not None
 
     def busy(self) -> bool:
@@ -33,7 +35,7 @@ class Seeding:
             seeds = self._shard.config.seeds
             self.add(seeds.urls, SEED_ARGUMENT)
             if seeds.file:
-                lines = file_seeds(Path(seeds.file))
+                lines = file_seeds(Path(seeds.file), self._schemes)
                 while step := list(islice(lines, SEEDS_A_STEP_MAX)):
                     self.add(step, SEED_FILE)
                     await asyncio.sleep(0)
@@ -55,10 +57,7 @@ class Seeding:
 
     def _links(self, texts: Iterable[str], kind: int) -> Iterator[Link]:
         for text in texts:
-            url = self._shard.namer.name(seed(text.strip()))
+            url = self._shard.namer.name(seed_url(text, self._schemes))
             if url is not None:
                 self._shard.roots.add_seed(url)
                 yield Link(url, "seed", 0, seed=kind)
-
-
-__all__ = ["Seeding", "all_seeds"]

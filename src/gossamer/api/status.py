@@ -104,9 +104,7 @@ def _waiting_for(shard: Assembled, under_way: int) -> str:
     return f"{turn[1]}, {wait_s:.1f} s more" if wait_s > 0 else ""
 
 
-def _eta_s(
-    limits: LimitsOptions, totals: Totals, elapsed_s: float, pages_s: float, bytes_s: float
-) -> float | None:
+def _eta_s(limits: LimitsOptions, totals: Totals, elapsed_s: float, pages_s: float, bytes_s: float) -> float | None:
     left = []
     if limits.max_time_s is not None:
         left.append(limits.max_time_s - elapsed_s)

@@ -8,6 +8,7 @@ from gossamer.model.visits import Reply
 
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 _PROTOCOLS = {"1.0": "http/1.0", "1.1": "http/1.1", "2": "h2", "2.0": "h2", "2.0-tls": "h2", "3": "h3", "3.0": "h3"}
+_FRAMING = ("transfer-encoding", "content-length")
 
 
 def protocol(reply: Reply) -> str:
@@ -19,16 +20,18 @@ def response_head(reply: Reply) -> bytes:
     """Return status line and headers in the order received, up to and with the empty line.
 
     The version is HTTP/1.1 also for h2 and h3, whose status lines no WARC reader knows and which send no reason
-    phrase: the usual one stands there. Transfer-Encoding is renamed, since the stored body has none.
+    phrase: the usual one stands there. Transfer-Encoding is renamed, since the stored body has none, and so is the
+    Content-Length of a body that was cut: whoever replays it would wait for the rest.
     """
     version = "1.0" if reply.http_version == "1.0" else "1.1"
     reason = reply.reason
     if not reason and reply.http_version[:1] not in "01":
         reason = _PHRASES.get(reply.status, "")
+    renamed = _FRAMING if reply.truncated else _FRAMING[:1]
     lines = [f"HTTP/{version} {reply.status:03d} {reason}"]
     for name, value in reply.headers:
-        if len(name) == 17 and name.lower() == "transfer-encoding":
-            name = "X-Archive-Orig-Transfer-Encoding"
+        if name.lower() in renamed:
+            name = f"X-Archive-Orig-{name}"
         lines.append(f"{name}: {value}")
     text = "\r\n".join(lines)
     if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1:

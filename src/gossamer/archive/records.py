@@ -68,7 +68,7 @@ def member(record: Record, algorithm: str, gzip_level: int) -> bytes:
     """Return the record as one gzip member.
 
     Costs 9 µs and 1.7 µs a KB of text. FastWARC's `GzipWriter` takes 2.2 times as long for the same size, and 1.6
-    times at its quickest level, which makes 20 % more bytes (`benchmarks/archive_cost.py`).
+    times at its quickest level, which makes 20 % more bytes (`benchmarks/bench_archive.py`).
     """
     parts = (b"WARC/1.1\r\n", named_fields(named(record, algorithm)), b"\r\n", record.head, record.payload, b"\r\n\r\n")
     compressed: bytes = igzip_lib.compress(b"".join(parts), gzip_level, igzip_lib.COMP_GZIP)

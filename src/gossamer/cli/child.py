@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
 import json
 import os
@@ -14,11 +15,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from gossamer.cli.ends import FAILED, FINISHED, INTERRUPTED, REFUSED, complain
 from gossamer.cli.job import Job, decode
 from gossamer.model.errors import ConfigError
 from gossamer.world.process import die_with_parent
 
-FINISHED, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130
+COLLECTOR_THRESHOLDS = (20_000, 20, 50)
+"""Containers made, less those freed, before the cyclic collector looks at them; and how often it looks at the rest."""
 
 
 def main() -> None:
@@ -63,6 +66,7 @@ def crawl(job: Job) -> int:
     config = reopen_text(job.config, f"{job.directory}/crawl.toml")
     resume = job.resume or (job.restart and (Path(job.directory) / "crawl.toml").exists())
     kind = crawler()
+    calm_collector()
     running = (
         kind.resume(job.directory, config=config) if resume else kind(job.seeds, output=job.directory, config=config)
     )
@@ -76,6 +80,15 @@ def crawl(job: Job) -> int:
         progress.close()
     progress.end(status, job.directory, ended)
     return INTERRUPTED if ended == "stopped" else FINISHED
+
+
+def calm_collector() -> None:
+    """Leave what was imported out of the cyclic collector's rounds, and have fewer of them.
+
+    Nearly all that a crawl makes goes by its reference count; the rounds took 8 % of its time.
+    """
+    gc.freeze()
+    gc.set_threshold(*COLLECTOR_THRESHOLDS)
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
@@ -95,17 +108,6 @@ def config_error(error: BaseException) -> ConfigError | None:
     if isinstance(error, BaseExceptionGroup):
         return next((found for inner in error.exceptions if (found := config_error(inner))), None)
     return None
-
-
-def complain(line: str) -> None:
-    """Write one line on standard error."""
-    from gossamer.cli.words import harmless
-
-    try:
-        sys.stderr.write(f"gossamer: {harmless(line)}\n")
-        sys.stderr.flush()
-    except OSError:
-        return
 
 
 def keep(error: BaseException, directory: Path) -> None:

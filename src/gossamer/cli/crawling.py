@@ -8,11 +8,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from gossamer.cli.child import complain
+from gossamer.cli.ends import REFUSED, complain
 from gossamer.cli.job import Job
 from gossamer.cli.supervisor import Slots, Supervisor
 from gossamer.config import Config, configure, effective_toml
@@ -33,6 +34,18 @@ def crawl(seeds: Sequence[str], file: Path | None, options: Mapping[str, object]
         raise ConfigError(
             f"{directory} already holds a crawl: gossamer resume {directory} continues it, -o DIR starts another"
         )
+    missing, before = there_before(directory)
+    status = REFUSED
+    try:
+        status = begin(config, directory)
+    finally:
+        if status == REFUSED:
+            unmake(directory, missing, before)
+    return status
+
+
+def begin(config: Config, directory: Path) -> int:
+    """Check the seeds, and crawl."""
     if config.seeds.file == "-":
         config = spooled(config, directory)
     check_seeds(config)
@@ -66,6 +79,26 @@ def require_crawl(directory: Path) -> None:
         )
 
 
+def there_before(directory: Path) -> tuple[list[Path], set[Path]]:
+    """Return which directories have yet to be made, innermost first, and what the innermost holds."""
+    missing = [path for path in (directory, *directory.parents) if not path.exists()]
+    try:
+        return missing, set(directory.iterdir()) if directory.is_dir() else set()
+    except OSError as error:
+        raise ConfigError(f"cannot read {directory}: {error.strerror}; name another with -o DIR") from error
+
+
+def unmake(directory: Path, missing: Sequence[Path], before: set[Path]) -> None:
+    """Remove what a refused crawl made: a mistake leaves nothing behind. What became a crawl stays."""
+    if not directory.is_dir() or holds_crawl(directory):
+        return
+    for path in set(directory.iterdir()) - before:
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    with suppress(OSError):  # Somebody else has put something there.
+        for path in missing:
+            path.rmdir()
+
+
 def make_directory(directory: Path) -> None:
     """Make the crawl's directory. Raises ConfigError when that cannot be."""
     try:
@@ -95,7 +128,7 @@ def supervised(job: Job, config: Config) -> int:
     watched = Slots(
         accuse=lambda: slots.accuse(state),
         overdue=lambda: slots.overdue(state, clock.now(), config.crawl.process_s_max),
-        progress=lambda: committed_epoch(directory),
+        progress=lambda: slots.progress(state),
     )
     supervisor = Supervisor(lambda restarts: start(job, restart=restarts > 0), watched, complain)
     status = supervisor.run()
@@ -115,14 +148,6 @@ def start(job: Job, *, restart: bool) -> subprocess.Popen[bytes]:
             # -P and our own path: the child imports what we would, whatever lies in the current directory.
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         )
-
-
-def committed_epoch(directory: Path) -> int:
-    """Return the number of the last committed epoch, as the crawl notes it in `state/epoch`; 0 before the first."""
-    try:
-        return int((directory / "state/epoch").read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return 0
 
 
 def show_cursor() -> None:

@@ -11,23 +11,37 @@ import typer
 from gossamer.cli import ask, crawling, door
 from gossamer.model.errors import ConfigError
 
+# The made web misbehaves as the real one does; here its patience and ours are cut so that a demo ends in a minute.
+QUICK_WEB = {"crawl_delay_s": 0.1, "slow_s_median": 0.1, "retry_after_s": 1, "drip_s": 0.2}
+QUICK_CRAWL = (
+    "frontier.retry_s_first=0.5",
+    "frontier.host_sleep_s_first=1.0",
+    "frontier.host_sleeps_max=1",
+    "politeness.backoff_s_first=0.5",
+    "fetch.request_s_max=2.5",
+    "robots.retry_first_s=1.0",
+    "robots.robots_wait_max_s=5.0",
+)
 
-def demo(directory: Path, preset: str) -> int:
+
+def demo(directory: Path, size: str) -> int:
     """Crawl a synthetic web to its end with progress, print the report and where it lies."""
+    web_process = door.simweb(directory / "web", size, **QUICK_WEB)
+    if directory.exists() and not directory.is_dir():
+        raise ConfigError(f"{directory} is a file; name a directory with -o DIR")
     if directory.exists() and not crawling.holds_crawl(directory) and any(directory.iterdir()):
         raise ConfigError(f"{directory} holds something else; name another with -o DIR")
     shutil.rmtree(directory, ignore_errors=True)  # The last demo.
     typer.echo("A synthetic web on loopback: no network is used. Ctrl-C stops, gossamer resume continues.")
-    with door.simweb(directory / "web", preset=preset) as web:
+    with web_process as web:
         options = {
             "output": str(directory),
             "hosts": str(web.hosts_file),
             "allow_private": True,
             "scope": "any",
-            "delay": 0.0,
+            "politeness": "weak",
         }
-        sets = ["politeness.preset=weak"]
-        status = crawling.crawl(tuple(web.seeds), None, options, sets)
+        status = crawling.crawl(tuple(web.seeds), None, options, QUICK_CRAWL)
     if status == 0:
         typer.echo("")
         ask.report(directory, as_json=False)
@@ -36,13 +50,14 @@ def demo(directory: Path, preset: str) -> int:
     return status
 
 
-def simweb(directory: Path, preset: str, seed: int, port: int) -> int:
+def simweb(directory: Path, size: str, seed: int, port: int) -> int:
     """Serve a synthetic web until a signal ends it; print what to crawl it with."""
-    directory.mkdir(parents=True, exist_ok=True)
+    web_process = door.simweb(directory, size, seed=seed, port=port)
+    crawling.make_directory(directory)
     stops = (signal.SIGINT, signal.SIGTERM)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, stops)
     try:
-        with door.simweb(directory, preset=preset, seed=seed, port=port) as web:
+        with web_process as web:
             typer.echo(f"serving {len(web.seeds)} seeds; to crawl it:")
             typer.echo(f"gossamer crawl {web.seeds[0]} --hosts {web.hosts_file} --allow-private --scope any")
             signal.sigwait(stops)

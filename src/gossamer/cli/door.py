@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self, cast
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self, cast, get_args
 
 if TYPE_CHECKING:
     from gossamer.config import Config
@@ -78,21 +79,42 @@ def report_of(directory: Path, *, as_json: bool) -> str:
 class Web(Protocol):
     """A synthetic web that serves in a process of its own."""
 
-    seeds: Sequence[str]
     hosts_file: Path
+
+    @property
+    def seeds(self) -> Sequence[str]:
+        """Addresses from which the whole web can be reached."""
+        ...
 
     def __enter__(self) -> Self:
         """Start to serve."""
         ...
 
-    def __exit__(self, *failure: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Stop."""
         ...
 
 
-def simweb(directory: Path, *, preset: str, **changes: object) -> Web:
-    """Return a synthetic web of a preset's size whose files lie in `directory`."""
-    from gossamer.simweb.options import SimwebOptions
+def simweb(directory: Path, size: str, **changes: object) -> Web:
+    """Return a synthetic web of a named size whose files lie in `directory`.
+
+    Raises:
+        ConfigError: there is no such size, or an option is none.
+    """
+    from pydantic import ValidationError
+
+    from gossamer.model.errors import ConfigError
+    from gossamer.simweb.options import Preset, SimwebOptions
     from gossamer.simweb.process import SimwebProcess
 
-    return cast("Web", SimwebProcess(SimwebOptions.preset(preset, **changes), directory))
+    sizes = get_args(Preset)
+    if size not in sizes:
+        raise ConfigError(f"--size {size}: expected {', '.join(sizes[:-1])} or {sizes[-1]}")
+    try:
+        options = SimwebOptions.preset(cast("Preset", size), **changes)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ConfigError(f"--{first['loc'][0]} {first['input']}: {first['msg'].replace('Input', 'it', 1)}") from error
+    return SimwebProcess(options, directory)

@@ -27,6 +27,13 @@ from gossamer.cli.words import count, duration, harmless, size
 ERRORS_SHOWN_MAX = 6
 
 
+class LastingConsole(Console):
+    """A console that does not end the process when its terminal goes away, as rich's own does."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 class Live:
     """Redraws a few lines twice a second: about 2 ms each time."""
 
@@ -36,7 +43,7 @@ class Live:
         self._out = out
         self._notes: deque[str] = deque(maxlen=NOTES_SHOWN_MAX)
         self._status: Status = {}
-        self._live = RichLive(console=Console(file=out), auto_refresh=False, transient=False)
+        self._live = RichLive(console=LastingConsole(file=out), auto_refresh=False, transient=False)
         self._broken = False
         self._guarded(self._live.start)
 
@@ -86,7 +93,7 @@ def _figures(status: Status) -> Table:
     for name, value, other, its_value in rows:
         table.add_row(Text(name, style="dim"), Text(value, style="bold"), Text(other, style="dim"), Text(its_value))
     errors = list(errors_of(status).items())
-    shown = ", ".join(f"{harmless(name)} {count(n)}" for name, n in errors[:ERRORS_SHOWN_MAX])
+    shown = ", ".join(f"{name} {count(n)}" for name, n in errors[:ERRORS_SHOWN_MAX])
     if len(errors) > ERRORS_SHOWN_MAX:
         shown += ", …"
     whole = Table.grid()
@@ -101,8 +108,7 @@ def _bytes(status: Status) -> str:
 
 
 def _hosts(status: Status) -> str:
-    active, waiting, known = (count(number(status, f"hosts_{kind}")) for kind in ("active", "waiting", "known"))
-    return f"{active} active, {waiting} waiting, {known} known"
+    return f"{count(number(status, 'hosts_active'))} active, {count(number(status, 'hosts_known'))} known"
 
 
 def _share(status: Status) -> float | None:

@@ -210,7 +210,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def status_of_command(arguments: Sequence[str]) -> int:
     """Run a command and return its exit status."""
-    from gossamer.cli.child import FAILED, INTERRUPTED, REFUSED, complain
+    from gossamer.cli.ends import FAILED, INTERRUPTED, REFUSED, complain
 
     try:
         command: Callable[..., Any] = typer.main.get_command(app)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Protocol, TextIO
 
 from gossamer.cli.door import Status
-from gossamer.cli.words import count, duration, harmless, size
+from gossamer.cli.words import count, counted, duration, harmless, size
 
 LIVE_INTERVAL_S = 0.5
 NOTES_SHOWN_MAX = 3
@@ -148,7 +148,7 @@ def errors_of(status: Status) -> dict[str, int]:
     if not isinstance(outcomes, dict):
         return {}
     found = {name: n for name, n in outcomes.items() if n and name not in EXPECTED}
-    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+    return {harmless(name): n for name, n in sorted(found.items(), key=lambda item: (-item[1], item[0]))}
 
 
 def state_of(status: Status) -> str:
@@ -193,9 +193,9 @@ def summary_of(status: Status, directory: str, ended: str) -> str:
     """Return the last words about a crawl: what came of it, where it lies, what to do next."""
     how = {"finished": "finished", "limit": "ended at its limit"}.get(ended, "stopped, everything saved")
     sums = [
-        f"{count(number(status, 'pages'))} pages",
+        counted(number(status, "pages"), "page"),
         size(number(status, "wire_bytes")),
-        f"{count(number(status, 'hosts_known'))} hosts",
+        counted(number(status, "hosts_known"), "host"),
     ]
     lines = [f"The crawl {how}: {', '.join(sums)} in {duration(number(status, 'elapsed_s'))}."]
     if errors := errors_of(status):

@@ -22,6 +22,11 @@ def count(number: float) -> str:
     return f"{number:,.0f}"
 
 
+def counted(number: float, noun: str) -> str:
+    """Return a count with its noun, `1 page` or `2 pages`."""
+    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
+
+
 def size(number: float) -> str:
     """Return bytes in the unit that leaves few digits: 12.3 MB."""
     for unit in ("B", "kB", "MB", "GB"):

@@ -8,9 +8,14 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
 from gossamer.archive.options import ArchiveOptions
 from gossamer.crawl.options import CrawlOptions, LimitsOptions
+from gossamer.fetch.options import FetchOptions
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
+from gossamer.process.options import ProcessOptions
+from gossamer.resolve.options import ResolveOptions
+from gossamer.robots.options import RobotsOptions
 from gossamer.scope.options import ScopeOptions
 from gossamer.seen.options import SeenOptions
+from gossamer.state.options import StateOptions
 from gossamer.url.options import UrlOptions
 
 HEADER_CHARACTERS_MAX = 400
@@ -51,16 +56,18 @@ class OperatorOptions(Section):
     @classmethod
     def _one_word(cls, contact: str) -> str:
         if contact and not (contact.isascii() and contact.isprintable() and ("@" in contact or "://" in contact)):
-            raise ValueError("a mail address or a URL, in ASCII")
+            raise ValueError("expected a mail address or a URL, in ASCII")
         if " " in contact or len(contact) > HEADER_CHARACTERS_MAX:
-            raise ValueError(f"one mail address or URL without spaces, at most {HEADER_CHARACTERS_MAX} characters")
+            raise ValueError(
+                f"expected one mail address or URL without spaces, at most {HEADER_CHARACTERS_MAX} characters"
+            )
         return contact
 
     @field_validator("agent")
     @classmethod
     def _one_header(cls, agent: str) -> str:
         if not (agent.isascii() and (not agent or agent.isprintable())) or len(agent) > HEADER_CHARACTERS_MAX:
-            raise ValueError(f"printable ASCII, at most {HEADER_CHARACTERS_MAX} characters")
+            raise ValueError(f"expected printable ASCII, at most {HEADER_CHARACTERS_MAX} characters")
         return agent
 
     def user_agent(self, version: str) -> str:
@@ -68,18 +75,16 @@ class OperatorOptions(Section):
         return self.agent or f"gossamer/{version}" + (f" (+{self.contact})" if self.contact else "")
 
 
-class ResolveOptions(Section):
-    """Where hosts are."""
+class ComponentsOptions(Section):
+    """Components of your own in place of ours, or beside them: each `module:Name` or an entry point's name."""
 
-    hosts_file: str = Field("", description="Names and addresses, as in /etc/hosts; asked first.")
-    servers: tuple[str, ...] = Field((), description="Name servers, ADDRESS[:PORT]; empty: the system's.")
-    allow_private: bool = Field(False, description="Visit private, loopback and link-local addresses.")
-
-
-class RobotsOptions(Section):
-    """What sites ask of us."""
-
-    obey: bool = Field(True, description="Obey robots.txt.")
+    prioritizer: str = Field("", description="In place of breadth first.")
+    url_seen: str = Field("", description="The duplicate URL eliminator.")
+    content_seen: str = Field("", description="The content-seen test.")
+    resolver: str = Field("", description="Finds the addresses of hosts.")
+    filters: tuple[str, ...] = Field((), description="Filters beside ours, in order.")
+    archives: tuple[str, ...] = Field((), description="Archives beside WARC and tables, in order.")
+    protocols: dict[str, str] = Field(default_factory=dict, description="Protocol modules by scheme.")
 
 
 class ProgressOptions(Section):
@@ -105,8 +110,12 @@ class Config(Section):
     frontier: FrontierOptions = FrontierOptions()
     resolve: ResolveOptions = ResolveOptions()
     robots: RobotsOptions = RobotsOptions()
+    fetch: FetchOptions = FetchOptions()
+    process: ProcessOptions = ProcessOptions()
     archive: ArchiveOptions = ArchiveOptions()
+    state: StateOptions = StateOptions()
     crawl: CrawlOptions = CrawlOptions()
+    components: ComponentsOptions = ComponentsOptions()
     progress: ProgressOptions = ProgressOptions()
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)

@@ -59,17 +59,36 @@ class Committer:
         self.on_epoch: Callable[[int], None] | None = None
 
     async def commit(self) -> None:
-        """Close the open epoch and return when it is durable.
+        """Close the open epoch and return when it is durable. A cancellation waits for that: the disk's part runs in
+        a thread, and an epoch that is half closed would be in the way of every later one.
 
         Raises:
             OSError: the disk refuses. Nothing of the epoch counts then, and the crawl must end.
         """
+        closing = asyncio.ensure_future(self._commit())
+        cancelled: asyncio.CancelledError | None = None
+        while not closing.done():
+            try:
+                await asyncio.wait([closing])
+            except asyncio.CancelledError as error:
+                cancelled = error
+        closing.result()
+        if cancelled is not None:
+            raise cancelled
+
+    async def _commit(self) -> None:
         async with self._one_at_a_time:
-            number, manifest, ended, visited = self._cut()
-            loop = asyncio.get_running_loop()
-            await loop.run_in_executor(self._thread, self._make_durable, number)
-            self._epochs.settle()
-            self._journals.settle(manifest)
+            if self._tally.fatal_error is not None:
+                raise self._tally.fatal_error  # The open epoch may hold half a visit.
+            try:
+                number, manifest, ended, visited = self._cut()
+                loop = asyncio.get_running_loop()
+                await loop.run_in_executor(self._thread, self._make_durable, number)
+                self._epochs.settle()
+                self._journals.settle(manifest)
+            except Exception as error:
+                self._tally.fatal(error)  # Whoever commits next must not build on this.
+                raise
             self._contacts.committed(ended)
             if self.on_epoch is not None:
                 self.on_epoch(number)
@@ -95,9 +114,7 @@ class Committer:
         self._epochs.put("meta", MANIFEST, _encode(manifest))
         self._epochs.put("meta", TALLY, _encode(totals))
         self._logs.flush()
-        visited = self._tally.fresh or []
-        if self._tally.fresh is not None:
-            self._tally.fresh = []
+        visited = self._tally.delivery.take() if self._tally.delivery is not None else []
         self._tally.in_epoch = 0
         self._tally.sample(now)
         return self._epochs.cut(), manifest, self._contacts.ended_since_commit, visited

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
+
+from gossamer.crawl.logs import Logs
 
 SOCKET = "control.sock"
 REQUEST_BYTES_MAX = 16 << 20
@@ -30,9 +33,11 @@ class RefusedError(Exception):
 class Control:
     """Serves the verbs it is given. One line in, one line out, as many as a client likes."""
 
-    def __init__(self, directory: Path, verbs: Mapping[str, Verb]) -> None:
+    def __init__(self, directory: Path, verbs: Mapping[str, Verb], logs: Logs) -> None:
         self._directory = directory
         self._verbs = verbs
+        self._logs = logs
+        self._clients: set[asyncio.StreamWriter] = set()
 
     async def serve(self) -> None:
         """Answer until cancelled."""
@@ -40,16 +45,25 @@ class Control:
         path.unlink(missing_ok=True)
         folder = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         short = str(path) if len(os.fsencode(path)) <= PATH_BYTES_MAX else f"/proc/self/fd/{folder}/{SOCKET}"
+        door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            server = await asyncio.start_unix_server(self._answer, short, limit=REQUEST_BYTES_MAX)
-            path.chmod(0o600)
-            async with server:
+            door.bind(short)
+            path.chmod(0o600)  # Before it listens: until then nobody gets in.
+            server = await asyncio.start_unix_server(self._answer, sock=door, limit=REQUEST_BYTES_MAX)
+            try:
                 await server.serve_forever()
+            finally:
+                # From Python 3.12 on a server waits for its clients; these may sit there for a minute.
+                for client in self._clients:
+                    client.transport.abort()
+                server.close()
         finally:
+            door.close()
             os.close(folder)
             path.unlink(missing_ok=True)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._clients.add(writer)
         with suppress(OSError, TimeoutError, ValueError, asyncio.CancelledError):
             while True:
                 async with asyncio.timeout(REQUEST_S_MAX):
@@ -59,6 +73,7 @@ class Control:
                 writer.write(msgspec.json.encode(await self._reply(line)) + b"\n")
                 async with asyncio.timeout(REQUEST_S_MAX):
                     await writer.drain()
+        self._clients.discard(writer)
         writer.close()
 
     async def _reply(self, line: bytes) -> dict[str, object]:
@@ -76,3 +91,6 @@ class Control:
             return {"ok": False, "error": str(refusal)}
         except TimeoutError:
             return {"ok": False, "error": f"no answer within {REQUEST_S_MAX:.0f} s"}
+        except Exception as error:  # noqa: BLE001 - a question must not end the crawl, nor go without an answer
+            self._logs.critical("control_failed", error, verb=str(request.get("verb")))
+            return {"ok": False, "error": f"internal error: {type(error).__name__}: {error}; critical.log says more"}

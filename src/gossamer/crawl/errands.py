@@ -31,4 +31,9 @@ class Errands:
             why = result.error if isinstance(result, Failure) else f"HTTP {result.status}"
             self._logs.info("robots", url=errand.url.text, error=why)
         self._hosts.set_crawl_delay(errand.origin, robots.crawl_delay_s(errand.origin), now)
+        said = robots.verdict(errand.origin, now)
+        if (
+            said.kind == "wait" and not said.alone
+        ):  # Noted now, not at the next URL's turn: a crash between would forget it.
+            self._hosts.rest(errand.origin, said.until, said.reason, now)
         self._hosts.unpark(errand.origin, now)

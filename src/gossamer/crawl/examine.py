@@ -14,6 +14,7 @@ from gossamer.world.clock import Clock
 
 _DECODE, _PROCESS = STAGES.index("decode"), STAGES.index("process")
 
+
 class Seen(Protocol):
     """What all processing modules made of a page."""
 

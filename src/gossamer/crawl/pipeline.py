@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
+import msgspec
+
 from gossamer.crawl.errands import Errands
 from gossamer.crawl.examine import Examined, Examiner
 from gossamer.crawl.history import History, page_record
@@ -46,6 +48,7 @@ from gossamer.ports import (
     HostControl,
     L,
     LinkSink,
+    Located,
     Namer,
     Prioritizer,
     ProtocolModule,
@@ -87,6 +90,8 @@ class Rooms(Generic[L]):
     redirect_target: Callable[[Reply], str | None]
     retry_after_s: Callable[[Reply, float], float | None]
     archive: Archive
+    digest_algorithm: str
+    """Of payloads, as hashlib names it."""
     history: History
 
 
@@ -122,12 +127,19 @@ class Pipeline(Generic[L]):
                 self._relax(link)
 
     def _relax(self, link: Link) -> None:
-        """Pass a shorter way on to the links of a page that was fetched by a longer one, without asking again."""
-        record = self._rooms.history.get(link.url)
-        if record is None or not record.outlinks:
+        """Pass a shorter way on to where a URL led when it was visited by a longer one, without asking again."""
+        rooms = self._rooms
+        record = rooms.history.get(link.url)
+        if record is None or not (record.outlinks or record.redirect_to):
+            return  # When it is visited it will know its shortest way.
+        depth, hops = rooms.url_seen.way(link.url) or (link.depth, link.hops)
+        if record.redirect_to:
+            target = rooms.namer.name(record.redirect_to)
+            if target is not None and target.key != link.url.key:
+                self.discover([Link(target, "redirect", depth, hops + 1, record.url, link.seed)])
             return
-        named = self._rooms.namer.names(record.outlinks)
-        self.discover([Link(url, "anchor", link.depth + 1, 0, record.url) for url in named if url is not None])
+        named = rooms.namer.names(record.outlinks)
+        self.discover([Link(url, "anchor", depth + 1, 0, record.url) for url in named if url is not None])
 
     # ---- select → permit → fetch → digest → process → record
 
@@ -135,22 +147,27 @@ class Pipeline(Generic[L]):
         """Carry one lease through. Never raises but for cancellation; an error of ours ends in `internal_error`."""
         try:
             await self._turn(lease)
-        except OSError as error:
-            if error.errno not in DISK_ERRORS:
-                self._fail(lease, error)
-            else:
-                self._tally.fatal(error)  # Not this page's fault: it stays queued.
         except Exception as error:  # noqa: BLE001 - one page's bad luck must not end the others' crawl
-            self._fail(lease, error)
+            self._caught(lease, error)
 
     def quick(self, lease: L) -> bool:
-        """Do what needs no waiting: a host's address from memory, a verdict without request. False: take a turn."""
+        """Do what needs no waiting: a host's address from memory, a verdict without request. False: take a turn.
+
+        Raises as little as `turn`.
+        """
+        try:
+            return self._quick(lease)
+        except Exception as error:  # noqa: BLE001 - as in `turn`
+            self._caught(lease, error)
+            return True
+
+    def _quick(self, lease: L) -> bool:
         rooms, now = self._rooms, self._clock.now()
         if not lease.address:
             located = rooms.resolver.cached(lease.url.host)
             if located is None:
                 return False
-            rooms.source.locate(lease, located.addresses[0], located.expires_at, now)
+            rooms.source.locate(lease, _one_of(located, lease), located.expires_at, now)
             return True
         return lease.errand is None and not self._permitted(lease, now)
 
@@ -158,7 +175,11 @@ class Pipeline(Generic[L]):
         if not lease.address:
             await self._locate(lease)
             return
-        result = await self._fetch(lease)
+        started = self._clock.now()
+        if not self._rooms.source.begin(lease, started):
+            self._rooms.source.give_back(lease, started)
+            return
+        result = await self._fetch(lease, started)
         if lease.errand is not None:
             self._errands.answer(lease.errand, self._decoded(result, lease.url), result, self._clock.now())
         elif isinstance(result, Failure):
@@ -174,7 +195,7 @@ class Pipeline(Generic[L]):
         located = await self._rooms.resolver.resolve(lease.url.host)
         now = self._clock.now()
         if not isinstance(located, Failure):
-            self._rooms.source.locate(lease, located.addresses[0], located.expires_at, now)
+            self._rooms.source.locate(lease, _one_of(located, lease), located.expires_at, now)
             return
         contact = Contact(0.0, "failed", error=located.error) if located.retry else None
         self._rooms.source.ended(lease, contact, now)
@@ -194,6 +215,11 @@ class Pipeline(Generic[L]):
             rooms.source.give_back(lease, now)
             if not rooms.hosts.run_errand(verdict.errand, now):
                 rooms.hosts.unpark(url, now)
+        elif verdict.wait_until and verdict.alone:
+            visit = _visit(lease)
+            again = Again(url, verdict.wait_until, visit.attempt, visit.hops, verdict.reason)
+            rooms.source.ended(lease, None, now)
+            rooms.source.retry(lease, again, now)
         elif verdict.wait_until:
             rooms.hosts.rest(url, verdict.wait_until, verdict.reason, now)
             rooms.source.give_back(lease, now)
@@ -202,11 +228,9 @@ class Pipeline(Generic[L]):
             self._settle_failure(lease, Failure(verdict.outcome, verdict.reason, started_at=now))
         return False
 
-    async def _fetch(self, lease: L) -> Reply | Failure:
+    async def _fetch(self, lease: L, started: float) -> Reply | Failure:
         """Send the one request that the gates let pass, and open them again when it has ended."""
         rooms, url = self._rooms, lease.url
-        started = self._clock.now()
-        rooms.source.begin(lease, started)
         contact = Contact(0.0, "failed", error="the request was not finished")
         try:
             async with asyncio.timeout(self._options.request_s_max):
@@ -214,6 +238,9 @@ class Pipeline(Generic[L]):
             contact = self._contact(result, started)
         except TimeoutError:
             result = Failure("timeout", "no end of it", retry=True, started_at=started, ip=lease.address)
+        except asyncio.CancelledError:
+            contact = Contact(0.0, "left", error="the crawl was stopped meanwhile")
+            raise
         finally:
             now = self._clock.now()
             if not contact.fetch_s:
@@ -236,9 +263,17 @@ class Pipeline(Generic[L]):
 
     # ---- the ends of a visit
 
+    def _visit(self, lease: L) -> Visit:
+        """Return the visit with the shortest way that is known by now: it may have waited long."""
+        visit = _visit(lease)
+        way = self._rooms.url_seen.way(visit.url)
+        if way is None or way == (visit.depth, visit.hops):
+            return visit
+        return msgspec.structs.replace(visit, depth=min(way[0], visit.depth), hops=min(way[1], visit.hops))
+
     def _settle_failure(self, lease: L, failure: Failure) -> None:
         """No reply: another attempt, or the end."""
-        visit = _visit(lease)
+        visit = self._visit(lease)
         row = attempt_row(visit, failure.outcome, failure.started_at or self._clock.now())
         row.error, row.ip, row.fetch_s = failure.error, failure.ip, failure.fetch_s
         self._logs.info(failure.outcome, url=visit.url.text, error=failure.error, attempt=visit.attempt)
@@ -247,7 +282,7 @@ class Pipeline(Generic[L]):
 
     def _settle_again(self, lease: L, reply: Reply) -> None:
         """A server in trouble: kept as it is, asked again later."""
-        visit = _visit(lease)
+        visit = self._visit(lease)
         row = self._reply_row(visit, reply, "http_error")
         row.error = f"HTTP {reply.status}"
         self._logs.info("http_error", url=visit.url.text, error=row.error, attempt=visit.attempt)
@@ -257,13 +292,14 @@ class Pipeline(Generic[L]):
 
     def _settle_redirect(self, lease: L, reply: Reply, target: Url) -> None:
         """A redirect is a link: its target goes through the whole ring, unless it is this very entry's next hop."""
-        visit, rooms, now = _visit(lease), self._rooms, self._clock.now()
+        visit, rooms, now = self._visit(lease), self._rooms, self._clock.now()
         row = self._reply_row(visit, reply, "redirected")
         row.redirect_to = target.text
         visited = self._digested(visit, reply, row, [Found(target.text, "redirect")], [target.key])
         if target.key == visit.url.key:
-            within = visit.hops < rooms.chain.hops_max
-            self._conclude(lease, visited, Again(target, now, 1, visit.hops + 1) if within else None)
+            hops = _visit(lease).hops  # Of this very entry: a shorter way to it must not make a loop endless.
+            within = hops < rooms.chain.hops_max
+            self._conclude(lease, visited, Again(target, now, 1, hops + 1) if within else None)
             return
         if visit.seed:
             note = rooms.roots.redirected(visit.url, target, from_argument=visit.seed == SEED_ARGUMENT)
@@ -274,10 +310,11 @@ class Pipeline(Generic[L]):
 
     async def _settle_reply(self, lease: L, reply: Reply) -> None:
         """A document, or the last word about one: digest, process, record, and its links back to discover."""
-        visit, url = _visit(lease), lease.url
+        visit, url = self._visit(lease), lease.url
         fetched = 200 <= reply.status < 300
         row = self._reply_row(visit, reply, "fetched" if fetched else "http_error")
         examined = await self._examine(reply, url, row) if fetched else None
+        visit = self._visit(lease)  # A shorter way may have appeared meanwhile.
         visited = self._digested(visit, reply, row)
         links: list[Link] = []
         if examined is not None:
@@ -344,8 +381,8 @@ class Pipeline(Generic[L]):
         self, visit: Visit, reply: Reply, row: PageRow, links: list[Found] | None = None, keys: list[str] | None = None
     ) -> Visited:
         """The digest stage: whose payload is this? Empty bodies are nobody's copy."""
-        digest = hashlib.sha1(reply.body, usedforsecurity=False).digest()
-        row.digest = digest_text(digest)
+        digest = hashlib.new(self._rooms.digest_algorithm, reply.body, usedforsecurity=False).digest()
+        row.digest = digest_text(self._rooms.digest_algorithm, digest)
         original = None
         if reply.body and not reply.truncated:
             original = self._rooms.content_seen.find(digest, visit.url)
@@ -368,6 +405,12 @@ class Pipeline(Generic[L]):
             rooms.source.retry(lease, again, self._clock.now())
         self._tally.ended(visited)
 
+    def _caught(self, lease: L, error: Exception) -> None:
+        if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+            self._tally.fatal(error)  # Not this page's fault: it stays queued.
+        else:
+            self._fail(lease, error)
+
     def _fail(self, lease: L, error: Exception) -> None:
         """An error of ours: logged with its URL, and the crawl goes on."""
         url = lease.url.text
@@ -379,7 +422,19 @@ class Pipeline(Generic[L]):
         if lease.errand is not None:
             self._errands.answer(lease.errand, b"", Failure("internal_error", str(error)), now)
         elif not lease.is_finished:
-            self._rooms.source.finish(lease, "internal_error", now)
+            self._end_as_failed(lease, error, now)
+
+    def _end_as_failed(self, lease: L, error: Exception, now: float) -> None:
+        visit = _visit(lease)
+        row = attempt_row(visit, "internal_error", now)
+        row.error = f"{type(error).__name__}: {error}"
+        try:
+            self._conclude(lease, Visited(visit.url, row))
+        except Exception as again:  # noqa: BLE001 - see `turn`
+            if isinstance(again, OSError) and again.errno in DISK_ERRORS:
+                self._tally.fatal(again)
+            elif not lease.is_finished:  # Recording is what fails; the URL must end nevertheless.
+                self._rooms.source.finish(lease, "internal_error", now)
 
 
 def port_of(url: Url) -> int:
@@ -390,6 +445,11 @@ def port_of(url: Url) -> int:
     if colon and port.isdigit() and not authority.endswith("]"):
         return int(port)
     return DEFAULT_PORTS.get(scheme, 0)
+
+
+def _one_of(located: Located, lease: L) -> str:
+    """Return the address to try: after a failure of the host the next one has its turn."""
+    return located.addresses[lease.host_failures % len(located.addresses)]
 
 
 def _visit(lease: L) -> Visit:

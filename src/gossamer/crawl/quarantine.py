@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -23,11 +23,21 @@ _decode_examined = msgspec.msgpack.Decoder(Examined).decode
 class Quarantine:
     """Knows the suspects, and examines them where a death harms nobody."""
 
-    def __init__(self, epochs: Epochs, accused: Sequence[Suspect], command: Sequence[str], limit_s: float) -> None:
-        """`command` starts a process that reads a reply on its input and writes what it came to (`examine_alone`)."""
+    def __init__(
+        self,
+        epochs: Epochs,
+        accused: Sequence[Suspect],
+        command: Sequence[str],
+        limit_s: float,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """`command` starts a process that reads a reply on its input and writes what it came to (`examine_alone`), in
+        our environment or in another.
+        """
         self._epochs = epochs
         self._command = list(command)
         self._limit_s = limit_s
+        self._environment = environment
         stored = epochs.get("meta", _KEY)
         self._suspects: dict[int, str] = msgspec.msgpack.decode(stored, type=dict[int, str]) if stored else {}
         for suspect in accused:
@@ -43,21 +53,27 @@ class Quarantine:
         """Examine a suspect in a process of its own; None when that one dies or hangs too. The page is cleared or
         condemned by the caller's record; the suspicion stays only for one that was condemned.
         """
-        process = await asyncio.create_subprocess_exec(
-            *self._command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
-        )
-        try:
-            async with asyncio.timeout(self._limit_s):
-                output, _ = await process.communicate(_encode(reply))
-        except TimeoutError:
-            process.kill()
-            await process.wait()
-            return None
-        if process.returncode != 0:
+        output = await self._answer(_encode(reply))
+        if output is None:
             return None
         del self._suspects[fingerprint]
         self._save()
         return _decode_examined(output)
+
+    async def _answer(self, question: bytes) -> bytes | None:
+        process = await asyncio.create_subprocess_exec(
+            *self._command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env=self._environment
+        )
+        try:
+            async with asyncio.timeout(self._limit_s):
+                output, _ = await process.communicate(question)
+        except TimeoutError:
+            return None
+        finally:
+            if process.returncode is None:  # It hangs, or we are told to go.
+                process.kill()
+                await process.wait()
+        return output if process.returncode == 0 else None
 
     def _save(self) -> None:
         while len(self._suspects) > SUSPECTS_MAX:

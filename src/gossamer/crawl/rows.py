@@ -16,6 +16,6 @@ def attempt_row(visit: Visit, outcome: str, at: float) -> PageRow:
     )  # fmt: skip
 
 
-def digest_text(digest: bytes) -> str:
-    """Return a sha1 as WARC writes it."""
-    return "sha1:" + b32encode(digest).decode()
+def digest_text(algorithm: str, digest: bytes) -> str:
+    """Return a digest as WARC writes it."""
+    return f"{algorithm}:{b32encode(digest).decode()}"

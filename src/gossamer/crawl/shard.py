@@ -50,6 +50,7 @@ class Shard(Generic[L]):
         self._turns: dict[asyncio.Task[None], L] = {}
         self._visits = 0
         self._stopping: Literal["", "drain", "now"] = ""
+        self._over = False
         self._started_at = clock.now()
         self.paused = False
         self.state = "starting"
@@ -89,33 +90,33 @@ class Shard(Generic[L]):
             OSError: the disk refused; what was committed stands.
             Exception: our own errors were too many.
         """
-        beside = [asyncio.create_task(companion()) for companion in (self._commit_often, *companions)]
         self._more_to_come = more_to_come
         self.state = "running"
         try:
-            end = await self._lend_until_over(beside)
-            await self._drain()
-            await self._committer.commit()
-        finally:
-            for task in (*beside, *self._turns):
-                task.cancel()
-            await asyncio.gather(*beside, *self._turns, return_exceptions=True)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._commit_often())
+                beside = [group.create_task(companion()) for companion in companions]
+                end = await self._lend_until_over(group)
+                await self._drain()
+                for task in beside:
+                    task.cancel()
+                self._over = True  # Not cancelled: a commit under way must also hand its pages out.
+                self._commit_now.set()
+        except BaseExceptionGroup as errors:
+            raise first_of(errors) from errors
+        await self._committer.commit()
         self._raise_fatal()
         self.state = "stopped" if end == "stopped" else "finished"
         return end
 
-    async def _lend_until_over(self, beside: Sequence[asyncio.Task[None]]) -> End:
+    async def _lend_until_over(self, group: asyncio.TaskGroup) -> End:
         while True:
             self._raise_fatal()
-            for task in beside:
-                if task.done():
-                    task.result()
             if self._stopping:
                 return "stopped"
             if self._limit_reached():
                 return "limit"
-            lent = 0 if self.paused else self._lend()
-            if lent:
+            if not self.paused and self._lend(group):
                 await asyncio.sleep(0)
                 continue
             if self._is_over():
@@ -125,7 +126,7 @@ class Shard(Generic[L]):
     def _is_over(self) -> bool:
         return not (self._turns or self.paused or self._more_to_come()) and self._source.wake_at() is None
 
-    def _lend(self) -> int:
+    def _lend(self, group: asyncio.TaskGroup) -> int:
         """Give visits to workers while there are both; return how many leases were dealt with."""
         lent = 0
         now = self._clock.now()
@@ -135,7 +136,7 @@ class Shard(Generic[L]):
                 break
             lent += 1
             if not self._pipeline.quick(lease):
-                task = asyncio.create_task(self._pipeline.turn(lease))
+                task = group.create_task(self._pipeline.turn(lease))
                 self._turns[task] = lease
                 self._visits += lease.errand is None
                 task.add_done_callback(self._returned)
@@ -144,17 +145,22 @@ class Shard(Generic[L]):
     def _returned(self, task: asyncio.Task[None]) -> None:
         lease = self._turns.pop(task)
         self._visits -= lease.errand is None
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._tally.fatal(error)
-        if self._tally.in_epoch >= self._options.commit_pages or self._crowded():
+        delivery = self._tally.delivery
+        if (
+            self._tally.in_epoch >= self._options.commit_pages
+            or self._crowded()
+            or (delivery is not None and delivery.filling)
+        ):
             self._commit_now.set()
         self._wake.set()
 
     def _may_fetch_more(self) -> bool:
-        # Each visit in flight may become a page, so the limit is never passed; and an epoch that cannot close, for
-        # a slow disk or a reader who does not come, must not grow without bound.
-        most = self._limits.max_pages
+        # Each visit in flight may become a page, so the limit is never passed; and neither an epoch that cannot close,
+        # for a slow disk, nor what waits for a reader who does not come must grow without bound.
+        most, delivery = self._limits.max_pages, self._tally.delivery
         if most is not None and self._tally.totals.pages + self._visits >= most:
+            return False
+        if delivery is not None and delivery.full:
             return False
         return self._tally.in_epoch < EPOCH_SPAN_MAX * self._options.commit_pages
 
@@ -195,13 +201,11 @@ class Shard(Generic[L]):
                     await self._wake.wait()
             except TimeoutError:
                 pass
-        turns = list(self._turns)
-        for task in turns:
+        for task in self._turns:
             task.cancel()
-        await asyncio.gather(*turns, return_exceptions=True)
 
     async def _commit_often(self) -> None:
-        while True:
+        while not self._over:
             try:
                 async with asyncio.timeout(self._options.commit_s):
                     await self._commit_now.wait()
@@ -209,7 +213,16 @@ class Shard(Generic[L]):
                 pass
             self._commit_now.clear()
             await self._committer.commit()
+            self._wake.set()
 
     def _raise_fatal(self) -> None:
         if self._tally.fatal_error is not None:
             raise self._tally.fatal_error
+
+
+def first_of(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return what went wrong first: one error says more to people than a group."""
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from gossamer.crawl.delivery import Delivery
 from gossamer.crawl.options import CrawlOptions
 from gossamer.model.visits import Visited
 from gossamer.state.store import META_PARTITION
@@ -41,8 +42,8 @@ class Tally:
         self.fatal_error: BaseException | None = None
         self.listeners: list[Callable[[str], None]] = []
         self.notes: deque[str] = deque(maxlen=NOTES_MAX)
-        self.fresh: list[Visited] | None = None
-        """The epoch's visits, for whoever iterates over pages; None while nobody does."""
+        self.delivery: Delivery | None = None
+        """Where visits go for whoever iterates over pages; None while nobody does."""
         self.in_epoch = 0
         self._samples: deque[tuple[float, int, int]] = deque(maxlen=RATE_SAMPLES)
 
@@ -68,8 +69,8 @@ class Tally:
         totals.body_bytes += row.body_bytes
         totals.fetch_s += row.fetch_s
         self.in_epoch += 1
-        if self.fresh is not None:
-            self.fresh.append(visited)
+        if self.delivery is not None:
+            self.delivery.add(visited)
 
     def failed(self, error: BaseException, now: float) -> None:
         """Count an error of ours; too many in close succession are fatal."""

@@ -39,7 +39,7 @@ def parse_head(lines: Iterable[bytes]) -> Head | None:
     """
     block: list[bytes] = []
     for line in lines:
-        if line.strip(b"\r\n"):
+        if line not in _LINE_ENDS:
             block.append(line)
             continue
         head = _parse_block(block)
@@ -50,6 +50,10 @@ def parse_head(lines: Iterable[bytes]) -> Head | None:
     return head if head is not None and head.status >= 200 else None
 
 
+_LINE_ENDS = (b"\r\n", b"\n")
+_BLANK = " \t\r"
+
+
 def _parse_block(block: list[bytes]) -> Head | None:
     match = _STATUS_LINE.match(block[0]) if block else None
     if match is None:
@@ -57,17 +61,14 @@ def _parse_block(block: list[bytes]) -> Head | None:
     version, status, reason = match.groups()
     headers: list[tuple[str, str]] = []
     for line in b"".join(block[1:]).decode("latin-1").split("\n"):
-        if line[:1] in (" ", "\t") and headers:
+        name, colon, value = line.partition(":")
+        if name[:1] not in _BLANK:
+            if colon:
+                headers.append((name.rstrip(_BLANK), value.strip(_BLANK)))
+        elif line and headers and line[0] != ":":
             name, value = headers[-1]
             headers[-1] = (name, f"{value} {line.strip(_BLANK)}".strip(_BLANK))
-            continue
-        name, colon, value = line.partition(":")
-        if colon and name.strip(_BLANK):
-            headers.append((name.rstrip(_BLANK), value.strip(_BLANK)))
     return Head(version.decode(), int(status), (reason or b"").decode("latin-1"), tuple(headers))
-
-
-_BLANK = " \t\r"
 
 
 def content_type(headers: tuple[tuple[str, str], ...]) -> tuple[str, str]:

@@ -14,24 +14,32 @@ class FetchOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    connect_s_max: float = Field(20.0, gt=0, description="Time to connect, TLS included.")
-    request_s_max: float = Field(120.0, gt=0, description="Time for a whole request, connecting included.")
-    low_speed_bytes_s: int = Field(50, ge=0, description="A transfer slower than this is ended; 0 never.")
-    low_speed_s: int = Field(60, ge=1, description="How long a transfer may be that slow.")
-    head_bytes_max: int = Field(64 * 1024, ge=256, description="Bytes of a reply's status line and headers.")
-    body_bytes_max: int = Field(10 * _MIB, ge=1, description="Bytes of a body as sent; the rest is cut and marked.")
-    decoded_bytes_max: int = Field(32 * _MIB, ge=1, description="Bytes of a body with its content coding removed.")
-    decode_ratio_max: int = Field(200, ge=1, description="Decoded bytes for one byte sent, beyond the first MiB.")
-    http_versions: Literal["1.1", "2"] = Field("2", description="The newest version to offer; 2 over TLS only.")
-    connections_max: int = Field(1000, ge=1, description="Connections kept open for the next request, in all.")
-    connections_per_host: int = Field(8, ge=0, description="Connections to one host at once; 0 is no bound.")
-    connection_idle_s: int = Field(60, ge=1, description="How long an idle connection may be used again.")
-    accept: str = Field(
-        "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", description="The Accept header."
+    connect_s_max: float = Field(default=20.0, gt=0, description="Time to connect, TLS included.")
+    request_s_max: float = Field(default=120.0, gt=0, description="Time for a whole request, connecting included.")
+    low_speed_bytes_s: int = Field(default=50, ge=0, description="A transfer slower than this is ended; 0 never.")
+    low_speed_s: int = Field(default=60, ge=1, description="How long a transfer may be that slow.")
+    head_bytes_max: int = Field(default=64 * 1024, ge=256, description="Bytes of a reply's status line and headers.")
+    body_bytes_max: int = Field(
+        default=10 * _MIB, ge=1, description="Bytes of a body as sent; the rest is cut and marked."
     )
-    accept_language: str = Field("en,*;q=0.5", description="The Accept-Language header; empty sends none.")
-    proxy: str = Field("", description="Proxy URL. The environment is never read. A proxy resolves names itself.")
-    ca_bundle: str = Field("", description="File of trusted certificates (PEM); empty takes the system's.")
-    verify_tls: bool = Field(True, description="Refuse servers whose certificate is not valid for their name.")
-    tls_min: Literal["1.0", "1.1", "1.2", "1.3"] = Field("1.2", description="The oldest TLS version to accept.")
+    decoded_bytes_max: int = Field(
+        default=32 * _MIB, ge=1, description="Bytes of a body with its content coding removed."
+    )
+    decode_ratio_max: int = Field(
+        default=200, ge=1, description="Decoded bytes for one byte sent, beyond the first MiB."
+    )
+    http_versions: Literal["1.1", "2"] = Field(default="2", description="The newest version to offer; 2 over TLS only.")
+    connections_max: int = Field(default=1000, ge=1, description="Connections kept open for the next request, in all.")
+    connections_per_host: int = Field(default=8, ge=0, description="Connections to one host at once; 0 is no bound.")
+    connection_idle_s: int = Field(default=60, ge=1, description="How long an idle connection may be used again.")
+    accept: str = Field(
+        default="text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", description="The Accept header."
+    )
+    accept_language: str = Field(default="en,*;q=0.5", description="The Accept-Language header; empty sends none.")
+    proxy: str = Field(
+        default="", description="Proxy URL. The environment is never read. A proxy resolves names itself."
+    )
+    ca_bundle: str = Field(default="", description="File of trusted certificates (PEM); empty takes the system's.")
+    verify_tls: bool = Field(default=True, description="Refuse servers whose certificate is not valid for their name.")
+    tls_min: Literal["1.0", "1.1", "1.2", "1.3"] = Field(default="1.2", description="The oldest TLS version to accept.")
     headers: dict[str, str] = Field(default_factory=dict, description="Further headers of every request.")

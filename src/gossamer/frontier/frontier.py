@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from math import inf
 
 import msgspec
 from xxhash import xxh3_64_intdigest
@@ -16,8 +15,8 @@ from gossamer.frontier.host import Host, Item, Lease
 from gossamer.frontier.hosts import Hosts
 from gossamer.frontier.index import HostIndex
 from gossamer.frontier.options import FrontierOptions
-from gossamer.frontier.politeness import Politeness
-from gossamer.frontier.queues import Queues
+from gossamer.frontier.politeness import SAMPLES, Politeness
+from gossamer.frontier.queues import NEVER, Queues
 from gossamer.frontier.record import LEVELS, Entry
 from gossamer.model.links import Link
 from gossamer.model.visits import Again, Contact, Errand, HostFacts
@@ -153,16 +152,24 @@ class Frontier:
         lease.host.located_until = until
         self.give_back(lease, now)
 
-    def begin(self, lease: Lease, now: float) -> None:
-        """Note that the request goes out now; survives the death of the process."""
+    def begin(self, lease: Lease, now: float) -> bool:
+        """Note that the request goes out now; survives the death of the process.
+
+        False when the host's gate closed since the visit was lent (another of its requests ended with Retry-After, or
+        it was closed): the lease is to be given back.
+        """
         assert lease.place is not None
         record = lease.host.record
+        if record.closed or record.rest_until > now:
+            return False
+        with_this_one = [*record.fetches_s[1 - SAMPLES :], 0.0]
         rest = Rest(
-            self.politeness.rest_s(record.fetches_s, record.crawl_delay_s),
-            self.politeness.rest_growth(len(record.fetches_s)),
+            self.politeness.rest_s(with_this_one, record.crawl_delay_s),
+            self.politeness.rest_growth(len(with_this_one)),
             self.politeness.longest_rest_s(record.crawl_delay_s),
         )
         lease.ticket = self._contacts.begin(lease.host.fingerprint, lease.place.fingerprint, now, rest)
+        return True
 
     def ended(self, lease: Lease, contact: Contact | None, now: float) -> None:
         """Give the gates back. `contact` is None when no request was made."""
@@ -172,6 +179,8 @@ class Frontier:
         host.out -= 1
         if contact is not None:
             settle(host.record, contact, now, self.politeness, self._options, self._dice.uniform(0.0, 1.0))
+            if contact.kind == "failed":
+                host.located_until = 0.0  # Another of its addresses may answer.
             self._hosts.touch(host)
         if place is not None:
             self.under_way -= 1
@@ -239,9 +248,8 @@ class Frontier:
     def rest(self, url: Url, until: float, reason: str, now: float) -> None:
         """Leave a host alone until an instant."""
         host = self._hosts.get(url.host, url.partition)
-        host.record.rest_until = max(host.record.rest_until, until)
         host.record.reason = reason
-        self._hosts.touch(host)
+        self._prolong(host, until)
         self._schedule(host, now)
 
     def set_crawl_delay(self, url: Url, delay_s: float | None, now: float) -> None:
@@ -255,13 +263,10 @@ class Frontier:
             return
         record.crawl_delay_s = delay_s
         self._hosts.touch(host)
-        if delay_s is None:
-            return
-        if delay_s > self.politeness.crawl_delay_s_max:
+        if delay_s is not None and delay_s > self.politeness.crawl_delay_s_max:
             self.close(url, f"its Crawl-delay of {delay_s:.0f} s is more than we wait", now)
             return
-        record.rest_until = max(record.rest_until, now + delay_s)
-        self._contacts.prolong(host.fingerprint, record.rest_until)
+        self._prolong(host, now + (delay_s or 0.0))
         self._schedule(host, now)
 
     def close(self, url: Url, reason: str, now: float) -> None:
@@ -324,6 +329,13 @@ class Frontier:
         self._schedule(host, now)
         return lease
 
+    def _prolong(self, host: Host, until: float) -> None:
+        """Let a host rest for longer than its last request said; survives the death of the process."""
+        self._hosts.touch(host)
+        if until > host.record.rest_until:
+            host.record.rest_until = until
+            self._contacts.prolong(host.fingerprint, until)
+
     def _returned(self, lease: Lease) -> Item:
         """Note that a lease's URL came back."""
         assert lease.item is not None, "an errand has no URL to give back"
@@ -349,7 +361,7 @@ class Frontier:
         at: float | None = None
         if host.errands or (not host.parked and (host.window or self._queues.has_unread(host))):
             at = record.rest_until
-        elif record.due and host.due_next < inf and not (host.parked or record.closed):
+        elif record.due and host.due_next < NEVER and not (host.parked or record.closed):
             at = max(record.rest_until, host.due_next)
         if at is None:
             self._bench.withdraw(host)

@@ -25,7 +25,7 @@ def settle(
         record.failures = record.sleeps = record.backoffs = 0
     elif contact.kind == "busy":
         rest_s = max(rest_s, _busy_s(record, contact, politeness, dice))
-    else:
+    elif contact.kind == "failed":
         rest_s = max(rest_s, _failed_s(record, contact, options))
     record.rest_until = max(record.rest_until, ended + rest_s)
 

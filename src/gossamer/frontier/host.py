@@ -1,18 +1,14 @@
-"""Host: a host in memory, and what is lent of it."""
+"""Host: a host in memory, the address it is at, and what is lent of it."""
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from gossamer.frontier.record import Entry, HostRecord
 from gossamer.model.visits import Errand, Visit
 from gossamer.url.url import Url
-
-if TYPE_CHECKING:
-    from gossamer.frontier.bench import Place
 
 
 class Item(msgspec.Struct, frozen=True, gc=False):
@@ -81,6 +77,27 @@ class Host:
         return self.record.name
 
 
+Turn = tuple[float, int, int, Host]
+"""Instant, order of arrival, stamp, host."""
+
+
+class Place:
+    """One IP address."""
+
+    __slots__ = ("address", "fingerprint", "hosts", "out", "rest_until", "stamp", "users")
+
+    def __init__(self, address: str, fingerprint: int, rest_until: float) -> None:
+        self.address = address
+        self.fingerprint = fingerprint
+        self.rest_until = rest_until
+        self.hosts: list[Turn] = []
+        self.out = 0
+        """Requests under way."""
+        self.users = 0
+        """Hosts of the bench that are at this address."""
+        self.stamp = 0
+
+
 class Lease:
     """One visit, lent once and given back once. Carries a queued URL or an errand.
 
@@ -100,6 +117,11 @@ class Lease:
         self.ticket = -1
         self.is_ended = False
         self.is_finished = item is None
+
+    @property
+    def host_failures(self) -> int:
+        """How often the host failed in a row."""
+        return self.host.record.failures
 
 
 def _visit(entry: Entry, url: Url) -> Visit:

@@ -34,15 +34,16 @@ class Politeness:
         """Return how long a host rests after a request, counted from its end.
 
         A slow answer is the sign of a burdened server, so the rest grows with the mean of the last five (Mercator
-        waited ten times the last one). What robots.txt asks for wins when it is longer.
+        waited ten times the last one); before there are five it is the least one. What robots.txt asks for wins when
+        it is longer.
         """
-        mean_s = sum(fetches_s) / len(fetches_s) if fetches_s else 0.0
+        mean_s = sum(fetches_s) / SAMPLES if len(fetches_s) >= SAMPLES else 0.0
         own_s = min(max(self.delay_factor * mean_s, self.delay_s_min), max(self.delay_s_max, self.delay_s_min))
         return max(own_s, crawl_delay_s or 0.0)
 
     def rest_growth(self, samples: int) -> float:
-        """Return how much longer the rest gets, at the most, for each second that the next fetch takes."""
-        return self.delay_factor / min(samples + 1, SAMPLES)
+        """Return how much longer the rest gets for each second that the last of so many fetches takes."""
+        return self.delay_factor / SAMPLES if samples >= SAMPLES else 0.0
 
     def longest_rest_s(self, crawl_delay_s: float | None) -> float:
         """Return what `rest_s` cannot exceed, whatever the fetch times: for when nobody knows them."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import inf
-
 from gossamer.frontier.host import Host, Item
 from gossamer.frontier.record import (
     LEVELS,
@@ -23,6 +21,8 @@ from gossamer.world.dice import Dice
 
 BLOCK_URLS_MAX = 64
 """A host's new URLs of one epoch go into blocks of at most so many: one put each."""
+NEVER = float("inf")
+"""Due time of a host whose due URLs are all lent or in its window."""
 
 
 class Queues:
@@ -166,7 +166,7 @@ class Queues:
         return decode_block(data)
 
     def _take_due(self, host: Host, now: float) -> None:
-        host.due_next = inf
+        host.due_next = NEVER
         for key, value in self._epochs.scan("due", host.prefix, range_end(host.prefix)):
             if due_time(key) > now:
                 host.due_next = due_time(key)
@@ -185,6 +185,6 @@ class Queues:
                 return
             self._epochs.delete("queue", block_key(host.prefix, level, queue.block))
             del host.ends[level, queue.block]
+            if host.cursors.get(level, (-1, 0))[0] == queue.block:
+                host.cursors[level] = (end, 0)  # All of it was read, and there is nothing left to go on from.
             queue.block = end
-            if level in host.cursors and host.cursors[level][0] < end:
-                host.cursors[level] = (end, 0)

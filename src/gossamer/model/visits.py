@@ -54,8 +54,8 @@ class Contact(msgspec.Struct, frozen=True, gc=False):
     """A request that was made, as its host felt it."""
 
     fetch_s: float
-    kind: Literal["answered", "busy", "failed"]
-    """`busy`: 429 or 503. `failed`: the host itself did not answer."""
+    kind: Literal["answered", "busy", "failed", "left"]
+    """`busy`: 429 or 503. `failed`: the host itself did not answer. `left`: we did not wait for the answer."""
     retry_after_s: float | None = None
     error: str = ""
 

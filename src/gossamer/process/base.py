@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import re
+from gossamer.process.charset import python_codec
+from gossamer.url.join import Joiner, join
 
-from gossamer.process.charset import encoded_query
-from gossamer.url.join import join
-
-# A path of plain segments and a plain query: joined with a base they stay as they are (no dot segment, no character
-# that the standard would escape, no scheme, no host).
-_PLAIN = re.compile(r"[A-Za-z0-9_~-][\w.~-]*(?:/[A-Za-z0-9_~-][\w.~-]*)*/?(?:\?[\w.~/=&;,+:@-]*)?", re.ASCII)
 _LEAVE = frozenset(
     (
         "javascript",
@@ -28,7 +23,6 @@ _LEAVE = frozenset(
     )
 )
 """Schemes that name nothing to fetch."""
-_LEAVE_HINTS = ("javascript:", "mailto:", "tel:", "data:")
 
 
 class Base:
@@ -41,18 +35,13 @@ class Base:
             joined = join(page_url, base_href)
             if joined is not None and joined[: joined.index(":")] not in ("javascript", "data"):
                 self.url = joined
-        self._charset = "" if charset.startswith(("utf-", "replacement", "x-user")) else charset
+        self._joiner = Joiner(self.url, python_codec(charset))
         self._joined: dict[str, str | None] = {}
-        self._origin = self._directory = ""
-        if self.url.startswith(("http://", "https://")):
-            path = self.url.partition("?")[0]
-            self._directory = path[: path.rindex("/") + 1]
-            self._origin = path[: path.index("/", 8)]
 
     def join(self, href: str) -> str | None:
         """Return the absolute address without fragment, or None for what cannot be parsed or names nothing to fetch.
 
-        Each spelling is joined once a page; plain relative paths take 0.3 µs, all else 2 µs.
+        Each spelling is joined once a page; plain paths take 0.5 µs, all else 2 µs.
         """
         shown = href.partition("#")[0]
         if shown[-1:] > " " or not shown:
@@ -64,17 +53,7 @@ class Base:
             return joined
 
     def _join(self, href: str) -> str | None:
-        if self._directory:
-            if _PLAIN.fullmatch(href):
-                return self._directory + href
-            if href[:1] == "/" and _PLAIN.fullmatch(href, 1):
-                return self._origin + href
-        if href.startswith(_LEAVE_HINTS):
-            return None
-        if self._charset and not href.isascii():
-            path, mark, query = href.partition("?")
-            href = path + mark + encoded_query(query, self._charset)
-        joined = join(self.url, href)
+        joined = self._joiner.join(href)
         if joined is None or (joined[:4] != "http" and joined.partition(":")[0] in _LEAVE):
             return None
         return joined

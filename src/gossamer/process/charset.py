@@ -139,23 +139,9 @@ def decoded(body: bytes, name: str) -> str:
     return text if name[:6] != "utf-16" else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def encoded_query(query: str, name: str) -> str:
-    """Return a query with its non-ASCII characters as `%XX` of the page's encoding (WHATWG URL, percent-encode after
-    encoding): what a browser sends for a link on a page that is not in UTF-8.
-    """
-    codec = _ENCODINGS[name][0]
-    parts = []
-    for character in query:
-        if character < "\x80":
-            parts.append(character)
-            continue
-        try:
-            data = character.encode(codec)
-        except (UnicodeEncodeError, LookupError):
-            parts.append(f"%26%23{ord(character)}%3B")
-        else:
-            parts.append("".join(f"%{octet:02X}" for octet in data))
-    return "".join(parts)
+def python_codec(name: str) -> str:
+    """Return Python's name of the encoding in which a page's queries are written: UTF-8 for those without encoder."""
+    return "utf-8" if name.startswith(("utf-", "replacement", "x-user")) else _ENCODINGS[name][0]
 
 
 def _declared(body: bytes, header_charset: str) -> tuple[str | None, int]:

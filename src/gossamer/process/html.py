@@ -85,4 +85,5 @@ def bears_tree(body: bytes, options: ProcessOptions) -> bool:
     """
     if len(body) > options.tree_bytes_max:
         return False
-    return body.count(b"<") - body.count(b"</") <= options.open_tags_max
+    tags = body.count(b"<")
+    return tags <= options.open_tags_max or tags - body.count(b"</") <= options.open_tags_max

@@ -29,6 +29,6 @@ class ProcessOptions(BaseModel):
         default=False, description="Also find the plain text of each page (about as costly as the links)."
     )
     text_bytes_max: int = Field(default=1_000_000, ge=0, description="Plain text kept of one page, in bytes of UTF-8.")
-    stage_s_max: float = Field(
-        default=30.0, gt=0, description="Time one page may take before the supervisor ends the shard."
+    modules: tuple[str, ...] = Field(
+        default=(), description="Further processing modules, each `module:Name` or a component's name, in order."
     )

@@ -13,20 +13,24 @@ class ResolveOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    servers: tuple[str, ...] = Field((), description="Name servers, ADDRESS[:PORT]; none takes the system's.")
-    hosts_file: str = Field("", description="File of addresses and names, as /etc/hosts; asked before name servers.")
-    allow_private: bool = Field(False, description="Contact private, loopback and link-local addresses too.")
-    family: Literal["ipv4_first", "ipv6_first", "ipv4", "ipv6"] = Field(
-        "ipv4_first", description="Which addresses to try first, or at all."
+    servers: tuple[str, ...] = Field(default=(), description="Name servers, ADDRESS[:PORT]; none takes the system's.")
+    hosts_file: str = Field(
+        default="", description="File of addresses and names, as /etc/hosts; asked before name servers."
     )
-    ttl_s_min: float = Field(60.0, ge=0, description="An answer counts at least this long, whatever its TTL.")
-    ttl_s_max: float = Field(86400.0, ge=1, description="An answer counts at most this long, whatever its TTL.")
-    failure_ttl_s: float = Field(60.0, ge=0, le=3600, description="How long a failure counts.")
-    cache_hosts_max: int = Field(100_000, ge=1, description="Hosts whose answers are kept in memory.")
-    lookups_max: int = Field(100, ge=1, description="Lookups under way at once.")
-    timeout_s: float = Field(3.0, gt=0, description="How long one try waits for its answer.")
-    tries: int = Field(3, ge=1, le=10, description="Tries at each name server.")
-    lookup_s_max: float = Field(15.0, gt=0, description="Time for a whole lookup.")
+    allow_private: bool = Field(default=False, description="Contact private, loopback and link-local addresses too.")
+    family: Literal["ipv4_first", "ipv6_first", "ipv4", "ipv6"] = Field(
+        default="ipv4_first", description="Which addresses to try first, or at all."
+    )
+    ttl_s_min: float = Field(default=60.0, ge=0, description="An answer counts at least this long, whatever its TTL.")
+    ttl_s_max: float = Field(default=86400.0, ge=1, description="An answer counts at most this long, whatever its TTL.")
+    failure_ttl_s: float = Field(default=60.0, ge=0, le=3600, description="How long a failure counts.")
+    cache_hosts_max: int = Field(default=100_000, ge=1, description="Hosts whose answers are kept in memory.")
+    lookups_max: int = Field(default=100, ge=1, description="Lookups under way at once.")
+    timeout_s: float = Field(
+        default=3.0, gt=0, description="How long one try waits at most; less for a server known to be quick."
+    )
+    tries: int = Field(default=3, ge=1, le=10, description="Tries at each name server.")
+    lookup_s_max: float = Field(default=15.0, gt=0, description="Time for a whole lookup.")
 
     @field_validator("servers")
     @classmethod

@@ -12,7 +12,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import gossamer
 from gossamer.simweb.dns import write_hosts_file
 from gossamer.simweb.log import Logged, read_log
 from gossamer.simweb.options import SimwebOptions
@@ -58,7 +57,8 @@ class SimwebProcess:
         self.directory.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "gossamer.simweb", "--options", self._options.model_dump_json()]
         command += ["--log", str(self.log), "--hosts-file", str(self.hosts_file), "--until-stdin-closes"]
-        source = str(Path(gossamer.__file__).parent.parent)
+        # Whatever path this process has the package from, the other one needs it too.
+        source = str(Path(__file__).parents[2])
         path = os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH", ""))))
         with self.errors.open("wb") as errors:
             self._process = subprocess.Popen(  # noqa: S603 (our own interpreter and module)

@@ -69,7 +69,7 @@ def rates(
     for name, mine in by_host.items():
         host = web.host(name)
         if host is not None:
-            gaps = promised_gaps(mine, promise, truth.crawl_delay_s(host), restarts)
+            gaps = promised_gaps(mine, promise, truth.crawl_delay_s(host), restarts, most=True)
             found[name] = _rate(mine, [gap_s for gap_s, _ in gaps], known, addresses[host.address], promise)
     return found
 

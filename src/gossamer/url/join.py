@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from urllib.parse import quote
 
 from ada_url import join_url, normalize_url
 
 # Hrefs that resolve by cutting and gluing alone. Every character here is one that the WHATWG parser copies as it is
 # into a path or a query; no segment begins with a dot or holds an escape, so none is a dot segment; no colon stands in
-# the path, so none is a scheme; none begins with a slash, which could name another host. Steps up, `../`, stand apart.
+# the path, so none is a scheme; of slashes at the start there is one, for two would name a host.
 _PLAIN = re.compile(
-    r"((?:\.\./)*)"
+    r"(/|(?:\.\./)*)"
     r"((?:[A-Za-z0-9_~-][A-Za-z0-9._~-]*/)*(?:[A-Za-z0-9_~-][A-Za-z0-9._~-]*)?(?:\?[A-Za-z0-9._~/=&+:;,@!$()*-]*)?)"
     r"(?:#.*)?",
     re.DOTALL,
@@ -45,35 +44,38 @@ def absolute(text: str) -> str | None:
     return url.partition("#")[0]
 
 
-def join_all(base: str, hrefs: Sequence[str], encoding: str = "utf-8") -> list[str | None]:
-    """Join each of a page's hrefs: what `join` says of each, in a third of the time where hrefs are plain (0.5 µs).
+class Joiner:
+    """Joins the hrefs of one page: what `join` says of each, in a third of the time where hrefs are plain (0.4 µs).
 
     `encoding` is the page's, as a name that Python knows: queries are written in it (WHATWG URL, section 4.4, query
     state), so that a server of 1998 finds what its page names. One that is unknown counts as UTF-8.
     """
-    if not encoding.lower().startswith("utf"):
-        hrefs = [href if href.isascii() else _encode_query(href, encoding) for href in hrefs]
-    whole = absolute(base)
-    if whole is None or not whole.startswith(_WEB):
-        return [join(base, href) for href in hrefs]
-    page = whole.partition("?")[0]
-    directory = page[: page.rindex("/") + 1]
-    above = {"": directory}
-    joined: list[str | None] = []
-    for href in hrefs:
-        plain = _PLAIN(href)
+
+    def __init__(self, base: str, encoding: str = "utf-8") -> None:
+        whole = absolute(base)
+        self._base = base if whole is None else whole
+        self._encoding = "" if encoding.lower().startswith("utf") else encoding
+        self._page = ""
+        self._starts: dict[str, str] = {}
+        """What is glued to what: by the part that leads up or to the root. Empty where nothing can be glued."""
+        if self._base.startswith(_WEB):
+            page = self._page = self._base.partition("?")[0]
+            self._starts = {"": page[: page.rindex("/") + 1], "/": page[: page.index("/", 8) + 1]}
+
+    def join(self, href: str) -> str | None:
+        """Return the address that `href` names, without its fragment; None when it names none. Never raises."""
+        plain = _PLAIN(href) if self._starts else None
         if plain is None:
-            joined.append(join(whole, href))
-            continue
+            if self._encoding and not href.isascii():
+                href = _encode_query(href, self._encoding)
+            return join(self._base, href)
         up, rest = plain.groups()
         if not up and (not rest or rest[0] == "?"):
-            joined.append(page + rest if rest else whole)
-            continue
-        start = above.get(up)
+            return self._page + rest if rest else self._base
+        start = self._starts.get(up)
         if start is None:
-            start = above[up] = _climb(directory, len(up) // 3)
-        joined.append(start + rest)
-    return joined
+            start = self._starts[up] = _climb(self._starts[""], len(up) // 3)
+        return start + rest
 
 
 def _climb(directory: str, steps: int) -> str:

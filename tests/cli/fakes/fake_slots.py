@@ -11,3 +11,8 @@ def accuse(state: Path) -> None:
 def overdue(state: Path, now: float, limit_s: float) -> bool:
     slot = state / "slot"
     return slot.exists() and now - float(slot.read_text() or "inf") > limit_s
+
+
+def progress(state: Path) -> int:
+    file = state / "epoch"
+    return int(file.read_text()) if file.exists() else 0

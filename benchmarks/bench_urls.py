@@ -14,7 +14,7 @@ from gossamer.scope.chain import scope_chain
 from gossamer.scope.options import ScopeOptions
 from gossamer.scope.roots import Roots
 from gossamer.url.canonical import Canonicalizer
-from gossamer.url.join import join, join_all
+from gossamer.url.join import Joiner, join
 from gossamer.url.name import Namer
 from gossamer.url.rules import RULES
 
@@ -42,10 +42,14 @@ def flat(lists: Sequence[Sequence[T | None]]) -> list[T]:
     return [item for items in lists for item in items if item is not None]
 
 
+def join_page(base: str, hrefs: Sequence[str]) -> list[str | None]:
+    return [*map(Joiner(base).join, hrefs)]
+
+
 def main() -> None:
     site = pages()
     total = sum(len(hrefs) for _, hrefs in site)
-    joined = [join_all(base, hrefs) for base, hrefs in site]
+    joined = [join_page(base, hrefs) for base, hrefs in site]
     texts = [flat([urls]) for urls in joined]
     namer, canonicalizer, every_rule = Namer(), Canonicalizer(), Canonicalizer(tuple(RULES))
     roots = Roots("host")
@@ -62,12 +66,12 @@ def main() -> None:
 
     sys.stdout.write(f"{len(site)} pages, {total} links\n")
     line("join, one by one", lambda: [[join(base, href) for href in hrefs] for base, hrefs in site])
-    line("join_all", lambda: [join_all(base, hrefs) for base, hrefs in site])
+    line("join, by a page's joiner", lambda: [join_page(base, hrefs) for base, hrefs in site])
     line("key, default rules", lambda: [[canonicalizer.key(url) for url in urls] for urls in texts])
     line("key, default rules, the readable path", lambda: [[canonicalizer.key_by_rules(u) for u in s] for s in texts])
     line("key, every rule", lambda: [[every_rule.key(url) for url in urls] for urls in texts])
     line("names", lambda: [namer.names(urls) for urls in texts])
-    line("join_all + names", lambda: [namer.names(flat([join_all(base, hrefs)])) for base, hrefs in site])
+    line("joiner + names", lambda: [namer.names(flat([join_page(base, hrefs)])) for base, hrefs in site])
     line("chain, links of the same host", lambda: [chain.reason(link) for link in ours], len(ours))
     line("chain, all links", lambda: [chain.reason(link) for link in links], len(links))
 

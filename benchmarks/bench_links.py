@@ -1,6 +1,6 @@
 """What it costs to find what is in a page: parse, links with anchor text, joins, title, directives.
 
-Usage: PYTHONPATH=src python benchmarks/link_extraction.py [DIRECTORY OF HTML FILES]
+Usage: PYTHONPATH=src python benchmarks/bench_links.py [DIRECTORY OF HTML FILES]
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def main() -> None:
         "all pages": bodies,
     }
     modules = Modules(standard_modules(options), options)
-    print("| pages | count | KB | links | all modules µs | tree alone µs | scan alone µs |")
-    print("| --- | --: | --: | --: | --: | --: | --: |")
+    print("| pages | count | KB | anchors | distinct links | all modules µs | tree alone µs | scan alone µs |")
+    print("| --- | --: | --: | --: | --: | --: | --: | --: |")
     for name, group in groups.items():
         if not group:
             continue
@@ -71,7 +71,8 @@ def main() -> None:
         tree = seconds(lambda group=group: [TreeMarkup(body).anchors() for body in group])
         scan = seconds(lambda group=group: [ScannedMarkup(body).anchors() for body in group])
         count = len(group)
-        figures = [sum(map(len, group)) / 1000 / count, links / count]
+        anchors = sum(len(ScannedMarkup(body).anchors()) for body in group)
+        figures = [sum(map(len, group)) / 1000 / count, anchors / count, links / count]
         figures += [spent / count * 1e6 for spent in (whole, tree, scan)]
         print(f"| {name} | {count} | " + " | ".join(f"{figure:.0f}" for figure in figures) + " |")
 

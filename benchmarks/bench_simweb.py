@@ -1,6 +1,6 @@
 """How many pages a second one simweb process serves, and what a page costs it.
 
-    python benchmarks/simweb_rate.py [--pages 40000] [--concurrency 32] [--fresh]
+    python benchmarks/bench_simweb.py [--pages 40000] [--concurrency 32] [--fresh]
 
 The client (libcurl, keep-alive unless --fresh) runs in this process, the server in its own: two cores are needed for
 the rate to be the server's. CPU seconds a page are read from /proc and do not depend on that.

@@ -1,6 +1,6 @@
 """What each output of the archive costs per page: µs of CPU and bytes on disk.
 
-    python benchmarks/archive_cost.py [FOLDER]
+    python benchmarks/bench_archive.py [FOLDER]
 
 A large allocation that the C library hands back at once makes FastWARC's writer three times slower; with
 MALLOC_MMAP_THRESHOLD_=4000000 MALLOC_TRIM_THRESHOLD_=100000000 in the environment it is at its best.

@@ -1,0 +1,151 @@
+"""The floor of a crawl: the same fetches and the same outputs with the libraries alone, in one plain loop.
+
+    python benchmarks/floor.py OUTPUT SEED…
+
+Fetch, decode, parse, join, compare with what is known, WARC records, Parquet rows. No politeness, no robots.txt, no
+queue on disk, no commit, no limits, nothing survives a crash: no crawler can be quicker with these libraries, and none
+that may be let loose can be as quick. bench_real_site.py prints what Gossamer takes beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from base64 import b32encode
+from collections import deque
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+import ada_url
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pycurl
+import xxhash
+from isal import igzip_lib, isal_zlib
+from selectolax.lexbor import LexborHTMLParser
+
+AT_ONCE = 8
+GZIP_LEVEL = 2
+PAGE_COLUMNS = ("url", "status", "media_type", "title", "digest", "warc_offset", "warc_length")
+LINK_COLUMNS = ("from_url", "to_url", "anchor_text")
+
+
+class Fetched:
+    """One transfer and what it brought."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.head: list[bytes] = []
+        self.body: list[bytes] = []
+        handle = self.handle = pycurl.Curl()
+        handle.setopt(pycurl.URL, url)
+        handle.setopt(pycurl.ACCEPT_ENCODING, None)
+        handle.setopt(pycurl.HTTPHEADER, ["Accept-Encoding: gzip"])
+        handle.setopt(pycurl.HEADERFUNCTION, self.head.append)
+        handle.setopt(pycurl.WRITEFUNCTION, self.body.append)
+
+
+class Floor:
+    """One crawl in memory, written as it goes."""
+
+    def __init__(self, directory: Path, seeds: list[str]) -> None:
+        self._seeds = [ada_url.normalize_url(seed) for seed in seeds]
+        self._origins = tuple(self._seeds)
+        self._known = {xxhash.xxh3_64_intdigest(seed.encode()) for seed in self._seeds}
+        self._waiting = deque(self._seeds)
+        directory.mkdir(parents=True)
+        self._directory = directory
+        self._warc = (directory / "floor.warc.gz").open("wb")
+        self._pages: list[tuple[object, ...]] = []
+        self._links: list[tuple[str, str, str]] = []
+
+    def run(self) -> int:
+        """Fetch everything and return how many pages there were."""
+        for fetched in self._transfers():
+            self._take(fetched)
+        self._warc.close()
+        for name, columns, rows in (("pages", PAGE_COLUMNS, self._pages), ("links", LINK_COLUMNS, self._links)):
+            table = pa.table(dict(zip(columns, zip(*rows, strict=True), strict=True)))
+            pq.write_table(table, self._directory / f"{name}.parquet", compression="zstd")
+        return len(self._pages)
+
+    def _transfers(self) -> Iterator[Fetched]:
+        multi = pycurl.CurlMulti()
+        running: dict[pycurl.Curl, Fetched] = {}
+        while self._waiting or running:
+            while self._waiting and len(running) < AT_ONCE * len(self._seeds):
+                fetched = Fetched(self._waiting.popleft())
+                running[fetched.handle] = fetched
+                multi.add_handle(fetched.handle)
+            multi.perform()
+            _, done, failed = multi.info_read()
+            for handle in [*done, *(one[0] for one in failed)]:
+                multi.remove_handle(handle)
+                fetched = running.pop(handle)
+                if handle in done:
+                    yield fetched
+            if running and not done:
+                multi.select(1.0)
+
+    def _take(self, fetched: Fetched) -> None:
+        status = fetched.handle.getinfo(pycurl.RESPONSE_CODE)
+        media_type = (fetched.handle.getinfo(pycurl.CONTENT_TYPE) or "").partition(";")[0]
+        payload = b"".join(fetched.body)
+        digest = digest_of(payload)
+        offset, http = self._warc.tell(), "application/http;msgtype="
+        request = f"GET {fetched.url} HTTP/1.1\r\n\r\n".encode()
+        length = self._warc.write(
+            member("response", fetched.url, http + "response", b"".join(fetched.head) + payload, digest)
+        )
+        self._warc.write(member("request", fetched.url, http + "request", request))
+        self._warc.write(member("metadata", fetched.url, "application/warc-fields", b"fetchTimeMs: 1\r\n"))
+        title = ""
+        if status == 200 and media_type == "text/html":
+            coded = any(line.lower().startswith(b"content-encoding: gzip") for line in fetched.head)
+            title = self._links_of(fetched.url, isal_zlib.decompress(payload, 31) if coded else payload)
+        self._pages.append((fetched.url, status, media_type, title, digest, offset, length))
+
+    def _links_of(self, base: str, body: bytes) -> str:
+        tree = LexborHTMLParser(body)
+        found: dict[str, str] = {}
+        for anchor in tree.css("a[href]"):
+            try:
+                url = ada_url.join_url(base, anchor.attributes["href"]).partition("#")[0]
+            except ValueError:
+                continue
+            if url not in found:
+                found[url] = " ".join(anchor.text().split())
+        for url, text in found.items():
+            self._links.append((base, url, text))
+            if url.startswith(self._origins):
+                fingerprint = xxhash.xxh3_64_intdigest(url.encode())
+                if fingerprint not in self._known:
+                    self._known.add(fingerprint)
+                    self._waiting.append(url)
+        node = tree.css_first("title")
+        return node.text() if node is not None else ""
+
+
+def digest_of(data: bytes) -> str:
+    """Return a digest as WARC writes it."""
+    return "sha1:" + b32encode(hashlib.sha1(data).digest()).decode()
+
+
+def member(kind: str, url: str, content_type: str, block: bytes, payload_digest: str = "") -> bytes:
+    """Return one WARC record as one gzip member."""
+    head = (
+        f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <urn:uuid:{uuid4()}>\r\n"
+        f"WARC-Date: {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\r\nWARC-Target-URI: {url}\r\n"
+        f"WARC-Block-Digest: {digest_of(block)}\r\n"
+    )
+    if payload_digest:
+        head += f"WARC-Payload-Digest: {payload_digest}\r\n"
+    head += f"Content-Type: {content_type}\r\nContent-Length: {len(block)}\r\n\r\n"
+    compressed: bytes = igzip_lib.compress(head.encode() + block + b"\r\n\r\n", GZIP_LEVEL, igzip_lib.COMP_GZIP)
+    return compressed
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"{Floor(Path(sys.argv[1]), sys.argv[2:]).run()} pages\n")

@@ -1,0 +1,206 @@
+"""Gate: may we, by this host's robots.txt, and when must it be asked again (RFC 9309, sections 2.3.1 and 2.4).
+
+Decides, and does nothing: the corridor fetches, the frontier waits, the store keeps the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import Literal
+
+import msgspec
+
+from gossamer.model.visits import Failure, Reply
+from gossamer.robots.options import RobotsOptions
+from gossamer.robots.recent import Recent
+from gossamer.robots.record import Kind, RobotsRecord
+from gossamer.robots.rules import Rules, cut
+from gossamer.url.join import join
+from gossamer.url.url import Url
+
+RULES_BYTES, RULES_BYTES_PER_TEXT_BYTE = 1_000, 9
+"""What parsed rules cost in memory, at most: short lines weigh more parsed than written."""
+RETRY_AFTER_S_MAX = 366 * 86_400.0
+"""A longer Retry-After counts as this."""
+
+
+class Verdict(msgspec.Struct, frozen=True, gc=False):
+    """What may be done about a URL."""
+
+    kind: Literal["allowed", "denied", "unknown", "wait", "given_up"]
+    """`unknown`: robots.txt must be fetched first. `wait`: it could not be had. `given_up`: not for too long: the
+    host's URLs end as `robots_unreachable`."""
+    until: float = 0.0
+    """For `wait`: nothing of this host before this wall time."""
+    reason: str = ""
+    """For people."""
+    alone: bool = False
+    """For `wait`: the host answers under its other scheme, so that its other URLs need not wait."""
+
+
+class Redirect(msgspec.Struct, frozen=True, gc=False):
+    """robots.txt lies elsewhere: fetch `url` through its own host's gates and call `after_reply` with `hops`."""
+
+    url: str
+    hops: int
+
+
+_ALLOWED, _DENIED = Verdict("allowed"), Verdict("denied", reason="robots.txt disallows it")
+_UNKNOWN = Verdict("unknown", reason="robots.txt must be read first")
+
+
+def robots_url(url: Url) -> str:
+    """Return where the robots.txt that rules a URL lies: one for each scheme, host and port."""
+    return url.origin + "/robots.txt"
+
+
+class RobotsGate:
+    """Turns answers into records and records into verdicts. Keeps the parsed rules of the hosts last asked about."""
+
+    def __init__(self, options: RobotsOptions, uniform: Callable[[float, float], float]) -> None:
+        """Take the options and a source of jitter: a number between the two (`Dice.uniform`)."""
+        self._options = options
+        self._uniform = uniform
+        self._rules: Recent[tuple[str, float], Rules] = Recent(options.cache_hosts_max, options.cache_bytes_max)
+
+    def verdict(self, record: RobotsRecord | None, url: Url, now: float) -> Verdict:
+        """Say what may be done about `url`, given its origin's record. About 1 µs where the rules are in memory."""
+        options = self._options
+        if not options.obey:
+            return _ALLOWED
+        if record is None:
+            return _UNKNOWN
+        if record.kind != Kind.UNREACHABLE:
+            if now < record.expires_at:
+                return self._judged(record, url)
+            if record.failures == 0 or now >= record.retry_at:
+                return _UNKNOWN
+            if now < record.fetched_at + options.stale_s_max:
+                return self._judged(record, url)
+        if now >= record.retry_at:
+            return _UNKNOWN
+        given_up_at = record.first_failed_at + options.robots_wait_max_s
+        if now >= given_up_at:
+            return Verdict("given_up", reason=f"robots.txt could not be had in {record.failures} tries")
+        until = min(record.retry_at, given_up_at)
+        return Verdict("wait", until, f"robots.txt could not be had in {record.failures} tries so far")
+
+    def crawl_delay_s(self, record: RobotsRecord | None, origin: str) -> float | None:
+        """Return the Crawl-delay that a host asks of us. Beyond `crawl_delay_s_max` the corridor closes the host."""
+        if record is None or record.kind != Kind.RULES or not self._options.obey:
+            return None
+        return self._parsed(record, origin).crawl_delay_s
+
+    def sitemaps(self, record: RobotsRecord | None, origin: str) -> tuple[str, ...]:
+        """Return the sitemaps that the file names, as written."""
+        return self._parsed(record, origin).sitemaps if record is not None and record.kind == Kind.RULES else ()
+
+    def after_reply(
+        self,
+        previous: RobotsRecord | None,
+        reply: Reply | None,
+        failure: Failure | None,
+        decoded_body: bytes,
+        now: float,
+        hops: int = 0,
+    ) -> RobotsRecord | Redirect:
+        """Return what to keep after robots.txt was asked for, or where to ask next.
+
+        Args:
+            previous: the origin's record so far.
+            reply: what came, or None with a `failure`.
+            failure: why nothing came.
+            decoded_body: the reply's body, content coding removed.
+            now: wall time.
+            hops: redirects followed already.
+        """
+        if reply is None:
+            assert failure is not None, "neither a reply nor a failure"
+            return self._failed(previous, now, 0.0)
+        status = reply.status
+        if 200 <= status < 300:
+            if reply.truncated not in ("", "length"):
+                return self._failed(previous, now, 0.0)  # What is missing may be what forbids.
+            text = cut(decoded_body, self._options.body_bytes_max)
+            return RobotsRecord(Kind.RULES, text, now, now + self._ttl_s(reply))
+        if 300 <= status < 400:
+            return self._redirected(previous, reply, now, hops)
+        if 400 <= status < 500 and status != 429:
+            return RobotsRecord(Kind.ALLOW_ALL, b"", now, now + self._ttl_s(reply))
+        return self._failed(previous, now, retry_after_s(reply, now))
+
+    def _redirected(
+        self, previous: RobotsRecord | None, reply: Reply, now: float, hops: int
+    ) -> RobotsRecord | Redirect:
+        if reply.status == 304 and previous is not None and previous.kind != Kind.UNREACHABLE:
+            return RobotsRecord(previous.kind, previous.text, now, now + self._ttl_s(reply))
+        location = reply.header("location")
+        target = join(reply.url, _utf8_again(location)) if location is not None and reply.status != 304 else None
+        if target is None or not target.startswith(("http://", "https://")) or hops >= self._options.redirects_max:
+            # Section 2.3.1.2: such a file may be taken as unavailable, like one that is not there.
+            return RobotsRecord(Kind.ALLOW_ALL, b"", now, now + self._ttl_s(reply))
+        return Redirect(target, hops + 1)
+
+    def _failed(self, previous: RobotsRecord | None, now: float, asked_s: float) -> RobotsRecord:
+        """Return the record after a failure: an older copy stays, and each next try is put off twice as far."""
+        options = self._options
+        failures = previous.failures + 1 if previous is not None else 1
+        pause_s = min(options.retry_s_max, options.retry_first_s * 2.0 ** min(failures - 1, 40))
+        retry_at = now + max(asked_s, pause_s * self._uniform(0.75, 1.0))
+        first_failed_at = previous.first_failed_at if previous is not None and previous.failures else now
+        if previous is None or previous.kind == Kind.UNREACHABLE:
+            return RobotsRecord(Kind.UNREACHABLE, b"", 0.0, 0.0, failures, first_failed_at, retry_at)
+        return RobotsRecord(
+            previous.kind, previous.text, previous.fetched_at, previous.expires_at, failures, first_failed_at, retry_at
+        )
+
+    def _ttl_s(self, reply: Reply) -> float:
+        """Return how long an answer is good: its max-age within our bounds (section 2.4)."""
+        options = self._options
+        ttl_s = options.ttl_s
+        for name, value in reply.headers:
+            if name.lower() != "cache-control":
+                continue
+            for directive in value.lower().split(","):
+                word, _, number = directive.strip().partition("=")
+                number = number.strip('" ')
+                if word in ("no-cache", "no-store"):
+                    ttl_s = 0.0
+                elif word == "max-age" and number.isascii() and number.isdigit():
+                    ttl_s = min(ttl_s, float(number[:12])) if ttl_s == 0.0 else float(number[:12])
+        return max(options.ttl_s_min, min(options.ttl_s_max, ttl_s))
+
+    def _judged(self, record: RobotsRecord, url: Url) -> Verdict:
+        if record.kind == Kind.ALLOW_ALL:
+            return _ALLOWED
+        return _ALLOWED if self._parsed(record, url.origin).allows(url.text) else _DENIED
+
+    def _parsed(self, record: RobotsRecord, origin: str) -> Rules:
+        key = origin, record.fetched_at
+        rules = self._rules.get(key)
+        if rules is None:
+            rules = Rules.parse(record.text, self._options.product_token, self._options.body_bytes_max)
+            self._rules.put(key, rules, RULES_BYTES + RULES_BYTES_PER_TEXT_BYTE * len(record.text))
+        return rules
+
+
+def retry_after_s(reply: Reply, now: float) -> float:
+    """Return the seconds that a Retry-After asks for, by number or date (RFC 9110, section 10.2.3); 0 without one."""
+    value = (reply.header("retry-after") or "").strip()
+    if value.isascii() and value.isdigit():
+        return min(float(value[:12]), RETRY_AFTER_S_MAX)
+    try:
+        date = parsedate_to_datetime(value)
+        at = (date if date.tzinfo is not None else date.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError, TypeError, IndexError):
+        return 0.0
+    return min(max(0.0, at - now), RETRY_AFTER_S_MAX)
+
+
+def _utf8_again(value: str) -> str:
+    try:
+        return value.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return value

@@ -1,0 +1,41 @@
+"""Options of robots.txt."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class RobotsOptions(BaseModel):
+    """How robots.txt is obeyed, kept and retried."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    obey: bool = Field(default=True, description="Ask for robots.txt and obey it; false only for your own servers.")
+    product_token: str = Field(
+        default="gossamer", pattern=r"^[A-Za-z_-]+$", description="The name by which robots.txt files may address us."
+    )
+    ttl_s: float = Field(default=86_400.0, gt=0, description="A copy is good for this long unless the server says.")
+    ttl_s_min: float = Field(default=3_600.0, gt=0, description="A shorter Cache-Control max-age counts as this.")
+    ttl_s_max: float = Field(default=86_400.0, gt=0, description="A longer Cache-Control max-age counts as this.")
+    stale_s_max: float = Field(
+        default=7 * 86_400.0,
+        ge=0,
+        description="A copy whose refresh keeps failing is obeyed until it is this old; then all is disallowed.",
+    )
+    body_bytes_max: int = Field(
+        default=512_000, ge=512_000, description="Bytes of a robots.txt that are read; cut at the end of a line."
+    )
+    redirects_max: int = Field(
+        default=5, ge=0, description="Redirects followed, also to other hosts; beyond: no rules."
+    )
+    retry_first_s: float = Field(
+        default=60.0, gt=0, description="First pause after robots.txt could not be had; doubles."
+    )
+    retry_s_max: float = Field(default=3_600.0, gt=0, description="The longest such pause.")
+    robots_wait_max_s: float = Field(
+        default=21_600.0, ge=0, description="After this long without an answer a host's URLs end as robots_unreachable."
+    )
+    cache_hosts_max: int = Field(default=10_000, ge=1, description="Hosts whose parsed rules are kept in memory.")
+    cache_bytes_max: int = Field(
+        default=64_000_000, ge=0, description="Memory for those texts, and as much again for the rules made of them."
+    )

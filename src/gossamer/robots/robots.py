@@ -1,0 +1,99 @@
+"""Robots: every origin's robots.txt, kept in the shard's store and asked for by errands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from gossamer.model.visits import Errand, Failure, Reply
+from gossamer.robots.gate import Redirect, RobotsGate, Verdict, robots_url
+from gossamer.robots.options import RobotsOptions
+from gossamer.robots.recent import Recent
+from gossamer.robots.record import Kind, RobotsRecord, decode, encode
+from gossamer.state.epoch import Epochs
+from gossamer.url.url import Url
+from gossamer.world.dice import Dice
+
+RECORD_BYTES = 300
+"""What a record without text costs, about."""
+
+
+class SiteRobots:
+    """What sites ask of us. Answers from memory or one read; what it learns is durable with the epoch."""
+
+    def __init__(
+        self, epochs: Epochs, options: RobotsOptions, name: Callable[[str], Url | None], dice: Dice | None = None
+    ) -> None:
+        """Take the store, the options, what makes a `Url` of an address, and where jitter comes from."""
+        self._epochs = epochs
+        self._options = options
+        self._name = name
+        self._gate = RobotsGate(options, (dice or Dice()).uniform)
+        self._records: Recent[str, RobotsRecord] = Recent(options.cache_hosts_max, options.cache_bytes_max)
+
+    def verdict(self, url: Url, now: float) -> Verdict:
+        """Return what the rules in force say; `unknown` when they must be fetched first. 2 µs from memory."""
+        verdict = self._gate.verdict(self._record(url), url, now)
+        if verdict.kind == "wait":
+            other = self._under_other_scheme(url)
+            if other is not None and other.kind != Kind.UNREACHABLE:
+                return msgspec.structs.replace(verdict, alone=True)
+        return verdict
+
+    def errand(self, url: Url) -> Errand:
+        """Return the request that makes the rules of a URL's origin known."""
+        target = self._name(robots_url(url))
+        assert target is not None, f"{url.origin} has no robots.txt"
+        return Errand(url, target)
+
+    def answer(self, errand: Errand, result: Reply | Failure, body: bytes, now: float) -> str | None:
+        """Take what the request brought (`body`: its content); return where it redirects to, if anywhere."""
+        reply, failure = (result, None) if isinstance(result, Reply) else (None, result)
+        decided = self._gate.after_reply(self._record(errand.origin), reply, failure, body, now, errand.hops)
+        if isinstance(decided, Redirect):
+            return decided.url
+        self._epochs.put("meta", _key(errand.origin.partition, errand.origin.origin), encode(decided))
+        self._records.put(errand.origin.origin, decided, RECORD_BYTES + len(decided.text))
+        return None
+
+    def crawl_delay_s(self, url: Url) -> float | None:
+        """Return the delay that the rules in force ask for: of http and https the longer one, for they are one host."""
+        delays_s = (
+            self._gate.crawl_delay_s(self._record(url), url.origin),
+            self._gate.crawl_delay_s(self._under_other_scheme(url), _other_scheme(url.origin)),
+        )
+        return max((delay_s for delay_s in delays_s if delay_s is not None), default=None)
+
+    def sitemaps(self, url: Url) -> tuple[str, ...]:
+        """Return the sitemaps that the file of a URL's origin names, as written."""
+        return self._gate.sitemaps(self._record(url), url.origin)
+
+    def _under_other_scheme(self, url: Url) -> RobotsRecord | None:
+        origin = _other_scheme(url.origin)
+        return self._record_of(url.partition, origin) if origin else None
+
+    def _record(self, url: Url) -> RobotsRecord | None:
+        return self._record_of(url.partition, url.origin)
+
+    def _record_of(self, partition: int, origin: str) -> RobotsRecord | None:
+        record = self._records.get(origin)
+        if record is None:
+            data = self._epochs.get("meta", _key(partition, origin))
+            record = decode(data) if data is not None else None
+            if record is not None:
+                self._records.put(origin, record, RECORD_BYTES + len(record.text))
+        return record
+
+
+def _key(partition: int, origin: str) -> bytes:
+    # The partition goes first, as in every key: the record moves with its site.
+    return partition.to_bytes(2, "big") + b"robots:" + origin.encode()
+
+
+def _other_scheme(origin: str) -> str:
+    """Return the origin of the same host with http for https or the other way; empty where a port is named."""
+    scheme, _, authority = origin.partition("://")
+    other = {"http": "https", "https": "http"}.get(scheme)
+    named_port = authority.rpartition("]")[2].find(":") >= 0
+    return f"{other}://{authority}" if other and not named_port else ""

@@ -1,0 +1,37 @@
+"""Testing: what do people who write their own rooms test them with?
+
+Takes    nothing, or the room under test
+Gives    FakeClock, FakeWeb, MemoryArchive, FixedResolver; contracts that say which promise was broken
+Keeps    what it was asked, for a test to look at
+Imports  anything; nothing imports it
+Touches  nothing: no clock, no disk, no network
+Never    is a mock: a fake keeps the promises of what it stands for, and passes the same contracts
+"""
+
+from gossamer.testing.archive import MemoryArchive
+from gossamer.testing.clock import FakeClock
+from gossamer.testing.conformance import (
+    check_archive,
+    check_content_seen,
+    check_filter,
+    check_processing_module,
+    check_protocol_module,
+    check_url_seen,
+)
+from gossamer.testing.fetching import FakeWeb, page, reply
+from gossamer.testing.resolving import FixedResolver
+
+__all__ = [
+    "FakeClock",
+    "FakeWeb",
+    "FixedResolver",
+    "MemoryArchive",
+    "check_archive",
+    "check_content_seen",
+    "check_filter",
+    "check_processing_module",
+    "check_protocol_module",
+    "check_url_seen",
+    "page",
+    "reply",
+]

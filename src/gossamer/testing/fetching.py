@@ -1,0 +1,127 @@
+"""Fetching: a web in a dictionary, behind the port of a protocol module."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+
+from gossamer.model.visits import Failure, Reply, Request
+from gossamer.testing.clock import FakeClock
+from gossamer.world.clock import Clock
+
+HTML = "text/html"
+
+Answer = Reply | Failure | Exception
+"""What comes of one request. An exception is raised: it stands for a mistake in a module."""
+Answers = Answer | Sequence[Answer] | Callable[[Request], Answer]
+"""Always the same; or one after the other, the last for ever; or what a function makes of the request."""
+
+
+def reply(
+    body: bytes = b"",
+    status: int = 200,
+    headers: Sequence[tuple[str, str]] = (),
+    *,
+    media_type: str = HTML,
+    truncated: str = "",
+) -> Reply:
+    """Return a reply; address, times and sizes are filled in by the web that gives it."""
+    named = {name.lower() for name, _ in headers}
+    typed = [("Content-Type", media_type)] if media_type and "content-type" not in named else []
+    return Reply(
+        url="", status=status, headers=(*headers, *typed), body=body, ip="", started_at=0.0, fetch_s=0.0, wire_bytes=0,
+        media_type=media_type, truncated=truncated,
+    )  # fmt: skip
+
+
+def page(*hrefs: str, title: str = "", text: str = "", status: int = 200) -> Reply:
+    """Return an HTML page with these links."""
+    links = "".join(f'<p><a href="{escape(href)}">to {escape(href)}</a></p>' for href in hrefs)
+    return reply(f"<!doctype html><title>{escape(title)}</title><p>{escape(text)}</p>{links}".encode(), status)
+
+
+class FakeWeb:
+    """`ports.ProtocolModule` over a dictionary of addresses. What is not in it is a 404; robots.txt too.
+
+    `held` keeps every request waiting until it is set, so that a test can look at what is in flight.
+    """
+
+    def __init__(
+        self, pages: Mapping[str, Answers] | None = None, *, clock: Clock | None = None, fetch_s: float = 0.01
+    ) -> None:
+        """`fetch_s` is how long a request takes on `clock`."""
+        self.pages = dict(pages or {})
+        self.requests: list[Request] = []
+        """Every request, in order."""
+        self.counts: Counter[str] = Counter()
+        """Requests by address."""
+        self.in_flight = 0
+        self.in_flight_max = 0
+        self.is_closed = False
+        self.held: asyncio.Event | None = None
+        self._news = asyncio.Event()
+        self._clock = clock or FakeClock()
+        self._fetch_s = fetch_s
+
+    async def asked(self, requests: int) -> None:
+        """Return when so many requests have come in, over all."""
+        while len(self.requests) < requests:
+            self._news.clear()
+            await self._news.wait()
+
+    async def fetch(self, request: Request) -> Reply | Failure:
+        """Answer one request as the dictionary says."""
+        assert not self.is_closed, "a request after close"
+        self.requests.append(request)
+        self.counts[request.url] += 1
+        self._news.set()
+        self.in_flight += 1
+        self.in_flight_max = max(self.in_flight_max, self.in_flight)
+        started = self._clock.now()
+        try:
+            if self.held is not None:
+                await self.held.wait()
+            await self._clock.sleep_until(started + self._fetch_s)
+            return self._answered(request, started)
+        finally:
+            self.in_flight -= 1
+
+    async def close(self) -> None:
+        """Let nobody fetch any more. Twice is as good as once."""
+        self.is_closed = True
+
+    def _answered(self, request: Request, started: float) -> Reply | Failure:
+        answer = self._answer(request)
+        took_s = self._clock.now() - started
+        if isinstance(answer, Exception):
+            raise answer
+        if isinstance(answer, Failure):
+            return Failure(
+                answer.outcome, answer.error, answer.retry, answer.host_level, request.ip, started, took_s
+            )  # fmt: skip
+        cut = 0 < request.body_bytes_max < len(answer.body)
+        body = answer.body[: request.body_bytes_max] if cut else answer.body
+        return Reply(
+            url=request.url, status=answer.status, headers=answer.headers, body=body, ip=request.ip,
+            started_at=started, fetch_s=took_s, wire_bytes=len(body) + 100, http_version=answer.http_version,
+            reason=answer.reason, request_head=_head(request), truncated="length" if cut else answer.truncated,
+            media_type=answer.media_type, charset=answer.charset,
+        )  # fmt: skip
+
+    def _answer(self, request: Request) -> Answer:
+        answers = self.pages.get(request.url)
+        if answers is None:
+            return reply(b"not here", 404, media_type="text/plain")
+        if isinstance(answers, Reply | Failure | Exception):
+            return answers
+        if isinstance(answers, Sequence):
+            return answers[min(self.counts[request.url], len(answers)) - 1]
+        return answers(request)
+
+
+def _head(request: Request) -> bytes:
+    scheme, _, rest = request.url.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"GET {slash}{path} HTTP/1.1\r\nHost: {host}\r\nX-Scheme: {scheme}\r\n\r\n".encode()

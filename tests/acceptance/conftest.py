@@ -1,0 +1,34 @@
+"""What the acceptance checks share: the real command line, and a real server."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import gossamer
+
+Crawl = Callable[..., subprocess.CompletedProcess[str]]
+CRAWL_S_MAX = 300
+
+
+@pytest.fixture(scope="session")
+def command() -> Crawl:
+    """Runs `gossamer …` as a process of its own and returns how it ended."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(gossamer.__file__).parent.parent), "COLUMNS": "120"}
+
+    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "gossamer", *map(str, arguments)],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=CRAWL_S_MAX,
+        )
+
+    return run

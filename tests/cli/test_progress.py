@@ -1,0 +1,126 @@
+"""Progress: what is shown, and that nothing shown can do harm."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gossamer.cli.live import Live
+from gossamer.cli.progress import JsonLines, PlainLines, Quiet, line_of, progress_for, summary_of
+from gossamer.cli.words import duration, harmless, size
+
+STATUS: dict[str, object] = {
+    "state": "running", "pages": 1234, "attempts": 1300, "discovered": 9000, "queued": 7000, "in_flight": 5,
+    "outcomes": {"fetched": 1234, "redirected": 9, "timeout": 3, "dns_error": 12}, "wire_bytes": 5_600_000,
+    "hosts_known": 44, "hosts_active": 7, "pages_s": 12.5, "bytes_s": 99_000.0,
+    "elapsed_s": 125.0, "max_pages": 5000, "max_time_s": None, "max_bytes": None, "eta_s": 301.0,
+    "waiting_for": None, "rejected": {},
+}  # fmt: skip
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Gone(io.StringIO):
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+
+def test_a_line_tells_what_the_issue_asks_for() -> None:
+    line = line_of(STATUS)
+    for part in ("1,234 pages", "12.5/s", "7,000 queued", "7 hosts active", "5.6 MB", "dns_error 12, timeout 3"):
+        assert part in line
+    assert "1,234 of 5,000 (25%), about 5 min 1 s left" in line
+    assert "redirected" not in line
+
+
+def test_an_estimate_stands_only_where_there_is_one() -> None:
+    assert "left" not in line_of({**STATUS, "eta_s": None})
+    assert "of" not in line_of({**STATUS, "eta_s": None, "max_pages": None})
+
+
+def test_a_crawl_that_waits_says_for_what() -> None:
+    assert "paused: the operator" in line_of({**STATUS, "state": "paused", "waiting_for": "the operator"})
+
+
+def test_an_unknown_or_empty_status_is_shown_as_well_as_can_be() -> None:
+    assert line_of({}).startswith("0 s: 0 pages")
+    summary_of({}, "x", "finished")
+    Live(Terminal()).show({})
+
+
+def test_the_last_words_say_what_to_do() -> None:
+    assert "gossamer resume my/dir continues" in summary_of(STATUS, "my/dir", "stopped")
+    assert "gossamer report my/dir" in summary_of(STATUS, "my/dir", "finished")
+    assert "Still queued" not in summary_of({**STATUS, "queued": 0}, "d", "finished")
+
+
+@pytest.mark.parametrize(
+    ("form", "out", "kind"),
+    [
+        ("auto", Terminal(), Live),
+        ("auto", io.StringIO(), PlainLines),
+        ("plain", Terminal(), PlainLines),
+        ("live", io.StringIO(), Live),
+        ("json", Terminal(), JsonLines),
+        ("quiet", Terminal(), Quiet),
+    ],
+)
+def test_the_form_suits_the_place(form: str, out: io.StringIO, kind: type) -> None:
+    progress = progress_for(form, 1.0, out)
+    assert isinstance(progress, kind)
+    progress.close()
+
+
+@pytest.mark.parametrize("form", ["live", "plain", "json", "quiet"])
+def test_a_reader_that_has_gone_away_is_no_error(form: str) -> None:
+    progress = progress_for(form, 1.0, Gone())
+    progress.show(STATUS)
+    progress.note("x")
+    progress.close()
+    progress.end(STATUS, "d", "finished")
+
+
+@pytest.mark.parametrize("form", ["plain", "json"])
+def test_hostile_text_is_shown_not_obeyed(form: str) -> None:
+    out = io.StringIO()
+    progress = progress_for(form, 1.0, out)
+    hostile = "a\x1b]0;x\x07\x9b31m\u202eb\udcff\n"
+    progress.note(hostile)
+    progress.show({**STATUS, "waiting_for": hostile, "outcomes": {hostile: 1}})
+    lines = out.getvalue().splitlines()
+    assert len(lines) == 2
+    assert all(line.isprintable() for line in lines)
+    if form == "json":
+        assert json.loads(lines[0])["note"] == hostile
+
+
+def test_the_live_view_obeys_nothing_either() -> None:
+    out = Terminal()
+    live = Live(out)
+    live.note("[bold]\x1b[5mtitle[/bold] \u202e")
+    live.show({**STATUS, "waiting_for": "x\x1b[2J"})
+    live.close()
+    assert "\x1b[5m" not in out.getvalue()
+    assert "\x1b[2J" not in out.getvalue()
+    assert r"[bold]\x1b[5mtitle[/bold] \u202e" in out.getvalue()
+
+
+@given(st.text())
+def test_harmless_text_is_printable_and_plain_text_stays(text: str) -> None:
+    assert harmless(text).isprintable()
+    if text.isprintable() and len(text) <= 500:
+        assert harmless(text) == text
+
+
+def test_numbers_come_with_units() -> None:
+    assert [size(n) for n in (0, 999, 1000, 1_500_000, 2e9, 3e15)] == [
+        "0 B", "999 B", "1.0 kB", "1.5 MB", "2.0 GB", "3,000.0 TB",
+    ]  # fmt: skip
+    assert [duration(s) for s in (0, 59, 60, 3600, 90_000)] == ["0 s", "59 s", "1 min 0 s", "1 h 0 min", "1 d 1 h"]

@@ -1,0 +1,42 @@
+"""URLs that wait for a time of their own, and what the host's turn is meanwhile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gossamer.frontier.frontier import Frontier
+from gossamer.frontier.options import FrontierOptions, PolitenessOptions
+from gossamer.frontier.politeness import politeness
+from gossamer.model.links import Link
+from gossamer.model.visits import Again, Contact
+from gossamer.state.contacts import Contacts
+from gossamer.state.epoch import Epochs
+from gossamer.state.store import Store
+from gossamer.url.canonical import Canonicalizer
+from gossamer.url.name import Namer
+from gossamer.world.dice import Dice
+
+
+def test_a_host_whose_due_urls_are_all_lent_is_not_waited_for(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    namer = Namer(Canonicalizer())
+    gate = politeness(PolitenessOptions(preset="own"))
+    contacts = Contacts(tmp_path, b"boot", 0.0)
+    frontier = Frontier(store, Epochs(store), contacts, gate, FrontierOptions(), namer.name, Dice(), 1.0)
+    url = namer.name("http://h.test/")
+    assert url is not None
+    frontier.add(Link(url, "seed", 0), 0, 1.0)
+    lease = frontier.select(1.0)
+    assert lease is not None
+    frontier.locate(lease, "127.0.0.1", 1e9, 1.0)
+    for now, due in ((1.0, 5.0), (5.0, 9.0)):
+        lease = frontier.select(now)
+        assert lease is not None
+        frontier.begin(lease, now)
+        assert frontier.wake_at() is None
+        frontier.ended(lease, Contact(0.1, "answered"), now)
+        assert frontier.wake_at() is None
+        frontier.retry(lease, Again(url, due, 2, 0), now)
+        assert frontier.wake_at() == due
+    contacts.close()
+    store.close()

@@ -1,0 +1,322 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gossamer.model.visits import Failure, Reply
+from gossamer.robots.gate import RETRY_AFTER_S_MAX, Redirect, RobotsGate, retry_after_s, robots_url
+from gossamer.robots.options import RobotsOptions
+from gossamer.robots.record import VERSION, Kind, RobotsRecord, decode, encode
+from gossamer.url.url import Url
+
+NOW = 1_800_000_000.0
+DAY_S = 86_400.0
+FAILURE = Failure("timeout", "timed out")
+OPTIONS = RobotsOptions()
+
+
+def url(text: str) -> Url:
+    return Url(text, text, 1, "example.org", "example.org", 7)
+
+
+def reply(status: int, *headers: tuple[str, str], **more: Any) -> Reply:
+    return Reply("https://example.org/robots.txt", status, headers, b"", "192.0.2.1", NOW, 0.1, 100, **more)
+
+
+def gate(**more: Any) -> RobotsGate:
+    return RobotsGate(RobotsOptions(**more), lambda low, high: high)
+
+
+def after(
+    status: int, body: bytes = b"", *headers: tuple[str, str], previous: RobotsRecord | None = None, now: float = NOW
+) -> RobotsRecord:
+    record = gate().after_reply(previous, reply(status, *headers), None, body, now)
+    assert isinstance(record, RobotsRecord)
+    return record
+
+
+def failed(previous: RobotsRecord | None, now: float, **more: Any) -> RobotsRecord:
+    record = gate(**more).after_reply(previous, None, FAILURE, b"", now)
+    assert isinstance(record, RobotsRecord)
+    return record
+
+
+def kind(record: RobotsRecord | None, now: float, path: str = "/x") -> str:
+    return gate().verdict(record, url("https://example.org" + path), now).kind
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (200, Kind.RULES),
+        (203, Kind.RULES),
+        (204, Kind.RULES),
+        (400, Kind.ALLOW_ALL),
+        (401, Kind.ALLOW_ALL),
+        (403, Kind.ALLOW_ALL),
+        (404, Kind.ALLOW_ALL),
+        (410, Kind.ALLOW_ALL),
+        (451, Kind.ALLOW_ALL),
+        (429, Kind.UNREACHABLE),
+        (500, Kind.UNREACHABLE),
+        (503, Kind.UNREACHABLE),
+        (599, Kind.UNREACHABLE),
+        (100, Kind.UNREACHABLE),
+        (999, Kind.UNREACHABLE),
+        (300, Kind.ALLOW_ALL),
+        (304, Kind.ALLOW_ALL),
+    ],
+)
+def test_what_a_status_means(status: int, expected: Kind) -> None:
+    assert after(status, b"User-agent: *\nDisallow: /").kind == expected
+
+
+def test_rules_are_obeyed() -> None:
+    record = after(200, b"User-agent: *\nDisallow: /x\nCrawl-delay: 3\nSitemap: /s")
+    assert kind(record, NOW, "/x") == "denied"
+    assert kind(record, NOW, "/y") == "allowed"
+    assert gate().crawl_delay_s(record, "https://example.org") == 3.0
+    assert gate().sitemaps(record, "https://example.org") == ("/s",)
+    assert gate().crawl_delay_s(None, "https://example.org") is None
+    assert gate().crawl_delay_s(after(404), "https://example.org") is None
+
+
+def test_nothing_is_asked_before_robots_txt() -> None:
+    assert kind(None, NOW) == "unknown"
+
+
+def test_who_does_not_obey_asks_nothing() -> None:
+    assert gate(obey=False).verdict(None, url("https://example.org/x"), NOW).kind == "allowed"
+
+
+def test_a_missing_file_allows_all() -> None:
+    assert kind(after(404), NOW) == "allowed"
+
+
+@pytest.mark.parametrize(
+    ("headers", "ttl_s"),
+    [
+        ([], DAY_S),
+        ([("Cache-Control", "max-age=7200")], 7200.0),
+        ([("cache-control", "public, MAX-AGE=7200")], 7200.0),
+        ([("Cache-Control", 'max-age="7200"')], 7200.0),
+        ([("Cache-Control", "max-age=60")], 3600.0),
+        ([("Cache-Control", "max-age=0")], 3600.0),
+        ([("Cache-Control", "no-cache")], 3600.0),
+        ([("Cache-Control", "no-store, max-age=9999")], 3600.0),
+        ([("Cache-Control", "max-age=9999, no-store")], 3600.0),
+        ([("Cache-Control", "max-age=" + "9" * 400)], DAY_S),
+        ([("Cache-Control", "max-age=-5")], DAY_S),
+        ([("Cache-Control", "max-age=\u0663")], DAY_S),
+        ([("Cache-Control", "s-maxage=5, max-age")], DAY_S),
+    ],
+)
+def test_how_long_a_copy_is_good(headers: list[tuple[str, str]], ttl_s: float) -> None:
+    record = after(200, b"", *headers)
+    assert record.expires_at == NOW + ttl_s
+    assert kind(record, record.expires_at - 1) == "allowed"
+    assert kind(record, record.expires_at) == "unknown"
+    assert after(404, b"", *headers).expires_at == NOW + ttl_s
+
+
+def test_redirects_are_followed_up_to_their_bound() -> None:
+    moved = reply(301, ("Location", "https://other.example/r#x"))
+    for hops in range(5):
+        assert gate().after_reply(None, moved, None, b"", NOW, hops) == Redirect("https://other.example/r", hops + 1)
+    record = gate().after_reply(None, moved, None, b"", NOW, 5)
+    assert isinstance(record, RobotsRecord)
+    assert record.kind == Kind.ALLOW_ALL
+
+
+@pytest.mark.parametrize(
+    ("location", "target"),
+    [
+        ("/r", "https://example.org/r"),
+        ("//other.example/r", "https://other.example/r"),
+        ("r\u00c3\u00a9", "https://example.org/r%C3%A9"),
+        ("ftp://example.org/r", None),
+        ("javascript:x", None),
+        ("https://[", None),
+        (None, None),
+    ],
+)
+def test_where_a_redirect_leads(location: str | None, target: str | None) -> None:
+    headers = [("location", location)] if location is not None else []
+    decided = gate().after_reply(None, reply(302, *headers), None, b"", NOW)
+    if target is None:
+        assert isinstance(decided, RobotsRecord)
+        assert decided.kind == Kind.ALLOW_ALL
+    else:
+        assert decided == Redirect(target, 1)
+
+
+def test_not_modified_renews_the_copy() -> None:
+    first = after(200, b"User-agent: *\nDisallow: /x")
+    renewed = after(304, previous=failed(first, NOW + 1), now=NOW + DAY_S)
+    assert (renewed.text, renewed.fetched_at, renewed.failures) == (first.text, NOW + DAY_S, 0)
+
+
+def test_a_file_cut_by_time_is_no_answer() -> None:
+    cut = gate().after_reply(None, reply(200, truncated="time"), None, b"User-agent: *\nAllow: /", NOW)
+    assert isinstance(cut, RobotsRecord)
+    assert cut.kind == Kind.UNREACHABLE
+    long = gate().after_reply(None, reply(200, truncated="length"), None, b"User-agent: *\nDisallow: /", NOW)
+    assert isinstance(long, RobotsRecord)
+    assert long.kind == Kind.RULES
+
+
+def test_only_what_is_read_is_kept() -> None:
+    record = after(200, b"User-agent: *\nDisallow: /x\n" + b"# filler\n" * 200_000)
+    assert len(record.text) <= OPTIONS.body_bytes_max
+
+
+def test_an_unreachable_file_disallows_and_is_asked_for_again_ever_later() -> None:
+    record, now, pauses = None, NOW, []
+    for _ in range(9):
+        record = failed(record, now)
+        assert kind(record, now) == "wait"
+        assert kind(record, record.retry_at) == "unknown"
+        pauses.append(record.retry_at - now)
+        now = record.retry_at
+    assert pauses == [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]
+    assert record is not None
+    assert record.first_failed_at == NOW
+
+
+def test_pauses_are_jittered_within_their_bound() -> None:
+    def low(low: float, high: float) -> float:
+        assert 0 < low < high <= 1
+        return low
+
+    record = RobotsGate(OPTIONS, low).after_reply(None, None, FAILURE, b"", NOW)
+    assert isinstance(record, RobotsRecord)
+    assert 30 <= record.retry_at - NOW < 60
+
+
+def test_a_host_is_given_up_after_its_time() -> None:
+    record = failed(None, NOW)
+    end = NOW + OPTIONS.robots_wait_max_s
+    late = failed(record, end - 10)
+    assert gate().verdict(late, url("https://example.org/x"), end - 5).until == end
+    assert kind(late, end - 5) == "wait"
+    assert kind(late, end) == "given_up"
+    assert "2 tries" in gate().verdict(late, url("https://example.org/x"), end).reason
+    # Who comes back much later tries once more.
+    assert kind(late, late.retry_at) == "unknown"
+    assert kind(failed(late, end + DAY_S), end + DAY_S) == "given_up"
+    assert kind(after(404, previous=late, now=end), end) == "allowed"
+
+
+def test_an_older_copy_stands_while_the_refresh_fails() -> None:
+    record = after(200, b"User-agent: *\nDisallow: /x")
+    now = NOW + DAY_S
+    assert kind(record, now) == "unknown"
+    while now < NOW + OPTIONS.stale_s_max:
+        record = failed(record, now)
+        assert kind(record, now, "/x") == "denied"
+        assert kind(record, now, "/y") == "allowed"
+        assert kind(record, record.retry_at) == "unknown"
+        now = record.retry_at + DAY_S
+    record = failed(record, now)
+    assert kind(record, now) == "given_up"
+
+
+def test_a_copy_that_is_good_is_obeyed_whatever_failed() -> None:
+    record = failed(after(200, b""), NOW + 10)
+    assert kind(record, NOW + 20) == "allowed"
+    assert kind(record, record.retry_at) == "allowed"
+
+
+def test_an_answer_forgets_the_failures() -> None:
+    record = after(200, b"", previous=failed(failed(None, NOW), NOW + 100), now=NOW + 200)
+    assert (record.failures, record.first_failed_at, record.retry_at) == (0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected_s"),
+    [
+        ("120", 120.0),
+        (" 120 ", 120.0),
+        ("Fri, 15 Jan 2027 08:02:00 GMT", 120.0),
+        ("Friday, 15-Jan-27 08:02:00 GMT", 120.0),
+        ("Fri Jan 15 08:02:00 2027", 120.0),
+        ("Fri, 15 Jan 2027 07:00:00 GMT", 0.0),
+        ("9" * 400, RETRY_AFTER_S_MAX),
+        ("Fri, 15 Jan 9999 07:00:00 GMT", RETRY_AFTER_S_MAX),
+        ("-5", 0.0),
+        ("soon", 0.0),
+        ("Fri, 99 Foo 2027 99:99:99 GMT", 0.0),
+        ("", 0.0),
+    ],
+)
+def test_retry_after(value: str, expected_s: float) -> None:
+    assert retry_after_s(reply(503, ("Retry-After", value)), NOW) == expected_s
+    assert after(503, b"", ("Retry-After", value)).retry_at == NOW + max(60.0, expected_s)
+
+
+def test_a_longer_retry_after_wins_and_still_ends() -> None:
+    record = after(429, b"", ("Retry-After", "999999"))
+    assert record.retry_at == NOW + 999_999
+    assert kind(record, NOW + OPTIONS.robots_wait_max_s - 1) == "wait"
+    assert kind(record, NOW + OPTIONS.robots_wait_max_s) == "given_up"
+
+
+def test_one_file_for_each_origin() -> None:
+    assert robots_url(url("https://u:p@example.org:8443/x?y")) == "https://example.org:8443/robots.txt"
+    shared = gate()
+    record = after(200, b"User-agent: *\nDisallow: /x")
+    other = after(200, b"User-agent: *\nDisallow: /y")
+    for _ in range(2):
+        assert shared.verdict(record, url("https://example.org/x"), NOW).kind == "denied"
+        assert shared.verdict(other, url("http://example.org/x"), NOW).kind == "allowed"
+
+
+def test_parsed_rules_are_kept_within_their_bounds() -> None:
+    for bounded in (gate(cache_hosts_max=3), gate(cache_bytes_max=5_000)):
+        record = after(200, b"User-agent: *\nDisallow: /x")
+        for i in range(50):
+            assert bounded.verdict(record, url(f"https://h{i}.example/x"), NOW).kind == "denied"
+        assert len(bounded._rules) <= 4
+    many = gate(cache_bytes_max=0)
+    assert many.verdict(after(200, b"User-agent: *\nDisallow: /x"), url("https://h/x"), NOW).kind == "denied"
+
+
+def test_records_come_back_as_they_were() -> None:
+    record = failed(after(200, b"\xff\x00"), NOW + 1)
+    assert decode(encode(record)) == record
+
+
+@pytest.mark.parametrize("data", [b"", b"\x00", b"\xff" * 10, encode(RobotsRecord(Kind.RULES, version=VERSION + 1))])
+def test_records_of_another_version_are_none(data: bytes) -> None:
+    assert decode(data) is None
+
+
+REPLIES = st.builds(
+    lambda status, headers, truncated: reply(status, *headers, truncated=truncated),
+    st.integers(0, 1000),
+    st.lists(
+        st.tuples(
+            st.sampled_from(["location", "Cache-Control", "Retry-After", "x"]),
+            st.text(alphabet=st.characters(max_codepoint=255), max_size=30),
+        ),
+        max_size=4,
+    ),
+    st.sampled_from(["", "length", "time"]),
+)
+
+
+@given(st.none() | REPLIES, st.binary(max_size=100), st.integers(0, 10), st.booleans(), st.floats(0, 4e9))
+def test_no_answer_is_an_error(came: Reply | None, body: bytes, hops: int, known: bool, now: float) -> None:
+    previous = after(200, b"User-agent: *\nDisallow: /") if known else None
+    decided = gate().after_reply(previous, came, None if came is not None else FAILURE, body, now, hops)
+    if isinstance(decided, RobotsRecord):
+        assert decode(encode(decided)) == decided
+        verdict = gate().verdict(decided, url("https://example.org/x"), now)
+        assert verdict.kind in ("allowed", "denied", "wait", "given_up", "unknown")
+        # What was just asked for is not asked for again at once.
+        assert verdict.kind != "unknown"
+        if verdict.kind == "wait":
+            assert verdict.until > now
+    else:
+        assert hops < 5

@@ -1,0 +1,120 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gossamer.model.visits import Errand, Failure, Reply
+from gossamer.robots.options import RobotsOptions
+from gossamer.robots.robots import SiteRobots
+from gossamer.state.epoch import Epochs
+from gossamer.state.store import Store
+from gossamer.url.canonical import Canonicalizer
+from gossamer.url.name import Namer
+from gossamer.url.options import UrlOptions
+from gossamer.url.url import Url
+from gossamer.world.dice import Dice
+
+NOW = 1_800_000_000.0
+name = Namer(Canonicalizer(UrlOptions().rules)).name
+
+
+def url(text: str) -> Url:
+    named = name(text)
+    assert named is not None
+    return named
+
+
+@pytest.fixture
+def epochs(tmp_path: Path) -> Iterator[Epochs]:
+    store = Store(tmp_path / "store", 1 << 20, 1 << 20)
+    yield Epochs(store)
+    store.close()
+
+
+def robots(epochs: Epochs, **more: object) -> SiteRobots:
+    return SiteRobots(epochs, RobotsOptions(**more), name, Dice(1))  # type: ignore[arg-type]
+
+
+def reply(status: int, *headers: tuple[str, str]) -> Reply:
+    return Reply("https://example.org/robots.txt", status, headers, b"", "192.0.2.1", NOW, 0.1, 100)
+
+
+def test_what_was_learnt_outlives_its_memory(epochs: Epochs) -> None:
+    page = url("https://example.org/x")
+    site = robots(epochs)
+    assert site.verdict(page, NOW).kind == "unknown"
+    errand = site.errand(page)
+    assert errand.url.text == "https://example.org/robots.txt"
+    assert site.answer(errand, reply(200), b"User-agent: *\nDisallow: /x\nCrawl-delay: 4\nSitemap: /s", NOW) is None
+    for one in (site, robots(epochs)):
+        assert one.verdict(page, NOW).kind == "denied"
+        assert one.verdict(url("https://example.org/y"), NOW).kind == "allowed"
+        assert one.crawl_delay_s(page) == 4.0
+        assert one.sitemaps(page) == ("/s",)
+        # Another scheme or port is another origin.
+        assert one.verdict(url("http://example.org/x"), NOW).kind == "unknown"
+        assert one.verdict(url("https://example.org:8443/x"), NOW).kind == "unknown"
+
+
+def test_a_redirect_is_followed_and_its_answer_is_the_origins(epochs: Epochs) -> None:
+    page = url("https://example.org/x")
+    site = robots(epochs)
+    errand = site.errand(page)
+    target = site.answer(errand, reply(301, ("Location", "https://other.example/r")), b"", NOW)
+    assert target == "https://other.example/r"
+    assert site.verdict(page, NOW).kind == "unknown"
+    hop = Errand(errand.origin, url(target), 1)
+    assert site.answer(hop, reply(200), b"User-agent: *\nDisallow: /x", NOW) is None
+    assert site.verdict(page, NOW).kind == "denied"
+    assert site.verdict(url("https://other.example/x"), NOW).kind == "unknown"
+
+
+def test_failures_are_remembered(epochs: Epochs) -> None:
+    page = url("https://example.org/x")
+    site = robots(epochs)
+    for _ in range(3):
+        site.answer(site.errand(page), Failure("timeout", "timed out"), b"", NOW)
+    again = robots(epochs).verdict(page, NOW)
+    assert again.kind == "wait"
+    assert again.until > NOW + 120
+    assert "3 tries" in again.reason
+
+
+def test_memory_has_a_bound_and_loses_nothing(epochs: Epochs) -> None:
+    site = robots(epochs, cache_hosts_max=5)
+    pages = [url(f"https://h{i}.example/x") for i in range(50)]
+    for page in pages:
+        site.answer(site.errand(page), reply(200), b"User-agent: *\nDisallow: /x", NOW)
+    assert len(site._records) == 5
+    assert all(site.verdict(page, NOW).kind == "denied" for page in pages)
+
+
+def refused(reason: str = "refused") -> Failure:
+    return Failure("connect_error", reason, retry=True, host_level=True)
+
+
+def test_a_closed_port_of_http_does_not_keep_the_pages_of_https(epochs: Epochs) -> None:
+    secure, plain = url("https://example.org/x"), url("http://example.org/x")
+    site = robots(epochs)
+    site.answer(site.errand(plain), refused(), b"", NOW)
+    assert (site.verdict(plain, NOW).kind, site.verdict(plain, NOW).alone) == ("wait", False)
+    site.answer(site.errand(secure), reply(200), b"", NOW)
+    assert (site.verdict(plain, NOW).kind, site.verdict(plain, NOW).alone) == ("wait", True)
+    assert site.verdict(secure, NOW).kind == "allowed"
+
+
+def test_another_port_is_another_server(epochs: Epochs) -> None:
+    other, plain = url("http://example.org:8080/x"), url("http://example.org/x")
+    site = robots(epochs)
+    site.answer(site.errand(other), refused(), b"", NOW)
+    site.answer(site.errand(plain), reply(200), b"", NOW)
+    assert (site.verdict(other, NOW).kind, site.verdict(other, NOW).alone) == ("wait", False)
+
+
+def test_of_the_crawl_delays_of_http_and_https_the_longer_one_holds(epochs: Epochs) -> None:
+    secure, plain = url("https://example.org/x"), url("http://example.org/x")
+    site = robots(epochs)
+    site.answer(site.errand(secure), reply(200), b"User-agent: *\nCrawl-delay: 4\n", NOW)
+    site.answer(site.errand(plain), reply(404), b"", NOW)
+    assert site.crawl_delay_s(plain) == site.crawl_delay_s(secure) == 4.0
+    assert site.crawl_delay_s(url("http://www.example.org/")) is None

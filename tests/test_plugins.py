@@ -1,0 +1,71 @@
+"""Plugins: components by module and name, and by entry point."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gossamer.model.errors import ConfigError
+from gossamer.plugins import build, component
+
+
+@pytest.fixture
+def brought(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package that somebody installed, with one entry point."""
+    (tmp_path / "brought_module.py").write_text("class Thing:\n    class Inner: pass\n")
+    information = tmp_path / "brought-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: brought\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text("[gossamer.components]\nthing = brought_module:Thing\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+@pytest.mark.usefixtures("brought")
+@pytest.mark.parametrize(
+    ("name", "found"), [("brought_module:Thing", "Thing"), ("brought_module:Thing.Inner", "Inner"), ("thing", "Thing")]
+)
+def test_a_component_is_found(name: str, found: str) -> None:
+    assert getattr(component(name, "fetch.module"), "__name__", "") == found
+
+
+@pytest.mark.usefixtures("brought")
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("thin", "did you mean thing?"),
+        ("nothing_like_it", "write module:Name"),
+        ("no_such_module:Thing", "cannot import"),
+        (":Thing", "cannot import"),
+        ("brought_module:Think", "did you mean Thing?"),
+    ],
+)
+def test_a_component_that_is_not_there_is_one_line(name: str, says: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        component(name, "fetch.module")
+    line = str(raised.value)
+    assert line.startswith("fetch.module: ")
+    assert says in line
+    assert "\n" not in line
+
+
+def test_a_component_may_stand_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "own_component_file.py"
+    file.write_text("class Thing:\n    def __init__(self, *, options): self.options = options\n")
+    assert getattr(build(f"{file}:Thing", "components.resolver", options=7), "options", None) == 7
+
+
+@pytest.mark.usefixtures("brought")
+@pytest.mark.parametrize(
+    ("name", "given", "says"),
+    [
+        ("brought_module:Thing", {"clock": 1}, "must take clock by keyword"),
+        ("brought_module:__name__", {}, "is no class or function"),
+        ("/nowhere/own.py:Thing", {}, "cannot import"),
+    ],
+)
+def test_what_cannot_be_built_is_refused_in_one_line(name: str, given: dict[str, object], says: str) -> None:
+    with pytest.raises(ConfigError, match=says) as refused:
+        build(name, "components.resolver", **given)
+    assert "components.resolver" in str(refused.value)
+    assert "\n" not in str(refused.value)
