@@ -27,7 +27,11 @@ def marked(module: str) -> bytes:
     return f'<title>deadly</title><!-- marker-{module} --><a href="/only-from-here.html">away</a>'.encode()
 
 
-@pytest.mark.parametrize(("module", "how"), [("Segfault", "SIGSEGV"), ("Abort", "SIGABRT")])
+SLOW = pytest.mark.acceptance
+"""Told apart from its neighbour by little, for ten seconds."""
+
+
+@pytest.mark.parametrize(("module", "how"), [("Segfault", "SIGSEGV"), pytest.param("Abort", "SIGABRT", marks=SLOW)])
 def test_pages_that_kill_are_set_aside_and_all_else_is_fetched(module: str, how: str, tmp_path: Path) -> None:
     """Two such pages close together: what is known of the one survives the death that the other causes."""
     deadly = {"/deadly-1.html": marked(module), "/deadly-2.html": marked(module)}
@@ -39,7 +43,7 @@ def test_pages_that_kill_are_set_aside_and_all_else_is_fetched(module: str, how:
     assert crawl.complaints.count("\n") == len(deadly)
 
 
-@pytest.mark.parametrize("module", ["Sleep", "Blind"])
+@pytest.mark.parametrize("module", [pytest.param("Sleep", marks=SLOW), "Blind"])
 def test_a_page_that_hangs_is_set_aside(module: str, tmp_path: Path) -> None:
     deadly = {"/deadly.html": marked(module)}
     with Site(linked(deadly, ORDINARY)).serving() as site:
