@@ -87,6 +87,10 @@ class Crawl:
         self._collect()
         return status
 
+    def said(self) -> str:
+        """Return what the command under way has printed so far."""
+        return self._output("out").read_text()
+
     def finish(self) -> int:
         """Go on until the crawl ends by itself, and return the last exit status."""
         if self._process is None:
