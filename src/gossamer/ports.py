@@ -130,6 +130,11 @@ class Said(Protocol):
     @property
     def reason(self) -> str: ...
 
+    @property
+    def alone(self) -> bool:
+        """For `wait`: only this URL must wait, not its whole host."""
+        ...
+
 
 class Robots(Protocol):
     """What sites ask of us, remembered per origin."""

@@ -45,6 +45,8 @@ def test_a_large_crawl_that_is_killed_breaks_no_promise_and_wastes_no_time(
     with SimwebProcess(WEB, tmp_path / "web") as simweb, command_line(tmp_path / "crawl") as running:
         running.crawl(simweb.seeds, *KEYS, hosts=str(simweb.hosts_file), scope="any")
         for number in range(KILLS):
+            if number % 3 == 0:
+                running.until_commit()
             time.sleep(BETWEEN_S[number % len(BETWEEN_S)])
             kills.append(running.kill_child())
         assert running.wait(480) == 0, running.errors.read_text()

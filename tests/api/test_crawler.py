@@ -192,6 +192,19 @@ def test_a_cancelled_reader_leaves_a_crawl_that_can_be_resumed(run: Run, make: M
     run(scenario())
 
 
+def test_a_reader_who_says_stop_reads_what_was_fetched(run: Run, make: Make) -> None:
+    async def scenario() -> None:
+        async with Site(star(500)) as site:
+            seen = 0
+            async with make(site.root, concurrency=4) as crawler:
+                async for _ in crawler:
+                    seen += 1
+                    crawler.stop()
+            assert 0 < seen == crawler.status()["attempts"] < 501
+
+    run(scenario())
+
+
 # ---- running, stopping, resuming
 
 
@@ -252,6 +265,29 @@ def test_a_stop_at_once_does_not_wait_for_a_server(run: Run, make: Make) -> None
     run(scenario())
 
 
+def test_a_run_that_is_cancelled_has_saved_everything(run: Run, make: Make) -> None:
+    async def scenario() -> None:
+        async with Site(star(50)) as site:
+            crawler = make(site.root, concurrency=4, settings={"crawl.commit_s": 60.0})
+            task = asyncio.create_task(crawler.run())
+            await site.asked(20)
+            site.open.clear()
+            await site.asked(24)
+            task.cancel()
+            await asyncio.wait([task])
+            assert task.cancelled()
+            attempts = crawler.status()["attempts"]
+            assert isinstance(attempts, int)
+            assert attempts >= 15
+            assert status_of(crawler.directory)["attempts"] == attempts
+            site.open.set()
+            assert await Crawler.resume(crawler.directory).run() == "finished"
+            assert len(rows_of(crawler.directory)) == 51
+            assert sum(site.counts.values()) <= 52 + 5
+
+    run(scenario())
+
+
 def test_status_is_there_before_while_and_after(run: Run, make: Make) -> None:
     async def scenario() -> None:
         async with Site(star(10)) as site:
@@ -282,9 +318,16 @@ def test_a_seed_that_redirects_is_noted(run: Run, make: Make) -> None:
             door.moved["/"] = site.root
             crawler = make(door.root)
             notes: list[str] = []
+
+            def clumsy(_: str) -> None:
+                raise KeyError("the listener's own")
+
+            crawler.on_note(clumsy)
             crawler.on_note(notes.append)
             assert await crawler.run() == "finished"
-            assert crawler.status()["pages"] == 4
+            assert crawler.status()["outcomes"] == {"fetched": 4, "redirected": 1}
+            (line,) = (crawler.directory / "logs/critical.log").read_bytes().splitlines()
+            assert msgspec.json.decode(line)["event"] == "listener_failed"
             assert len(notes) == 1
             assert site.root in notes[0] or "127.0.0.1" in notes[0]
 
@@ -464,6 +507,9 @@ def test_a_running_crawl_can_be_asked_and_told(run: Run, make: Make) -> None:
                 assert (await ask(directory, verb="why", url=other.root))["result"]["state"] == "queued"
                 refused = await ask(directory, verb="seed", urls=["nonsense"])
                 assert (refused["ok"], "no scheme" in refused["error"]) == (False, True)
+                anonymous = await ask(directory, verb="seed", urls=[other.root + "0", "https://example.org/"])
+                assert "--contact" in anonymous["error"]
+                assert (await ask(directory, verb="why", url=other.root + "0"))["result"]["state"] == "unknown"
                 assert "missing" in (await ask(directory, verb="why"))["error"]
                 assert "missing" in (await ask(directory, verb="seed", urls="http://a/"))["error"]
                 assert "missing" in (await ask(directory, verb="exclude", hosts=[1]))["error"]
@@ -473,6 +519,25 @@ def test_a_running_crawl_can_be_asked_and_told(run: Run, make: Make) -> None:
                 site.open.set()
             assert crawler.status()["pages"] == 17
             assert not shunned.counts
+
+    run(scenario())
+
+
+def test_it_can_be_asked_until_its_files_are_finished(run: Run, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with Site(star(3)) as site:
+            crawler = make(site.root)
+            asked: list[dict[str, Any]] = []
+            finish = crawler._finish_files
+
+            async def finishing(shard: Any) -> None:
+                asked.append(await ask(crawler.directory, verb="status"))
+                await finish(shard)
+
+            monkeypatch.setattr(crawler, "_finish_files", finishing)
+            assert await crawler.run() == "finished"
+            assert asked[0]["result"]["pages"] == 4
+            assert not (crawler.directory / "state/control.sock").exists()
 
     run(scenario())
 

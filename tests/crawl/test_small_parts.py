@@ -74,6 +74,7 @@ class Said(msgspec.Struct):
     kind: str = "allowed"
     until: float = 0.0
     reason: str = ""
+    alone: bool = False
 
 
 class SayingRobots:

@@ -22,6 +22,7 @@ from gossamer.api.status import why_of
 from gossamer.config import configure
 from gossamer.config.gather import reopen
 from gossamer.simweb.truth import Walked
+from gossamer.state.slots import progress
 
 T = TypeVar("T")
 BRIEF = (
@@ -144,6 +145,11 @@ class CommandLine:
             os.kill(child, signal.SIGKILL)
         until(lambda: self.child != child)
         return at
+
+    def until_commit(self) -> None:
+        """Wait for one commit more: a crawl that dies again and again before one is ended by its supervisor."""
+        before = progress(self.directory / "state")
+        until(lambda: progress(self.directory / "state") > before)
 
     def wait(self, timeout_s: float = 100.0) -> int:
         assert self.process is not None

@@ -106,7 +106,8 @@ def test_no_promise_is_broken_by_a_crawler_that_is_killed(tmp_path: Path) -> Non
     kills: list[float] = []
     with SimwebProcess(odd_web(), tmp_path / "web") as simweb, command_line(tmp_path / "crawl") as running:
         running.crawl(simweb.seeds, *keys("polite"), hosts=str(simweb.hosts_file), scope="any")
-        for pause_s in (1.5, 0.9, 1.3, 0.7, 1.1):
+        for pause_s in (0.7, 0.3, 1.1, 0.1, 1.5):
+            running.until_commit()
             time.sleep(pause_s)  # Moments spread over the run, not a wait for something.
             kills.append(running.kill_child())
         assert running.wait() == 0, running.errors.read_text()
@@ -118,3 +119,21 @@ def test_no_promise_is_broken_by_a_crawler_that_is_killed(tmp_path: Path) -> Non
     assert broken == []
     assert early_after_backoff(log, BACKOFF_S) == []
     assert robots_asked_again(log, kills) == []
+
+
+def test_a_crawl_in_several_runs_keeps_what_it_knows_of_hosts(tmp_path: Path) -> None:
+    """Stopped and resumed: fetch times, rests, Crawl-delay, Retry-After and robots.txt are as if it had gone on."""
+    promise = PROMISES["polite"]
+    directory = tmp_path / "crawl"
+    with SimwebProcess(odd_web(pages=120), tmp_path / "web") as simweb:
+        first = crawl(simweb.seeds, directory, *keys("polite"), hosts=str(simweb.hosts_file), scope="any", max_pages=30)
+        second = crawl((), directory, "limits.max_pages=80", resuming=True)
+        assert (first.end, second.end) == ("limit", "limit")
+        third = crawl((), directory, "limits.max_pages=none", resuming=True)
+    assert third.end == "finished"
+    log = simweb.requests()
+    assert judge(log, promise, simweb.web) == []
+    assert early_after_backoff(log, BACKOFF_S) == []
+    assert robots_asked_again(log, ()) == []
+    walked = Truth(simweb.web).walk(simweb.seeds)
+    assert walked.differences(third.ends(walked), simweb.web) == []

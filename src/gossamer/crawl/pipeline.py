@@ -215,6 +215,11 @@ class Pipeline(Generic[L]):
             rooms.source.give_back(lease, now)
             if not rooms.hosts.run_errand(verdict.errand, now):
                 rooms.hosts.unpark(url, now)
+        elif verdict.wait_until and verdict.alone:
+            visit = _visit(lease)
+            again = Again(url, verdict.wait_until, visit.attempt, visit.hops, verdict.reason)
+            rooms.source.ended(lease, None, now)
+            rooms.source.retry(lease, again, now)
         elif verdict.wait_until:
             rooms.hosts.rest(url, verdict.wait_until, verdict.reason, now)
             rooms.source.give_back(lease, now)
