@@ -120,3 +120,12 @@ def test_a_file_of_another_size_is_made_anew(tmp_path: Path, damage: bytes) -> N
     assert slots.take_suspects() == []
     slots.close()
     assert accuse(tmp_path) == 0
+
+
+def test_what_an_earlier_process_left_is_not_laid_at_the_door_of_the_next(tmp_path: Path) -> None:
+    """A process needs a while to start before it clears the slots: it neither hangs nor dies of what stands there."""
+    Slots(tmp_path).enter(0, 7, 1, now=100.0)
+    assert overdue(tmp_path, now=200.0, limit_s=30.0, since=99.0)
+    assert not overdue(tmp_path, now=200.0, limit_s=30.0, since=199.0)
+    assert accuse(tmp_path, since=199.0) == 0
+    assert accuse(tmp_path, since=99.0) == 1

@@ -125,12 +125,19 @@ def supervised(job: Job, config: Config) -> int:
 
     directory = Path(job.directory)
     state, clock = directory / "state", WallClock()
+    began = clock.now()
+
+    def started(restarts: int) -> subprocess.Popen[bytes]:
+        nonlocal began
+        began = clock.now()
+        return start(job, restart=restarts > 0)
+
     watched = Slots(
-        accuse=lambda: slots.accuse(state),
-        overdue=lambda: slots.overdue(state, clock.now(), config.crawl.process_s_max),
+        accuse=lambda: slots.accuse(state, began),
+        overdue=lambda: slots.overdue(state, clock.now(), config.crawl.process_s_max, began),
         progress=lambda: slots.progress(state),
     )
-    supervisor = Supervisor(lambda restarts: start(job, restart=restarts > 0), watched, complain)
+    supervisor = Supervisor(started, watched, complain)
     status = supervisor.run()
     show_cursor()
     return status
