@@ -10,7 +10,8 @@ def accuse(state: Path, since: float) -> None:
 
 def overdue(state: Path, now: float, limit_s: float, since: float) -> bool:
     slot = state / "slot"
-    return slot.exists() and now - float(slot.read_text() or "inf") > limit_s
+    started = float(slot.read_text() or "inf") if slot.exists() else 0.0
+    return started >= since and now - started > limit_s
 
 
 def progress(state: Path) -> int:
