@@ -100,6 +100,7 @@ class Assembled:
     logs: Logs
     protocols: Protocols
     resolver: Resolver
+    quarantine: Quarantine
 
     async def close(self) -> None:
         """Let go of everything. What was committed is safe whether this is called or not."""
@@ -186,6 +187,14 @@ def _assembled(
     agent = config.operator.user_agent(__version__)
     protocols, resolver = protocol_modules(config, agent, clock), _resolver(config, clock)
     archives, follower = _archives(config, journals, directory, agent, totals.incarnation)
+    quarantine = Quarantine(
+        epochs,
+        slots.take_suspects(),
+        (sys.executable, "-m", "gossamer.isolated", str(directory / "crawl.toml")),
+        config.crawl.process_s_max,
+        # It must find the modules that we found, from wherever we were started.
+        {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)},
+    )
     rooms = Rooms(
         namer=namer,
         chain=chain,
@@ -200,14 +209,7 @@ def _assembled(
         protocols=protocols,
         content_seen=_content_seen(config, epochs),
         examiner=examiner(config, clock, slots),
-        quarantine=Quarantine(
-            epochs,
-            slots.take_suspects(),
-            (sys.executable, "-m", "gossamer.isolated", str(directory / "crawl.toml")),
-            config.crawl.process_s_max,
-            # It must find the modules that we found, from wherever we were started.
-            {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)},
-        ),
+        quarantine=quarantine,
         redirect_target=lambda reply: redirect_target(reply.url, reply.headers),
         retry_after_s=retry_after_s,
         archive=archives,
@@ -224,6 +226,7 @@ def _assembled(
     return Assembled(
         config, directory, clock, lock, slots, store, epochs, contacts, journals, archives, follower, namer, roots,
         exclusions, chain, frontier, pipeline, committer, shard, tally, story, logs, protocols, resolver,
+        quarantine,
     )  # fmt: skip
 
 

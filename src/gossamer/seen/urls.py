@@ -33,10 +33,10 @@ class RocksUrlSeen:
         answers = [KNOWN] * len(urls)
         asked: list[int] = []
         ways: list[int] = []
-        for index, url in enumerate(urls):
-            way = _way(depths[index], hops[index])
-            known = popular.get(url.fingerprint)
+        for index, (url, depth, hop) in enumerate(zip(urls, depths, hops, strict=True)):
+            way = depth << 8 | hop if depth <= DEPTH_MAX and hop <= HOPS_MAX else _way(depth, hop)
             ways.append(way)
+            known = popular.get(url.fingerprint)
             if known is None or way < known or (way & HOPS_MAX) < (known & HOPS_MAX):
                 asked.append(index)
         if asked:
