@@ -84,8 +84,9 @@ def robots_asked_again(log: Sequence[Logged], kills: Sequence[float], commit_s: 
 def test_no_promise_is_broken(tmp_path: Path, preset: str) -> None:
     """At least five names share an address; hosts with a backlog get most of the visits that they permit."""
     promise = PROMISES[preset]
-    pages = 60 if promise.delay_s_min > 0.1 else 120
-    with SimwebProcess(odd_web(pages=pages), tmp_path / "web") as simweb:
+    patient = {"pages": 60, "behaviours": (*ROBOTS, "slow"), "shares": {"robots_stall": 0, "slow": 0.2}}
+    web = odd_web(**patient) if promise.delay_s_min > 0.1 else odd_web(pages=120)
+    with SimwebProcess(web, tmp_path / "web") as simweb:
         crawled = crawl(simweb.seeds, tmp_path / "crawl", *keys(preset), hosts=str(simweb.hosts_file), scope="any")
     log = simweb.requests()
     walked = Truth(simweb.web).walk(simweb.seeds)
