@@ -40,10 +40,12 @@ def numbered(number: int) -> Url:
 class Opened:
     """One form in `directory`."""
 
-    def __init__(self, form: str, directory: Path, options: SeenOptions | None = None) -> None:
+    def __init__(
+        self, form: str, directory: Path, options: SeenOptions | None = None, store_bytes: int = 1 << 20
+    ) -> None:
         options = options or SeenOptions()
         self.form = form
-        self.store = Store(directory / "state/store", 1 << 20, 1 << 20)
+        self.store = Store(directory / "state/store", store_bytes, store_bytes)
         self.epochs = Epochs(self.store)
         self.journals = Journals(directory)
         manifest = self.store.get("meta", MANIFEST)
