@@ -21,8 +21,10 @@ from gossamer.url.url import Url
 from tests.seen.opened import EXACT, FORMS, Opened, named, numbered
 
 DEEP = "GOSSAMER_EXAMPLES" in os.environ
-SMALL = SeenOptions(popular_urls_max=3, front_urls_max=4, filter_bits=2, expected_urls=64, false_positive_rate=1e-6)
-"""Every commit merges, every filter overflows."""
+SMALL = SeenOptions(
+    popular_urls_max=3, front_urls_max=4, filter_bits=2, expected_urls=32, false_positive_rate=1e-6, log_urls_max=1
+)
+"""Every commit merges or saves, every filter overflows."""
 
 
 @pytest.fixture
@@ -150,7 +152,7 @@ def machine(form: str) -> type:
     case.settings = settings(  # type: ignore[attr-defined]
         deadline=None,
         derandomize=not DEEP,
-        max_examples=int(os.environ.get("GOSSAMER_EXAMPLES", "15")),
+        max_examples=int(os.environ.get("GOSSAMER_EXAMPLES", "8")),
         stateful_step_count=40,
     )
     return case

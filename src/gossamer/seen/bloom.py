@@ -24,8 +24,6 @@ from gossamer.state.journals import Journals
 from gossamer.url.url import Url
 from gossamer.world.files import publish, sync_directory
 
-LOG_URLS_MAX = 65_536
-"""URLs of a group that the store's log holds before its last filter is saved again: what an opening must read."""
 _TAIL = struct.Struct("<QQQ")
 """URLs held, URLs that fit, checksum of all before it."""
 
@@ -113,7 +111,7 @@ class BloomUrlSeen:
             self._adopt(self._saving, self._saving.lengths.result())
             self._saving = None
         longest = max(range(GROUPS), key=lambda group: self._logged[group])
-        if self._saving is None and self._logged[longest] >= LOG_URLS_MAX:
+        if self._saving is None and self._logged[longest] * GROUPS >= self._options.log_urls_max:
             self._save(longest)
 
     @property

@@ -30,6 +30,9 @@ class SeenOptions(BaseModel):
     false_positive_rate: float = Field(
         1e-4, gt=0, lt=1, description="Share of new URLs that may be taken for known and lost (bloom)"
     )
+    log_urls_max: int = Field(
+        1_000_000, ge=1, description="New URLs that an opening must read again, before filters are saved (bloom)"
+    )
     content_scope: Literal["host", "site", "shard"] = Field(
         "site", description="Within what an identical body is archived as a revisit"
     )
