@@ -6,8 +6,8 @@ Each form grows in a process of its own, in pages of 61 links whose hosts fall i
 five, with a real commit (fsync included) every 10,000 new URLs. At each size it is asked for URLs that it knows, chosen
 evenly from all, which is the worst case for any cache, and for the navigation of one site, which is the usual one.
 "new" is the offer alone; "commit" is what the epoch takes for each new URL and "behind" what other threads do meanwhile
-(merges, RocksDB's compactions). These are processor time, so that a busy machine does not show; "open" is wall time.
-RAM is what the process grew by; "ever" is its peak.
+(merges, RocksDB's compactions). All times are processor time, so that a busy machine does not show. RAM is what the
+process grew by; "ever" is its peak.
 """
 
 from __future__ import annotations
@@ -112,9 +112,9 @@ class Growth:
         known, popular = self.known_us(), self.popular_us()
         ram, ever = rss_bytes() - self.base_bytes, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         self.opened.crash()
-        began = time.perf_counter()
+        began = time.process_time()
         self.opened = Opened(self.form, self.directory, self.options, STORE_BYTES)
-        open_s = time.perf_counter() - began
+        open_s = time.process_time() - began
         return (
             f"{self.form:<10}{self.urls:>12,}{self.offer_s / grown * 1e6:>9.2f}{self.commit_s / grown * 1e6:>11.2f}"
             f"{self.behind_s / grown * 1e6:>11.2f}{known:>10.2f}{popular:>12.2f}{ram / 1e6:>9.0f}{ever / 1e6:>7.0f}"
