@@ -78,6 +78,13 @@ class Transfer:
         """Free the handle; it must not be in use."""
         self.curl.close()
 
+    def _before_connection(self, _socket: int, _purpose: int) -> int:
+        """Refuse the connection by which libcurl would send a second time; connecting is contact too."""
+        if self._requests:
+            self.stopped = "resend"
+            return int(pycurl.SOCKOPT_ERROR)
+        return int(pycurl.SOCKOPT_OK)
+
     def _before_request(self, remote_ip: str, _local_ip: str, _remote_port: int, _local_port: int) -> int:
         """Hold the pin, and the promise of one request on the wire for each request permitted.
 
@@ -113,6 +120,7 @@ class Transfer:
         """Set what holds for every request. Defaults that our promises rest on are set all the same."""
         for option, value in _fixed(options):
             self.curl.setopt(option, value)
+        self.curl.setopt(pycurl.SOCKOPTFUNCTION, self._before_connection)
         self.curl.setopt(pycurl.PREREQFUNCTION, self._before_request)
         self.curl.setopt(pycurl.HEADERFUNCTION, self._take_head)
         self.curl.setopt(pycurl.WRITEFUNCTION, self._take_body)
