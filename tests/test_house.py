@@ -23,7 +23,20 @@ LINES_MAX = 500
 FUNCTION_LINES_MAX = 70
 
 # Native or slow to import: `import gossamer` and `gossamer --help` must not pay for them.
-HEAVY = ["aiodns", "duckdb", "fastwarc", "pyarrow", "pycurl", "pydantic", "ray", "re2", "rocksdict", "selectolax"]
+HEAVY = [
+    "aiodns",
+    "duckdb",
+    "fastwarc",
+    "numpy",
+    "pyarrow",
+    "pycurl",
+    "pydantic",
+    "ray",
+    "rbloom",
+    "re2",
+    "rocksdict",
+    "selectolax",
+]
 
 # Who may touch files other than through `world` and `state`, and why.
 FILES_ALLOWED = {
@@ -35,6 +48,7 @@ FILES_ALLOWED = {
     "config": "the operator's file, and the effective one beside the crawl",
     "report": "reads what the archive left",
     "resolve": "the operator's hosts file",
+    "seen": "two of its forms are files of fingerprints that the journals' manifest names",
     "simweb": "writes the hosts file for its names",
     "state": "the store, the journals and the slots are files",
     "testing": "tests look at what was left on disk",
