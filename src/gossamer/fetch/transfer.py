@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
+import socket
 import ssl
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import certifi
 import pycurl
@@ -24,6 +26,18 @@ _TLS_MIN: Final = {
 _RECEIVE_BYTES: Final = 64 * 1024
 """libcurl's receive buffer, one for all handles: fewer callbacks for a page than the 16 KiB it comes with."""
 
+Setting = tuple[int, int | str]
+"""An option of libcurl and its value."""
+
+
+class _SocketAddress(NamedTuple):
+    """What libcurl wants a socket for (curl_sockaddr)."""
+
+    family: int
+    socktype: int
+    protocol: int
+    addr: tuple[str, int]
+
 
 class Transfer:
     """A handle for one request at a time. Options that never change are set once; the handle is never reset.
@@ -37,7 +51,8 @@ class Transfer:
         "head_bytes_max", "ip", "stopped",
     )  # fmt: skip
 
-    def __init__(self, options: FetchOptions) -> None:
+    def __init__(self, options: FetchOptions, own: Iterable[Setting] = ()) -> None:
+        """`own` are the settings of the protocol that it speaks."""
         self.curl = pycurl.Curl()
         self.head: list[bytes] = []
         self.head_bytes = 0
@@ -50,12 +65,12 @@ class Transfer:
         self._headers: list[bytes] = []
         self._pinned = not options.proxy
         self._requests = 0
-        self._bind(options)
+        self._bind(options, own)
 
-    def aim(self, request: Request, headers: list[bytes], body_bytes_max: int) -> None:
-        """Make ready for one request."""
+    def aim(self, request: Request, headers: list[bytes], body_bytes_max: int, url: str = "") -> None:
+        """Make ready for one request; `url` is what libcurl is told where that is not the URL as written."""
         self.body_bytes_max = body_bytes_max
-        self.curl.setopt(pycurl.URL, request.url)
+        self.curl.setopt(pycurl.URL, url or request.url)
         if self._pinned:
             # An empty host and port match any, so nothing in the URL's spelling can lead around the pin.
             at = f"[{request.ip}]" if ":" in request.ip else request.ip
@@ -64,6 +79,15 @@ class Transfer:
         if headers is not self._headers:
             self.curl.setopt(pycurl.HTTPHEADER, headers)
             self._headers = headers
+
+    def open_only_pinned(self) -> None:
+        """Open sockets to the address of the request alone: for protocols whose servers name further ones."""
+        self.curl.setopt(pycurl.OPENSOCKETFUNCTION, self._open)
+
+    def whole_body(self, truncated: str) -> bytes:
+        """Return the body, cut at its bound where it exceeds it."""
+        body = self.body[0] if len(self.body) == 1 else b"".join(self.body)
+        return body[: self.body_bytes_max] if truncated == "length" else body
 
     def forget(self) -> None:
         """Let go of what was received."""
@@ -93,6 +117,13 @@ class Transfer:
             return int(pycurl.PREREQFUNC_ABORT)
         return int(pycurl.PREREQFUNC_OK)
 
+    def _open(self, _purpose: int, at: _SocketAddress) -> socket.socket | int:
+        remote_ip = at.addr[0]
+        if remote_ip != self.ip and not _same_address(remote_ip, self.ip):
+            self.stopped = f"connecting to {remote_ip}"
+            return int(pycurl.SOCKET_BAD)
+        return socket.socket(at.family, at.socktype, at.protocol)
+
     def _take_head(self, line: bytes) -> int | None:
         self.head.append(line)
         self.head_bytes += len(line)
@@ -109,30 +140,22 @@ class Transfer:
             return 0
         return None
 
-    def _bind(self, options: FetchOptions) -> None:
+    def _bind(self, options: FetchOptions, own: Iterable[Setting]) -> None:
         """Set what holds for every request. Defaults that our promises rest on are set all the same."""
-        for option, value in _fixed(options):
+        for option, value in (*_fixed(options), *own):
             self.curl.setopt(option, value)
         self.curl.setopt(pycurl.PREREQFUNCTION, self._before_request)
         self.curl.setopt(pycurl.HEADERFUNCTION, self._take_head)
         self.curl.setopt(pycurl.WRITEFUNCTION, self._take_body)
 
 
-def _fixed(options: FetchOptions) -> list[tuple[int, int | str]]:
-    fixed: list[tuple[int, int | str]] = [
-        (pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS),
-        (pycurl.FOLLOWLOCATION, 0),
-        (pycurl.HTTPAUTH, pycurl.HTTPAUTH_NONE),  # credentials that a link carries are not sent
+def _fixed(options: FetchOptions) -> list[Setting]:
+    return [
         (pycurl.NETRC, pycurl.NETRC_IGNORED),
-        (pycurl.HSTS_CTRL, 0),
         # Empty is not unset: unset, libcurl would ask the environment, and a proxy there would undo the pin.
         (pycurl.PROXY, options.proxy),
         (pycurl.NOPROXY, "" if options.proxy else "*"),
         (pycurl.PATH_AS_IS, 1),
-        (pycurl.HTTP09_ALLOWED, 0),
-        (pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS if options.http_versions == "2" else _HTTP_1_1),
-        (pycurl.HTTP_TRANSFER_DECODING, 1),
-        (pycurl.HTTP_CONTENT_DECODING, 0),
         (pycurl.NOSIGNAL, 1),
         (pycurl.NOPROGRESS, 1),
         (pycurl.TCP_NODELAY, 1),
@@ -147,10 +170,6 @@ def _fixed(options: FetchOptions) -> list[tuple[int, int | str]]:
         (pycurl.SSL_VERIFYHOST, 2 if options.verify_tls else 0),
         (pycurl.CAINFO, trusted(options)),
     ]
-    return fixed
-
-
-_HTTP_1_1: Final = pycurl.CURL_HTTP_VERSION_1_1
 
 
 def trusted(options: FetchOptions) -> str:
