@@ -32,6 +32,7 @@ FILES_ALLOWED = {
     "cli": "what the operator names on the command line is a file",
     "crawl/control.py": "its socket is a file",
     "config": "the operator's file, and the effective one beside the crawl",
+    "fetch/file.py": "its web is a tree of files",
     "report": "reads what the archive left",
     "resolve": "the operator's hosts file",
     "simweb": "writes the hosts file for its names",

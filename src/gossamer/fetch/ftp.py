@@ -52,10 +52,10 @@ class FtpModule:
     """`ports.ProtocolModule` for ftp and ftps (TLS from the first byte): files, and directories as listings.
 
     Passive mode alone, and every connection, also for data, goes to `Request.ip`, whatever address the server names.
-    An address that ends with a slash is a directory; its reply is the listing as sent, of type `text/x-ftp-listing`.
+    An address that ends with a slash is a directory; its reply is the listing as sent, but for line ends (FTP's text
+    type: they become LF), of type `text/x-ftp-listing`.
     `Reply.status` is the server's last code (226, 250). What the server refuses is a `Failure` with `http_error` and
-    its words; 4yz codes are worth a retry (RFC 959, section 4.2.1). Credentials in a URL are not sent. Cost: about
-    1.5 ms a file over a kept connection, most of it the server's five answers.
+    its words; 4yz codes are worth a retry (RFC 959, section 4.2.1). Credentials in a URL are not sent.
     """
 
     def __init__(self, options: FetchOptions, agent: str, clock: Clock) -> None:
@@ -129,7 +129,9 @@ def _transfer(options: FetchOptions) -> Transfer:
 def _result(transfer: Transfer, request: Request, started_at: float, at: Place, end: End) -> Reply | Failure:
     code: int = transfer.curl.getinfo(pycurl.RESPONSE_CODE)
     fetch_s: float = transfer.curl.getinfo(pycurl.TOTAL_TIME)
-    if end.code in _REFUSED and not transfer.stopped and 400 <= code < 600:
+    # libcurl takes a 421 at any time for a timeout.
+    refused = end.code in _REFUSED or (end.code and code == _UNAVAILABLE)
+    if refused and not transfer.stopped and 400 <= code < 600:
         return Failure(
             outcome="http_error",
             error=f"FTP {_last_line(transfer) or code}",

@@ -47,8 +47,8 @@ class Transfer:
     """
 
     __slots__ = (
-        "_headers", "_pinned", "_requests", "body", "body_bytes", "body_bytes_max", "curl", "head", "head_bytes",
-        "head_bytes_max", "ip", "stopped",
+        "_headers", "_opened", "_pinned", "_requests", "body", "body_bytes", "body_bytes_max", "curl", "head",
+        "head_bytes", "head_bytes_max", "ip", "stopped",
     )  # fmt: skip
 
     def __init__(self, options: FetchOptions, own: Iterable[Setting] = ()) -> None:
@@ -63,6 +63,7 @@ class Transfer:
         self.ip = ""
         self.stopped = ""
         self._headers: list[bytes] = []
+        self._opened: list[socket.socket] = []
         self._pinned = not options.proxy
         self._requests = 0
         self._bind(options, own)
@@ -97,9 +98,11 @@ class Transfer:
         self.body_bytes = 0
         self.stopped = ""
         self._requests = 0
+        self._close_opened()
 
     def close(self) -> None:
         """Free the handle; it must not be in use."""
+        self._close_opened()
         self.curl.close()
 
     def _before_request(self, remote_ip: str, _local_ip: str, _remote_port: int, _local_port: int) -> int:
@@ -122,7 +125,14 @@ class Transfer:
         if remote_ip != self.ip and not _same_address(remote_ip, self.ip):
             self.stopped = f"connecting to {remote_ip}"
             return int(pycurl.SOCKET_BAD)
-        return socket.socket(at.family, at.socktype, at.protocol)
+        opened = socket.socket(at.family, at.socktype, at.protocol)
+        self._opened.append(opened)
+        return opened
+
+    def _close_opened(self) -> None:
+        # pycurl has made a copy of each descriptor: ours may go, the connection stays.
+        while self._opened:
+            self._opened.pop().close()
 
     def _take_head(self, line: bytes) -> int | None:
         self.head.append(line)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 from urllib.parse import quote_from_bytes
 
-FOLLOWED: Final = frozenset("014569gIhsdpPXMrc;:<")
+FOLLOWED: Final = frozenset("014569gIhsdpPXMrc;:")
 """Item types that lead to something to fetch. Not: searches (7), which need words; sessions (2, 8, T); mirrors of the
 item before (+); what only speaks (i, 3)."""
 LINE_BYTES_MAX: Final = 8_192
