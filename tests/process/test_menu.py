@@ -3,7 +3,7 @@ from __future__ import annotations
 from urllib.parse import unquote_to_bytes
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gossamer.fetch.gopher import item_of
@@ -57,6 +57,7 @@ def test_a_menu_ends_with_a_dot_and_a_cut_line_is_left_out() -> None:
 selectors = st.binary(max_size=60).filter(lambda text: all(byte >= 0x20 and byte != 0x7F for byte in text))
 
 
+@settings(deadline=None)  # The first name reads the list of public suffixes.
 @given(st.sampled_from(sorted(FOLLOWED - {"h"})), selectors)
 def test_what_is_offered_is_what_would_be_asked_for(kind: str, selector: bytes) -> None:
     for url in urls(b"%bname\t%b\thost.test\t70\r\n" % (kind.encode(), selector)):

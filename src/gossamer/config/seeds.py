@@ -57,7 +57,8 @@ def check_seeds(config: Config) -> None:
     found = False
     for address in all_seeds(config):
         found = True
-        host = (urlsplit(address).hostname or "").rstrip(".")
+        parts = urlsplit(address)
+        host = (parts.hostname or ("localhost" if parts.scheme == "file" else "")).rstrip(".")
         private = is_private(host) or host in local
         if private and not config.resolve.allow_private:
             raise ConfigError(f"seed {address} is at a private address; add --allow-private to visit those")
