@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -165,3 +166,12 @@ def test_every_dependency_has_its_reason() -> None:
     for requirement in project["dependencies"]:
         name = requirement.split(">")[0].split(";")[0].strip()
         assert f"`{name}`" in table, f"{name} is not in the decision on libraries"
+
+
+def test_invariants_name_tests_that_exist() -> None:
+    text = (REPOSITORY / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(tests/[\w/]+(?:\.py)?)(?:::(\w+))?`", text)
+    assert named
+    for path, test in named:
+        assert (REPOSITORY / path).exists(), path
+        assert not test or f"def {test}(" in (REPOSITORY / path).read_text(encoding="utf-8"), test

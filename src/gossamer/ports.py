@@ -130,6 +130,11 @@ class Said(Protocol):
     @property
     def reason(self) -> str: ...
 
+    @property
+    def alone(self) -> bool:
+        """For `wait`: only this URL must wait, not its whole host."""
+        ...
+
 
 class Robots(Protocol):
     """What sites ask of us, remembered per origin."""
@@ -215,8 +220,8 @@ class VisitSource(Protocol[L]):
         """Give back a lease without address, now that it is known."""
         ...
 
-    def begin(self, lease: L, now: float) -> None:
-        """Say that the request goes out now."""
+    def begin(self, lease: L, now: float) -> bool:
+        """Say that the request goes out now; False when it may not: the host's gate closed since the visit was lent."""
         ...
 
     def ended(self, lease: L, contact: Contact | None, now: float) -> None:

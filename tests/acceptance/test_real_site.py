@@ -195,6 +195,25 @@ def test_the_links_are_those_that_the_walker_sees(crawled: Crawled, walked: Walk
     assert sum(1 for row in rows if row["link_type"] == "anchor" and row["anchor_text"]) > 0.9 * len(walked.anchors)
 
 
+def test_another_site_by_other_tools(tmp_path: Path, command: Crawl) -> None:
+    """PostgreSQL's documentation: DocBook, 1,170 pages in Debian 12."""
+    (root,) = Path("/usr/share/doc").glob("postgresql-doc-*/html")
+    with Nginx(root, tmp_path / "nginx") as nginx:
+        walked = walk(nginx.origin)
+        end = command("crawl", nginx.origin + "/", "-o", tmp_path / "crawl", "--politeness", "own", "--allow-private")
+        asked = Counter(one.path for one in nginx.log() if one.agent.startswith("gossamer/"))
+    assert (end.returncode, end.stderr) == (0, "")
+    assert len(walked.html) > 1000
+    assert asked == Counter(walked.html | walked.others | walked.broken | {"/robots.txt"})
+    links = [row for file in (tmp_path / "crawl/links").glob("*.parquet") for row in pq.read_table(file).to_pylist()]
+    anchors = Counter(
+        (row["from_url"].removeprefix(nginx.origin), row["to_url"].removeprefix(nginx.origin))
+        for row in links
+        if row["link_type"] == "anchor"
+    )
+    assert anchors == Counter(walked.anchors)
+
+
 def test_the_report_counts_the_same(crawled: Crawled, command: Crawl) -> None:
     told = command("report", crawled.directory)
     assert (told.returncode, told.stderr) == (0, "")

@@ -42,7 +42,7 @@ def walk(origin: str) -> Walked:
         (walked.html if is_html else walked.others).add(path)
         if not is_html:
             continue
-        for tag, target, nofollow in links_of(body.decode("utf-8"), origin + path):
+        for tag, target, nofollow in links_of(body.decode("utf-8", "replace"), origin + path):
             place = target.removeprefix(origin) if target.startswith(origin + "/") else target
             if tag == "a":
                 walked.anchors.add((path, place))
@@ -53,7 +53,7 @@ def walk(origin: str) -> Walked:
 
 
 def links_of(markup: str, page: str) -> list[tuple[str, str, bool]]:
-    """Return (tag, address without fragment, nofollow) of every link to the web."""
+    """Return (tag, address without fragment, nofollow) of every link to a place."""
     parser = _Links()
     parser.feed(markup)
     parser.close()
@@ -67,9 +67,9 @@ def links_of(markup: str, page: str) -> list[tuple[str, str, bool]]:
 
 
 def normal(address: str) -> str | None:
-    """Return an address as crawlers write it: no fragment, host in lower case, a path; None if it is not of the web."""
+    """Return an address as crawlers write it: no fragment, host in lower case, a path; None if it names no place."""
     parts = urlsplit(urldefrag(address).url)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
+    if parts.scheme not in ("http", "https", "ftp", "file") or not (parts.netloc or parts.scheme == "file"):
         return None
     path, query = quote(parts.path or "/", AS_THEY_ARE), quote(parts.query, AS_THEY_ARE + "?")
     return urlunsplit((parts.scheme, parts.netloc.lower(), path, query, ""))

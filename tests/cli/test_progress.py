@@ -16,7 +16,7 @@ from gossamer.cli.words import duration, harmless, size
 STATUS: dict[str, object] = {
     "state": "running", "pages": 1234, "attempts": 1300, "discovered": 9000, "queued": 7000, "in_flight": 5,
     "outcomes": {"fetched": 1234, "redirected": 9, "timeout": 3, "dns_error": 12}, "wire_bytes": 5_600_000,
-    "hosts_known": 44, "hosts_active": 7, "hosts_waiting": 30, "pages_s": 12.5, "bytes_s": 99_000.0,
+    "hosts_known": 44, "hosts_active": 7, "pages_s": 12.5, "bytes_s": 99_000.0,
     "elapsed_s": 125.0, "max_pages": 5000, "max_time_s": None, "max_bytes": None, "eta_s": 301.0,
     "waiting_for": None, "rejected": {},
 }  # fmt: skip

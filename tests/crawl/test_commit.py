@@ -1,111 +1,201 @@
-"""The commit: whole or not at all, whatever happens to whoever waits for it."""
+"""How an epoch closes: files first, then the store, then everything that may only happen after."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
-from gossamer.archive.archive import Archives
-from gossamer.crawl.commit import Committer
-from gossamer.crawl.logs import Logs
-from gossamer.crawl.options import CrawlOptions
-from gossamer.crawl.tally import Tally, Totals
-from gossamer.state.contacts import Contacts
-from gossamer.state.epoch import Epochs
-from gossamer.state.journals import Journals
-from gossamer.state.store import Store
-from gossamer.world.clock import WallClock
+from gossamer.crawl.commit import MANIFEST
+from gossamer.crawl.delivery import Delivery
+from gossamer.crawl.tally import KEY, Totals
+from gossamer.model.visits import Visited
+from gossamer.state.journals import Entry
+from gossamer.testing import page
+from tests.crawl.ring import Ring
 
-KEY = b"\xff\xffkey"
+ROOT = "http://a.example/"
 
 
-class HeldDisk(Journals):
-    """Journals whose sync takes as long as the test says."""
+def watch(thing: Any, name: str, order: list[str]) -> None:
+    method = getattr(thing, name)
 
-    def __init__(self, directory: Path) -> None:
-        super().__init__(directory)
-        self.begun = threading.Event()
-        self.released = threading.Event()
-        self.refuses = False
+    def watched(*given: Any, **named: Any) -> Any:
+        order.append(name)
+        return method(*given, **named)
 
-    def sync(self) -> None:
-        self.begun.set()
-        assert self.released.wait(30)
-        if self.refuses:
+    setattr(thing, name, watched)
+
+
+def test_files_are_durable_before_the_store_names_their_lengths(tmp_path: Path) -> None:
+    with Ring(tmp_path, {ROOT: page()}) as ring:
+        journal = ring.journals.create("warc/one")
+        journal.append(b"record")
+        ring.crawl(ROOT)
+        order: list[str] = []
+        watch(ring.frontier, "cut", order)
+        watch(ring.archive, "cut", order)
+        watch(ring.journals, "sync", order)
+        watch(ring.epochs, "commit", order)
+        watch(ring.epochs, "apply", order)
+        watch(ring.epochs, "settle", order)
+        watch(ring.journals, "settle", order)
+        watch(ring.contacts, "committed", order)
+
+        asyncio.run(ring.committer.commit())
+
+        assert order == ["cut", "cut", "sync", "commit", "apply", "settle", "settle", "committed"]
+        stored = ring.store.get("meta", MANIFEST)
+        assert stored is not None
+        assert msgspec.msgpack.decode(stored, type=list[Entry]) == [Entry("warc/one", 0, 6)]
+        assert (tmp_path / "warc/one.open").read_bytes() == b"record"
+
+
+def test_the_disk_is_never_waited_for_on_the_loop(tmp_path: Path) -> None:
+    with Ring(tmp_path, {ROOT: page()}) as ring:
+        ring.crawl(ROOT)
+        threads = []
+        sync = ring.journals.sync
+
+        def watched() -> None:
+            threads.append(threading.current_thread())
+            sync()
+
+        ring.journals.sync = watched  # type: ignore[method-assign]
+        asyncio.run(ring.committer.commit())
+        assert threads
+        assert threading.main_thread() not in threads
+
+
+def test_counts_and_times_are_in_the_commit(tmp_path: Path) -> None:
+    with Ring(tmp_path, {ROOT: page("/a"), ROOT + "a": page()}) as ring:
+        ring.crawl(ROOT)
+        ring.fake_clock.advance(5)
+        asyncio.run(ring.committer.commit())
+        stored = ring.store.get("meta", KEY)
+        assert stored is not None
+        totals = msgspec.msgpack.decode(stored, type=Totals)
+        assert (totals.pages, totals.attempts, totals.outcomes) == (2, 2, {"fetched": 2})
+        assert totals.elapsed_s == pytest.approx(ring.committer.elapsed_s())
+        assert totals.elapsed_s >= 5
+
+
+@pytest.mark.parametrize("where", ["sync", "commit", "apply"])
+def test_a_disk_that_fails_leaves_nothing_counted_and_nothing_built_on(tmp_path: Path, where: str) -> None:
+    with Ring(tmp_path, {ROOT: page()}) as ring:
+        epoch = ring.store.epoch
+        ring.crawl(ROOT)
+        said: list[object] = []
+        ring.committer.on_epoch = said.append
+
+        def full(*_: object) -> None:
             raise OSError(28, "No space left on device")
-        super().sync()
+
+        room: Any = ring.journals if where == "sync" else ring.epochs
+        setattr(room, where, full)
+        for _ in range(2):
+            with pytest.raises(OSError, match="No space left"):
+                asyncio.run(ring.committer.commit())
+        assert said == []
+        assert isinstance(ring.tally.fatal_error, OSError)
+        if where != "apply":
+            assert ring.store.epoch == epoch
+    with Ring(tmp_path) as ring:
+        assert ring.frontier.counts.terminal == ({"fetched": 1} if where == "apply" else {})
 
 
-@dataclass
-class Parts:
-    store: Store
-    epochs: Epochs
-    journals: HeldDisk
-    tally: Tally
-    committer: Committer
+def test_a_failing_archive_leaves_the_epoch_open(tmp_path: Path) -> None:
+    with Ring(tmp_path, {ROOT: page()}) as ring:
+        ring.crawl(ROOT)
 
+        def full() -> None:
+            raise OSError(28, "No space left on device")
 
-@pytest.fixture
-def parts(tmp_path: Path) -> Iterator[Parts]:
-    clock = WallClock()
-    store = Store(tmp_path / "store")
-    epochs, journals = Epochs(store), HeldDisk(tmp_path)
-    contacts = Contacts(tmp_path, bytes(16), clock.now())
-    tally, logs = Tally(Totals(), CrawlOptions()), Logs(tmp_path / "logs", clock)
-    committer = Committer(epochs, journals, contacts, Archives([]), [], tally, logs, clock)
-    yield Parts(store, epochs, journals, tally, committer)
-    journals.released.set()
-    committer.close()
-    logs.close()
-    store.close()
-    contacts.close()
-
-
-async def begun(parts: Parts) -> asyncio.Task[None]:
-    task = asyncio.create_task(parts.committer.commit())
-    assert await asyncio.to_thread(parts.journals.begun.wait, 30)
-    return task
-
-
-def test_a_cancelled_commit_is_finished_before_the_next(parts: Parts) -> None:
-    async def cancelled() -> None:
-        task = await begun(parts)
-        task.cancel()
-        await asyncio.sleep(0)
-        assert not task.done()
-        parts.journals.released.set()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert parts.store.get("meta", KEY) == b"first"
-        parts.epochs.put("meta", KEY, b"second")
-        await parts.committer.commit()
-
-    parts.epochs.put("meta", KEY, b"first")
-    asyncio.run(cancelled())
-    assert parts.store.get("meta", KEY) == b"second"
-
-
-def test_nothing_is_committed_after_the_disk_refused(parts: Parts) -> None:
-    parts.epochs.put("meta", KEY, b"lost")
-    parts.journals.refuses = True
-    parts.journals.released.set()
-    for _ in range(2):
+        ring.archive.cut = full  # type: ignore[method-assign]
         with pytest.raises(OSError, match="No space left"):
-            asyncio.run(parts.committer.commit())
-        parts.journals.refuses = False
-    assert isinstance(parts.tally.fatal_error, OSError)
-    assert parts.store.get("meta", KEY) is None
+            asyncio.run(ring.committer.commit())
+        assert ring.store.epoch == 0
+        assert isinstance(ring.tally.fatal_error, OSError)
 
 
-def test_half_a_visit_is_not_committed(parts: Parts) -> None:
-    """What a visit had given to the epoch before the disk refused the rest of it must not become durable."""
-    parts.epochs.put("meta", KEY, b"half")
-    parts.tally.fatal(OSError(28, "No space left on device"))
-    with pytest.raises(OSError, match="No space left"):
-        asyncio.run(parts.committer.commit())
-    assert parts.store.get("meta", KEY) is None
+def test_whoever_is_cancelled_while_committing_leaves_a_whole_commit(tmp_path: Path) -> None:
+    with Ring(tmp_path, {ROOT: page()}) as ring:
+        ring.crawl(ROOT)
+        gate, at_disk = threading.Event(), threading.Event()
+        sync = ring.journals.sync
+
+        def slow() -> None:
+            at_disk.set()
+            assert gate.wait(20)
+            sync()
+
+        ring.journals.sync = slow  # type: ignore[method-assign]
+
+        async def cancelled() -> None:
+            task = asyncio.create_task(ring.committer.commit())
+            await asyncio.to_thread(at_disk.wait, 20)
+            task.cancel()
+            await asyncio.sleep(0)
+            task.cancel()
+            gate.set()
+            await asyncio.wait([task])
+            assert task.cancelled()
+            assert ring.store.epoch == 1
+            await ring.committer.commit()
+            assert ring.store.epoch == 2
+
+        asyncio.run(cancelled())
+
+
+def test_commits_wait_for_each_other(tmp_path: Path) -> None:
+    with Ring(tmp_path, {ROOT: page()}) as ring:
+        ring.crawl(ROOT)
+
+        async def many() -> None:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(5):
+                    group.create_task(ring.committer.commit())
+
+        asyncio.run(many())
+        assert ring.store.epoch == 5
+        assert ring.epochs.size == 0
+
+
+def test_pages_are_given_away_after_their_commit(tmp_path: Path) -> None:
+    with Ring(tmp_path, {ROOT: page("/a"), ROOT + "a": page()}) as ring:
+        ring.tally.delivery = Delivery()
+        given: list[tuple[int, list[str]]] = []
+
+        async def on_committed(visits: list[Visited]) -> None:
+            given.append((ring.store.epoch, [visited.row.url for visited in visits]))
+
+        ring.committer.on_committed = on_committed
+        ring.crawl(ROOT)
+        assert given == []
+        asyncio.run(ring.committer.commit())
+        asyncio.run(ring.committer.commit())
+        assert given == [(1, [ROOT, ROOT + "a"])]
+
+
+def test_the_supervisor_is_told_each_epoch(tmp_path: Path) -> None:
+    with Ring(tmp_path) as ring:
+        told: list[int] = []
+        ring.committer.on_epoch = told.append
+        for _ in range(3):
+            asyncio.run(ring.committer.commit())
+        assert told == [1, 2, 3]
+
+
+def test_what_the_scope_learned_is_in_the_commit(tmp_path: Path) -> None:
+    with Ring(tmp_path, scope={"scope": "host"}) as ring:
+        ring.seed(ROOT)
+        ring.exclusions.add("b.example")
+        asyncio.run(ring.committer.commit())
+    with Ring(tmp_path, scope={"scope": "host"}) as ring:
+        assert ring.story.why(ROOT + "x")["state"] == "unknown"
+        assert ring.story.why("http://c.example/")["rule"] == "scope"
+        assert ring.exclusions.covers("b.example")

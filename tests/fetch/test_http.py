@@ -512,6 +512,7 @@ def test_one_permitted_request_is_never_two(run: Run) -> None:
             assert len(server.requests) == 2
             replied(await module.fetch(to(server)))
             assert len(server.requests) == 3
+            assert server.connections == 2, "connecting is contact too"
 
     run(main())
 

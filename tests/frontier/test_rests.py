@@ -10,7 +10,7 @@ import pytest
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
-from gossamer.frontier.politeness import politeness
+from gossamer.frontier.politeness import Politeness, politeness
 from gossamer.model.links import Link
 from gossamer.model.visits import Contact
 from gossamer.state.contacts import Contacts
@@ -21,11 +21,12 @@ from gossamer.url.name import Namer
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice
 
+NAMER = Namer(Canonicalizer())
 POLITE = politeness(PolitenessOptions())
 
 
 def named(text: str) -> Url:
-    url = Namer(Canonicalizer()).name(text)
+    url = NAMER.name(text)
     assert url is not None
     return url
 
@@ -33,8 +34,9 @@ def named(text: str) -> Url:
 class Crawl:
     """A frontier on disk that can die: `reopen` without a commit."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, gate: Politeness = POLITE) -> None:
         self.directory = directory
+        self.gate = gate
         self.open(0.0)
 
     def open(self, now: float) -> None:
@@ -42,7 +44,14 @@ class Crawl:
         self.epochs = Epochs(self.store)
         self.contacts = Contacts(self.directory, b"0123456789abcdef", now)
         self.frontier = Frontier(
-            self.store, self.epochs, self.contacts, POLITE, FrontierOptions(), Namer(Canonicalizer()).name, Dice(), now
+            self.store,
+            self.epochs,
+            self.contacts,
+            self.gate,
+            FrontierOptions(),
+            Namer(Canonicalizer()).name,
+            Dice(),
+            now,
         )
 
     def close(self) -> None:
@@ -67,7 +76,7 @@ class Crawl:
         """Make one request and return when it ended."""
         lease = self.lease(now)
         assert lease is not None
-        self.frontier.begin(lease, now)
+        assert self.frontier.begin(lease, now)
         self.frontier.ended(lease, Contact(fetch_s, "answered"), now + fetch_s)
         self.frontier.finish(lease, "fetched", now + fetch_s)
         return now + fetch_s
@@ -106,7 +115,7 @@ def test_a_request_cut_off_by_death_counts_as_its_end_would_have(crawl: Crawl) -
     crawl.commit(now)
     lease = crawl.lease(now + 2.0)
     assert lease is not None
-    crawl.frontier.begin(lease, now + 2.0)
+    assert crawl.frontier.begin(lease, now + 2.0)
     died = now + 3.0
     crawl.close()
     crawl.open(died)
@@ -133,3 +142,21 @@ def test_what_prolongs_a_rest_survives_death_without_a_commit(crawl: Crawl, what
     crawl.open(ended + 0.5)
     assert crawl.lease(ended + 6.9) is None
     assert crawl.lease(ended + 8.0) is not None
+
+
+def test_a_visit_that_is_lent_already_waits_too_when_its_host_asks_for_a_pause(tmp_path: Path) -> None:
+    """Several requests at once: what has not gone out when one of them brings Retry-After stays at home."""
+    crawl = Crawl(tmp_path, politeness(PolitenessOptions(preset="own")))
+    for number in range(3):
+        crawl.frontier.add(Link(named(f"http://h.test/{number}"), "anchor", 0), 0, 0.0)
+    first, second = crawl.lease(0.0), crawl.lease(0.0)
+    assert first is not None
+    assert second is not None
+    assert crawl.frontier.begin(first, 0.0)
+    crawl.frontier.ended(first, Contact(0.1, "busy", 5.0), 0.1)
+    crawl.frontier.finish(first, "http_error", 0.1)
+    assert not crawl.frontier.begin(second, 0.1)
+    crawl.frontier.give_back(second, 0.1)
+    assert crawl.lease(5.0) is None
+    assert crawl.lease(5.1) is not None
+    crawl.close()

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow.parquet as pq
 
+import gossamer
 from gossamer import Crawler
+from gossamer.api.status import why_of
 from gossamer.config import configure
 from gossamer.config.gather import reopen
+from gossamer.simweb.truth import Walked
+from gossamer.state.slots import progress
 
+T = TypeVar("T")
 BRIEF = (
     "fetch.connect_s_max=1.0",
     "fetch.request_s_max=1.5",
@@ -55,6 +68,14 @@ class Crawled:
         """The last outcome of each key."""
         return {str(row["key"]): str(row["outcome"]) for row in self.rows}
 
+    def ends(self, walked: Walked) -> dict[str, str]:
+        """The outcomes, with those of the URLs that ended with their host: they have no row, but `why` knows."""
+        found = self.outcomes
+        for url, expected in walked.pages.items():
+            if url not in found and expected.allows("host_closed"):
+                found[url] = str(why_of(self.directory, url)["state"])
+        return found
+
     @property
     def links(self) -> set[tuple[str, str]]:
         """(from, to) of every link, followed or not."""
@@ -83,3 +104,74 @@ def crawl(seeds: tuple[str, ...], directory: Path, *sets: str, resuming: bool = 
     crawled.end = asyncio.run(crawler.run())
     crawled.status = crawler.status()
     return crawled
+
+
+class CommandLine:
+    """`gossamer crawl` as people run it: a supervisor and the child that crawls."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.errors = directory.with_suffix(".errors")
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self, *arguments: str) -> None:
+        source = str(Path(gossamer.__file__).parents[1])
+        with self.errors.open("ab") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "gossamer", *arguments],
+                env={**os.environ, "PYTHONPATH": source},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+            )
+
+    def crawl(self, seeds: tuple[str, ...], *sets: str, **options: str) -> None:
+        arguments = [*seeds, "--output", str(self.directory), "--allow-private", "--quiet"]
+        arguments += [word for name, value in options.items() for word in (f"--{name}", value)]
+        self.start("crawl", *arguments, *(word for one in sets for word in ("--set", one)))
+
+    @property
+    def child(self) -> int | None:
+        """The process that crawls, if there is one now."""
+        assert self.process is not None
+        listed = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        return int(listed[0]) if listed else None
+
+    def kill_child(self) -> float:
+        """End the child as the kernel would, and return when."""
+        child = until(lambda: self.child)
+        at = time.time()
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        until(lambda: self.child != child)
+        return at
+
+    def until_commit(self) -> None:
+        """Wait for one commit more: a crawl that dies again and again before one is ended by its supervisor."""
+        before = progress(self.directory / "state")
+        until(lambda: progress(self.directory / "state") > before)
+
+    def wait(self, timeout_s: float = 100.0) -> int:
+        assert self.process is not None
+        return self.process.wait(timeout_s)
+
+
+@contextmanager
+def command_line(directory: Path) -> Iterator[CommandLine]:
+    """Give a command line that does not outlive the test."""
+    running = CommandLine(directory)
+    try:
+        yield running
+    finally:
+        if running.process is not None and running.process.poll() is None:
+            running.process.kill()
+            running.process.wait()
+
+
+def until(condition: Callable[[], T | None], timeout_s: float = 30.0) -> T:
+    """Wait until there is something, and return it."""
+    ends_at = time.monotonic() + timeout_s
+    while not (found := condition()):
+        assert time.monotonic() < ends_at, "waited in vain"
+        time.sleep(0.01)
+    return found

@@ -89,6 +89,37 @@ def test_memory_has_a_bound_and_loses_nothing(epochs: Epochs) -> None:
     assert all(site.verdict(page, NOW).kind == "denied" for page in pages)
 
 
+def refused(reason: str = "refused") -> Failure:
+    return Failure("connect_error", reason, retry=True, host_level=True)
+
+
+def test_a_closed_port_of_http_does_not_keep_the_pages_of_https(epochs: Epochs) -> None:
+    secure, plain = url("https://example.org/x"), url("http://example.org/x")
+    site = robots(epochs)
+    site.answer(site.errand(plain), refused(), b"", NOW)
+    assert (site.verdict(plain, NOW).kind, site.verdict(plain, NOW).alone) == ("wait", False)
+    site.answer(site.errand(secure), reply(200), b"", NOW)
+    assert (site.verdict(plain, NOW).kind, site.verdict(plain, NOW).alone) == ("wait", True)
+    assert site.verdict(secure, NOW).kind == "allowed"
+
+
+def test_another_port_is_another_server(epochs: Epochs) -> None:
+    other, plain = url("http://example.org:8080/x"), url("http://example.org/x")
+    site = robots(epochs)
+    site.answer(site.errand(other), refused(), b"", NOW)
+    site.answer(site.errand(plain), reply(200), b"", NOW)
+    assert (site.verdict(other, NOW).kind, site.verdict(other, NOW).alone) == ("wait", False)
+
+
+def test_of_the_crawl_delays_of_http_and_https_the_longer_one_holds(epochs: Epochs) -> None:
+    secure, plain = url("https://example.org/x"), url("http://example.org/x")
+    site = robots(epochs)
+    site.answer(site.errand(secure), reply(200), b"User-agent: *\nCrawl-delay: 4\n", NOW)
+    site.answer(site.errand(plain), reply(404), b"", NOW)
+    assert site.crawl_delay_s(plain) == site.crawl_delay_s(secure) == 4.0
+    assert site.crawl_delay_s(url("http://www.example.org/")) is None
+
+
 def test_ftp_is_ruled_by_its_own_robots_txt_and_schemes_without_one_by_none(epochs: Epochs) -> None:
     site = robots(epochs)
     for free in ("gopher://example.org/0/x", "file:///x"):

@@ -163,6 +163,17 @@ def test_retry_after() -> None:
     assert kinds(log) == ["retry_after"]
 
 
+def test_retry_after_among_several_requests_at_once() -> None:
+    """What began before the answer was known is right; what begins afterwards is not."""
+    own = Promise(delay_s_min=0, factor=0, delay_s_max=0, per_host=8, per_address=0)
+    asking = entry(PLAIN, "/", 101.0, retry_at=106.01)
+    before, at_once = entry(PLAIN, "/about/p1.html", 101.005), entry(PLAIN, "/people/p2.html", 101.03)
+    early = entry(PLAIN, "/work/p3.html", 103.0)
+    robots = entry(PLAIN, "/robots.txt", 100.0)
+    assert kinds([robots, asking, before, at_once], own) == []
+    assert kinds([robots, asking, before, at_once, early], own) == ["retry_after"]
+
+
 def test_unknown_hosts_and_wrong_addresses() -> None:
     assert kinds([entry(PLAIN, "/", 100.0, host="nobody.test")]) == ["unknown_host"]
     _, *rest = visit(PLAIN, PATHS)

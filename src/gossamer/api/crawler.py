@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -24,7 +25,7 @@ from gossamer.config.gather import reopen
 from gossamer.config.seeds import check_seeds
 from gossamer.crawl.control import Control
 from gossamer.crawl.delivery import Delivery
-from gossamer.crawl.shard import End
+from gossamer.crawl.shard import End, first_of
 from gossamer.model.errors import ConfigError
 from gossamer.world.clock import WallClock
 from gossamer.world.files import write_whole
@@ -82,6 +83,8 @@ class Crawler:
         """Whether a stop was asked for, and whether at once."""
         self._delivery: Delivery | None = None
         self._task: asyncio.Task[None] | None = None
+        self._told = False
+        """Whoever iterates has heard how it ended."""
         self._conversion: asyncio.Future[int] | None = None
 
     @classmethod
@@ -114,8 +117,19 @@ class Crawler:
             self._attach(shard)
             seeding = Seeding(shard)
             control = Control(self.directory / "state", Verbs(shard, seeding, self.status).table(), shard.logs)
-            end = await shard.shard.run((seeding.run, control.serve, self._follow_tables), more_to_come=seeding.busy)
-            await self._finish_files(shard)
+            async with asyncio.TaskGroup() as group:
+                asking = group.create_task(control.serve())
+                end = await shard.shard.run((seeding.run, self._follow_tables), more_to_come=seeding.busy)
+                await self._finish_files(shard)
+                asking.cancel()  # Until here it can be asked: large files take a while to finish.
+        except BaseExceptionGroup as errors:
+            shard.shard.state = "failed"
+            raise first_of(errors) from errors
+        except asyncio.CancelledError:
+            shard.shard.state = "stopped"
+            with suppress(Exception):  # Without it what was fetched since the last commit is fetched again.
+                await shard.committer.commit()
+            raise
         except BaseException:
             shard.shard.state = "failed"
             raise
@@ -137,10 +151,8 @@ class Crawler:
             self._shard.shard.stop(now=now)
 
     def on_note(self, callback: Callable[[str], None]) -> None:
-        """Have `callback` called with sentences for people."""
+        """Have `callback` called with sentences for people. What it raises is logged."""
         self._listeners.append(callback)
-        if self._shard is not None:
-            self._shard.tally.listeners.append(callback)
 
     # ---- as a context, and an iterator over pages
 
@@ -166,7 +178,7 @@ class Crawler:
         if cancelled is not None:
             raise cancelled
         failed = self._task.exception() if not self._task.cancelled() else None
-        if kind is None and failed is not None:
+        if kind is None and failed is not None and not self._told:
             raise failed  # Of two errors the caller's own is the one to hear of.
 
     async def __aiter__(self) -> AsyncIterator[Page]:
@@ -174,6 +186,7 @@ class Crawler:
         assert self._task is not None
         while (visited := await self._delivery.next()) is not None:
             yield Page(visited, lambda seen: text_of(seen, self.config))
+        self._told = True
         await asyncio.shield(self._task)
 
     async def _run_for_iteration(self, delivery: Delivery) -> None:
@@ -185,13 +198,20 @@ class Crawler:
     # ---- inside
 
     def _attach(self, shard: Assembled) -> None:
-        shard.tally.listeners.extend(self._listeners)
+        shard.tally.listeners.append(lambda sentence: self._tell(sentence, shard))
         if self._delivery is not None:
             shard.tally.delivery = self._delivery
             shard.committer.on_committed = self._delivery.committed
             self._delivery.on_room = shard.shard.stir
         if self._stop is not None:
             shard.shard.stop(now=self._stop)
+
+    def _tell(self, sentence: str, shard: Assembled) -> None:
+        for listener in self._listeners:
+            try:
+                listener(sentence)
+            except Exception as error:  # noqa: BLE001 - a listener's mistake is not that of the page it hears of
+                shard.logs.critical("listener_failed", error, note=sentence)  # noqa: PLE1205 - not the logging module
 
     async def _locked(self) -> DirectoryLock:
         deadline = WallClock().now() + LOCK_S_MAX

@@ -51,6 +51,12 @@ class Page:
         return self._visited.links
 
     @property
+    def columns(self) -> dict[str, object]:
+        """What processing modules reported by names of their own."""
+        findings = self._visited.findings
+        return findings.columns if findings is not None else {}
+
+    @property
     def headers(self) -> tuple[tuple[str, str], ...]:
         """The reply's headers in the order received."""
         reply = self._visited.reply

@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 from gossamer.api.seeding import Seeding
 from gossamer.assembly import Assembled
+from gossamer.config.seeds import check_addresses
 from gossamer.crawl.control import RefusedError, Verb
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import SEED_ARGUMENT
+from gossamer.scope.seeds import seed_url
 
 
 class Verbs:
@@ -39,9 +41,12 @@ class Verbs:
         return self._shard.story.why(_text(request, "url"))
 
     async def seed(self, request: dict[str, object]) -> object:
-        """Add seeds; durable when the answer comes."""
+        """Add seeds, all or none; durable when the answer comes."""
+        config = self._shard.config
         try:
-            added = self._seeding.add(_texts(request, "urls"), SEED_ARGUMENT)
+            addresses = [seed_url(text, config.scope.schemes) for text in _texts(request, "urls")]
+            check_addresses(config, addresses)
+            added = self._seeding.add(addresses, SEED_ARGUMENT)
         except ConfigError as error:
             raise RefusedError(str(error)) from error
         await self._shard.shard.commit()

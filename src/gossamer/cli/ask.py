@@ -11,7 +11,7 @@ import typer
 from gossamer.cli import door
 from gossamer.cli.control import NotRunningError, ask
 from gossamer.cli.crawling import require_crawl
-from gossamer.cli.progress import errors_of, number, state_of
+from gossamer.cli.progress import errors_of, line_of, number, state_of
 from gossamer.cli.words import count, duration, harmless, size
 from gossamer.model.errors import ConfigError
 
@@ -56,7 +56,8 @@ def act(directory: Path, verb: str, **arguments: object) -> int:
     except NotRunningError as error:
         raise ConfigError(f"{error}; gossamer resume {directory} continues it") from error
     if isinstance(answer, Mapping):
-        typer.echo(pairs_text(answer))
+        # Verbs that change how the crawl stands answer with its status.
+        typer.echo(f"{state_of(answer)}; {line_of(answer)}" if "state" in answer else pairs_text(answer))
     elif answer is not None:
         typer.echo(harmless(answer))
     return 0
@@ -89,7 +90,7 @@ def status_text(status: Mapping[str, object]) -> str:
         ("rate", f"{number(status, 'pages_s'):.1f} pages/s, {size(number(status, 'bytes_s'))}/s"),
         ("received", size(number(status, "wire_bytes"))),
         ("content", size(number(status, "body_bytes"))),
-        ("hosts", ", ".join(f"{count(number(status, f'hosts_{k}'))} {k}" for k in ("known", "active", "waiting"))),
+        ("hosts", ", ".join(f"{count(number(status, f'hosts_{k}'))} {k}" for k in ("known", "active"))),
         ("time", duration(number(status, "elapsed_s"))),
         ("epoch", count(number(status, "epoch"))),
         ("not fetched", ", ".join(f"{name} {count(n)}" for name, n in errors_of(status).items())),

@@ -8,11 +8,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from gossamer.cli.ends import complain
+from gossamer.cli.ends import REFUSED, complain
 from gossamer.cli.job import Job
 from gossamer.cli.supervisor import Slots, Supervisor
 from gossamer.config import Config, configure, effective_toml
@@ -33,6 +34,18 @@ def crawl(seeds: Sequence[str], file: Path | None, options: Mapping[str, object]
         raise ConfigError(
             f"{directory} already holds a crawl: gossamer resume {directory} continues it, -o DIR starts another"
         )
+    missing, before = there_before(directory)
+    status = REFUSED
+    try:
+        status = begin(config, directory)
+    finally:
+        if status == REFUSED:
+            unmake(directory, missing, before)
+    return status
+
+
+def begin(config: Config, directory: Path) -> int:
+    """Check the seeds, and crawl."""
     if config.seeds.file == "-":
         config = spooled(config, directory)
     check_seeds(config)
@@ -64,6 +77,26 @@ def require_crawl(directory: Path) -> None:
         raise ConfigError(
             f"{directory} holds no crawl (it has no crawl.toml); name the one that gossamer crawl -o made"
         )
+
+
+def there_before(directory: Path) -> tuple[list[Path], set[Path]]:
+    """Return which directories have yet to be made, innermost first, and what the innermost holds."""
+    missing = [path for path in (directory, *directory.parents) if not path.exists()]
+    try:
+        return missing, set(directory.iterdir()) if directory.is_dir() else set()
+    except OSError as error:
+        raise ConfigError(f"cannot read {directory}: {error.strerror}; name another with -o DIR") from error
+
+
+def unmake(directory: Path, missing: Sequence[Path], before: set[Path]) -> None:
+    """Remove what a refused crawl made: a mistake leaves nothing behind. What became a crawl stays."""
+    if not directory.is_dir() or holds_crawl(directory):
+        return
+    for path in set(directory.iterdir()) - before:
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    with suppress(OSError):  # Somebody else has put something there.
+        for path in missing:
+            path.rmdir()
 
 
 def make_directory(directory: Path) -> None:

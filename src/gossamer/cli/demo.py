@@ -18,7 +18,7 @@ QUICK_CRAWL = (
     "frontier.host_sleep_s_first=1.0",
     "frontier.host_sleeps_max=1",
     "politeness.backoff_s_first=0.5",
-    "fetch.request_s_max=5.0",
+    "fetch.request_s_max=2.5",
     "robots.retry_first_s=1.0",
     "robots.robots_wait_max_s=5.0",
 )
@@ -26,11 +26,14 @@ QUICK_CRAWL = (
 
 def demo(directory: Path, size: str) -> int:
     """Crawl a synthetic web to its end with progress, print the report and where it lies."""
+    web_process = door.simweb(directory / "web", size, **QUICK_WEB)
+    if directory.exists() and not directory.is_dir():
+        raise ConfigError(f"{directory} is a file; name a directory with -o DIR")
     if directory.exists() and not crawling.holds_crawl(directory) and any(directory.iterdir()):
         raise ConfigError(f"{directory} holds something else; name another with -o DIR")
     shutil.rmtree(directory, ignore_errors=True)  # The last demo.
     typer.echo("A synthetic web on loopback: no network is used. Ctrl-C stops, gossamer resume continues.")
-    with door.simweb(directory / "web", size, **QUICK_WEB) as web:
+    with web_process as web:
         options = {
             "output": str(directory),
             "hosts": str(web.hosts_file),
@@ -49,11 +52,12 @@ def demo(directory: Path, size: str) -> int:
 
 def simweb(directory: Path, size: str, seed: int, port: int) -> int:
     """Serve a synthetic web until a signal ends it; print what to crawl it with."""
-    directory.mkdir(parents=True, exist_ok=True)
+    web_process = door.simweb(directory, size, seed=seed, port=port)
+    crawling.make_directory(directory)
     stops = (signal.SIGINT, signal.SIGTERM)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, stops)
     try:
-        with door.simweb(directory, size, seed=seed, port=port) as web:
+        with web_process as web:
             typer.echo(f"serving {len(web.seeds)} seeds; to crawl it:")
             typer.echo(f"gossamer crawl {web.seeds[0]} --hosts {web.hosts_file} --allow-private --scope any")
             signal.sigwait(stops)

@@ -115,5 +115,6 @@ def simweb(directory: Path, size: str, **changes: object) -> Web:
     try:
         options = SimwebOptions.preset(cast("Preset", size), **changes)
     except ValidationError as error:
-        raise ConfigError(f"simweb: {error.errors()[0]['msg']}") from error
+        first = error.errors()[0]
+        raise ConfigError(f"--{first['loc'][0]} {first['input']}: {first['msg'].replace('Input', 'it', 1)}") from error
     return SimwebProcess(options, directory)

@@ -108,8 +108,7 @@ def _bytes(status: Status) -> str:
 
 
 def _hosts(status: Status) -> str:
-    active, waiting, known = (count(number(status, f"hosts_{kind}")) for kind in ("active", "waiting", "known"))
-    return f"{active} active, {waiting} waiting, {known} known"
+    return f"{count(number(status, 'hosts_active'))} active, {count(number(status, 'hosts_known'))} known"
 
 
 def _share(status: Status) -> float | None:

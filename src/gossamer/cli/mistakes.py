@@ -28,5 +28,5 @@ def one_line(error: TyperException) -> str:
 
 def near(name: str, known: Iterable[str]) -> str:
     """Return `: did you mean …?`, or nothing."""
-    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f": did you mean {found[0]}?" if found else ""

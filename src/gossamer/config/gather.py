@@ -101,6 +101,7 @@ def _finish(
     values: Values, origins: dict[str, str], options: Mapping[str, object] | None, sets: Iterable[str]
 ) -> Config:
     values, origins = dict(values), dict(origins)
+    switches: dict[str, str] = {}
     for name, value in (options or {}).items():
         if value is None or value == () or value == []:
             continue
@@ -111,6 +112,8 @@ def _finish(
             if value is False:
                 continue
             value = flag.value
+            if (other := switches.setdefault(flag.key, flag.option)) != flag.option:
+                raise ConfigError(f"--{other} and --{flag.option} exclude each other; give one of them")
         elif flag.kind is not str and isinstance(value, str):
             with suppress(ValueError):
                 value = flag.kind(value)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Iterable, Mapping
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from gossamer.config.sections import keys, sections
 
@@ -24,14 +26,24 @@ def one_line(error: ValidationError, origins: Mapping[str, str]) -> str:
     first = error.errors(include_url=False)[0]
     path = [str(part) for part in first["loc"]]
     key = ".".join(path[:2])
-    place = origins.get(key) or next((origins[at] for at in origins if at.partition(".")[0] == path[0]), "")
+    place = origins.get(key) or _place_of_section(path[0], first, origins)
     where = f"{place}: " if place else ""
     if first["type"] == "extra_forbidden":
         return where + _unknown(path)
-    given = _shown(first["input"])
-    if place.startswith("--") and place != "--set":
-        return f"{place} {given}: expected {_expected(first['msg'])}"
-    return f"{where}{'.'.join(path)} is {given}, expected {_expected(first['msg'])}"
+    is_option = place.startswith("--") and place != "--set"
+    given, message = _shown(first["input"]), _message(first["msg"])
+    if not message.startswith("expected "):  # A room's own sentence, which names the value.
+        return where + message if is_option else f"{where}{'.'.join(path)}: {message}"
+    return f"{place} {given}: {message}" if is_option else f"{where}{'.'.join(path)} is {given}, {message}"
+
+
+def _place_of_section(section: str, mistake: ErrorDetails, origins: Mapping[str, str]) -> str:
+    """Return where a section that is wrong as a whole was written: the keys that the message names, or any of its."""
+    inside = [at for at in origins if at.partition(".")[0] == section]
+    named = [at for at in inside if at.partition(".")[2] in mistake["msg"]]
+    if mistake["type"] == "value_error":
+        inside = []
+    return next((origins[at] for at in [*named, *inside]), "")
 
 
 def _unknown(path: list[str]) -> str:
@@ -60,12 +72,28 @@ WORDS = {
     "a valid tuple": 'a list, such as ["a", "b"]',
     "a valid boolean": "true or false",
     "an object": "a section of keys",
+    "have at least 1 character": "a text that is not empty",
 }
 
 
-def _expected(message: str) -> str:
-    message = message.removeprefix("Value error, ").removeprefix("Input should be ")
-    return WORDS.get(message, message)
+BOUNDS = (
+    (re.compile(r"greater than or equal to (\S+)"), r"\1 or more"),
+    (re.compile(r"less than or equal to (\S+)"), r"\1 or less"),
+    (re.compile(r"greater than (\S+)"), r"more than \1"),
+)
+
+
+def _message(message: str) -> str:
+    """Return a validator's message as a clause that begins with `expected`, or as the sentence it is."""
+    if message.startswith("Value error, "):
+        return message.removeprefix("Value error, ")
+    for start in ("Input should be ", "Input should ", "String should "):
+        if message.startswith(start):
+            message = message.removeprefix(start)
+            break
+    for pattern, words in BOUNDS:
+        message = pattern.sub(words, message)
+    return f"expected {WORDS.get(message, message)}"
 
 
 def _shown(value: object) -> str:

@@ -56,16 +56,18 @@ class OperatorOptions(Section):
     @classmethod
     def _one_word(cls, contact: str) -> str:
         if contact and not (contact.isascii() and contact.isprintable() and ("@" in contact or "://" in contact)):
-            raise ValueError("a mail address or a URL, in ASCII")
+            raise ValueError("expected a mail address or a URL, in ASCII")
         if " " in contact or len(contact) > HEADER_CHARACTERS_MAX:
-            raise ValueError(f"one mail address or URL without spaces, at most {HEADER_CHARACTERS_MAX} characters")
+            raise ValueError(
+                f"expected one mail address or URL without spaces, at most {HEADER_CHARACTERS_MAX} characters"
+            )
         return contact
 
     @field_validator("agent")
     @classmethod
     def _one_header(cls, agent: str) -> str:
         if not (agent.isascii() and (not agent or agent.isprintable())) or len(agent) > HEADER_CHARACTERS_MAX:
-            raise ValueError(f"printable ASCII, at most {HEADER_CHARACTERS_MAX} characters")
+            raise ValueError(f"expected printable ASCII, at most {HEADER_CHARACTERS_MAX} characters")
         return agent
 
     def user_agent(self, version: str) -> str:

@@ -53,10 +53,20 @@ def check_seeds(config: Config) -> None:
     Raises:
         ConfigError: there is none, or one is wrong.
     """
+    if not check_addresses(config, all_seeds(config)):
+        raise ConfigError("no seeds; name a URL (gossamer crawl https://example.org/) or a file of them (--seeds FILE)")
+
+
+def check_addresses(config: Config, addresses: Iterable[str]) -> int:
+    """Look at seeds as `check_seeds` does, and return how many there are.
+
+    Raises:
+        ConfigError: one of them may not be visited.
+    """
     local = local_names(Path(config.resolve.hosts_file)) if config.resolve.hosts_file else frozenset()
-    found = False
-    for address in all_seeds(config):
-        found = True
+    count = 0
+    for address in addresses:
+        count += 1
         parts = urlsplit(address)
         host = (parts.hostname or ("localhost" if parts.scheme == "file" else "")).rstrip(".")
         private = is_private(host) or host in local
@@ -67,8 +77,7 @@ def check_seeds(config: Config) -> None:
                 f"seed {address} is on the public web, where crawlers say who they are: "
                 "add --contact with a URL or mail address of yours"
             )
-    if not found:
-        raise ConfigError("no seeds; name a URL (gossamer crawl https://example.org/) or a file of them (--seeds FILE)")
+    return count
 
 
 def all_seeds(config: Config) -> Iterable[str]:

@@ -32,6 +32,8 @@ class Errands:
             self._logs.info("robots", url=errand.url.text, error=why)
         self._hosts.set_crawl_delay(errand.origin, robots.crawl_delay_s(errand.origin), now)
         said = robots.verdict(errand.origin, now)
-        if said.kind == "wait":  # Noted now, not at the next URL's turn: a crash between would forget it.
+        if (
+            said.kind == "wait" and not said.alone
+        ):  # Noted now, not at the next URL's turn: a crash between would forget it.
             self._hosts.rest(errand.origin, said.until, said.reason, now)
         self._hosts.unpark(errand.origin, now)

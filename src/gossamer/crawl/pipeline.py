@@ -175,7 +175,11 @@ class Pipeline(Generic[L]):
         if not lease.address:
             await self._locate(lease)
             return
-        result = await self._fetch(lease)
+        started = self._clock.now()
+        if not self._rooms.source.begin(lease, started):
+            self._rooms.source.give_back(lease, started)
+            return
+        result = await self._fetch(lease, started)
         if lease.errand is not None:
             self._errands.answer(lease.errand, self._decoded(result, lease.url), result, self._clock.now())
         elif isinstance(result, Failure):
@@ -211,6 +215,11 @@ class Pipeline(Generic[L]):
             rooms.source.give_back(lease, now)
             if not rooms.hosts.run_errand(verdict.errand, now):
                 rooms.hosts.unpark(url, now)
+        elif verdict.wait_until and verdict.alone:
+            visit = _visit(lease)
+            again = Again(url, verdict.wait_until, visit.attempt, visit.hops, verdict.reason)
+            rooms.source.ended(lease, None, now)
+            rooms.source.retry(lease, again, now)
         elif verdict.wait_until:
             rooms.hosts.rest(url, verdict.wait_until, verdict.reason, now)
             rooms.source.give_back(lease, now)
@@ -219,11 +228,9 @@ class Pipeline(Generic[L]):
             self._settle_failure(lease, Failure(verdict.outcome, verdict.reason, started_at=now))
         return False
 
-    async def _fetch(self, lease: L) -> Reply | Failure:
+    async def _fetch(self, lease: L, started: float) -> Reply | Failure:
         """Send the one request that the gates let pass, and open them again when it has ended."""
         rooms, url = self._rooms, lease.url
-        started = self._clock.now()
-        rooms.source.begin(lease, started)
         contact = Contact(0.0, "failed", error="the request was not finished")
         try:
             async with asyncio.timeout(self._options.request_s_max):

@@ -103,7 +103,7 @@ class Shard(Generic[L]):
                 self._over = True  # Not cancelled: a commit under way must also hand its pages out.
                 self._commit_now.set()
         except BaseExceptionGroup as errors:
-            raise _first(errors) from errors
+            raise first_of(errors) from errors
         await self._committer.commit()
         self._raise_fatal()
         self.state = "stopped" if end == "stopped" else "finished"
@@ -220,7 +220,7 @@ class Shard(Generic[L]):
             raise self._tally.fatal_error
 
 
-def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+def first_of(errors: BaseExceptionGroup[BaseException]) -> BaseException:
     """Return what went wrong first: one error says more to people than a group."""
     error: BaseException = errors
     while isinstance(error, BaseExceptionGroup):

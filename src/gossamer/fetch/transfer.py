@@ -47,8 +47,8 @@ class Transfer:
     """
 
     __slots__ = (
-        "_headers", "_opened", "_pinned", "_requests", "body", "body_bytes", "body_bytes_max", "curl", "head",
-        "head_bytes", "head_bytes_max", "ip", "stopped",
+        "_headers", "_opened", "_opens_more", "_pinned", "_requests", "body", "body_bytes", "body_bytes_max", "curl",
+        "head", "head_bytes", "head_bytes_max", "ip", "stopped",
     )  # fmt: skip
 
     def __init__(self, options: FetchOptions, own: Iterable[Setting] = ()) -> None:
@@ -63,6 +63,7 @@ class Transfer:
         self.ip = ""
         self.stopped = ""
         self._headers: list[bytes] = []
+        self._opens_more = False
         self._opened: list[socket.socket] = []
         self._pinned = not options.proxy
         self._requests = 0
@@ -83,6 +84,7 @@ class Transfer:
 
     def open_only_pinned(self) -> None:
         """Open sockets to the address of the request alone: for protocols whose servers name further ones."""
+        self._opens_more = True
         self.curl.setopt(pycurl.OPENSOCKETFUNCTION, self._open)
 
     def whole_body(self, truncated: str) -> bytes:
@@ -104,6 +106,13 @@ class Transfer:
         """Free the handle; it must not be in use."""
         self._close_opened()
         self.curl.close()
+
+    def _before_connection(self, _socket: int, _purpose: int) -> int:
+        """Refuse the connection by which libcurl would send a second time; connecting is contact too."""
+        if self._requests and not self._opens_more:
+            self.stopped = "resend"
+            return int(pycurl.SOCKOPT_ERROR)
+        return int(pycurl.SOCKOPT_OK)
 
     def _before_request(self, remote_ip: str, _local_ip: str, _remote_port: int, _local_port: int) -> int:
         """Hold the pin, and the promise of one request on the wire for each request permitted.
@@ -154,6 +163,7 @@ class Transfer:
         """Set what holds for every request. Defaults that our promises rest on are set all the same."""
         for option, value in (*_fixed(options), *own):
             self.curl.setopt(option, value)
+        self.curl.setopt(pycurl.SOCKOPTFUNCTION, self._before_connection)
         self.curl.setopt(pycurl.PREREQFUNCTION, self._before_request)
         self.curl.setopt(pycurl.HEADERFUNCTION, self._take_head)
         self.curl.setopt(pycurl.WRITEFUNCTION, self._take_body)

@@ -10,27 +10,7 @@ from __future__ import annotations
 import heapq
 from itertools import count
 
-from gossamer.frontier.host import Host
-
-_Turn = tuple[float, int, int, Host]
-"""Instant, order of arrival, stamp, host."""
-
-
-class Place:
-    """One IP address."""
-
-    __slots__ = ("address", "fingerprint", "hosts", "out", "rest_until", "stamp", "users")
-
-    def __init__(self, address: str, fingerprint: int, rest_until: float) -> None:
-        self.address = address
-        self.fingerprint = fingerprint
-        self.rest_until = rest_until
-        self.hosts: list[_Turn] = []
-        self.out = 0
-        """Requests under way."""
-        self.users = 0
-        """Hosts of the bench that are at this address."""
-        self.stamp = 0
+from gossamer.frontier.host import Host, Place, Turn
 
 
 class Bench:
@@ -40,7 +20,7 @@ class Bench:
         self._per_address = per_address
         self._places: dict[str, Place] = {}
         self._turns: list[tuple[float, int, int, Place]] = []
-        self._unplaced: list[_Turn] = []
+        self._unplaced: list[Turn] = []
         self._order = count()
 
     def place(self, address: str, fingerprint: int, rest_until: float) -> Place:

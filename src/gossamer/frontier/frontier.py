@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 import msgspec
@@ -78,7 +79,11 @@ class Frontier:
         self.under_way = 0
         """Leases with an address that are not ended."""
         for partition, name in self._index.load(store):
-            self._activate(self._hosts.get(name, partition), now)
+            host = self._hosts.get(name, partition)
+            self._activate(host, now)
+            if host.record.closed:
+                self._close(host, now)
+                self._schedule(host, now)
 
     @property
     def benched(self) -> int:
@@ -126,13 +131,15 @@ class Frontier:
 
     def select(self, now: float) -> Lease | None:
         """Lend the visit whose turn it is, or None when no gate is open before `wake_at`."""
-        self._fill_bench(now)
-        while (host := self._bench.take(now)) is not None:
+        while True:
+            self._fill_bench(now)  # Each time: a host that turns out to have nothing now makes room for another.
+            host = self._bench.take(now)
+            if host is None:
+                return None
             lease = self._lend(host, now)
             if lease is not None:
                 return lease
             self._schedule(host, now)
-        return None
 
     def wake_at(self) -> float | None:
         """Return when `select` may have something again; None when only the end of a visit can bring it."""
@@ -144,15 +151,21 @@ class Frontier:
         fingerprint = xxh3_64_intdigest(address.encode())
         rest_until = self._contacts.recovered.addresses.get(fingerprint, 0.0)
         if self._resumed_at:
-            rest_until = max(rest_until, self._resumed_at) + self.politeness.address_delay_s
+            rest_until = max(rest_until, self._resumed_at + self.politeness.address_delay_s)
         self._bench.settle(lease.host, self._bench.place(address, fingerprint, rest_until))
         lease.host.located_until = until
         self.give_back(lease, now)
 
-    def begin(self, lease: Lease, now: float) -> None:
-        """Note that the request goes out now; survives the death of the process."""
+    def begin(self, lease: Lease, now: float) -> bool:
+        """Note that the request goes out now; survives the death of the process.
+
+        False when the host's gate closed since the visit was lent (another of its requests ended with Retry-After, or
+        it was closed): the lease is to be given back.
+        """
         assert lease.place is not None
         record = lease.host.record
+        if record.closed or record.rest_until > now:
+            return False
         with_this_one = [*record.fetches_s[1 - SAMPLES :], 0.0]
         rest = Rest(
             self.politeness.rest_s(with_this_one, record.crawl_delay_s),
@@ -160,6 +173,7 @@ class Frontier:
             self.politeness.longest_rest_s(record.crawl_delay_s),
         )
         lease.ticket = self._contacts.begin(lease.host.fingerprint, lease.place.fingerprint, now, rest)
+        return True
 
     def ended(self, lease: Lease, contact: Contact | None, now: float) -> None:
         """Give the gates back. `contact` is None when no request was made."""
@@ -183,7 +197,7 @@ class Frontier:
             self._bench.release(place, rest_until)
             lease.place = None
         if host.record.closed:
-            self._close(host)
+            self._close(host, now)
         self._schedule(host, now)
 
     def finish(self, lease: Lease, outcome: str, now: float) -> None:
@@ -202,7 +216,9 @@ class Frontier:
             if not host.record.closed:
                 host.window.appendleft(item)
             else:
+                self._queues.finish(host, item)
                 self._count_end("host_closed")
+                self._hosts.touch(host)
         if lease.errand is not None:
             host.errands.appendleft(lease.errand)
         self.ended(lease, None, now)
@@ -229,7 +245,8 @@ class Frontier:
         """Lend a host's URLs again."""
         host = self._hosts.get(url.host, url.partition)
         host.parked = False
-        self._bring(host, 0, now)
+        if host.record.queued:
+            self._bring(host, 0, now)
         self._schedule(host, now)
 
     def rest(self, url: Url, until: float, reason: str, now: float) -> None:
@@ -240,23 +257,28 @@ class Frontier:
         self._schedule(host, now)
 
     def set_crawl_delay(self, url: Url, delay_s: float | None, now: float) -> None:
-        """Obey a Crawl-delay, from the request on that brought it; one that is too long closes the host."""
+        """Obey a Crawl-delay; one that is too long closes the host.
+
+        It counts from now: that of robots.txt itself was a request too, and ended a moment ago.
+        """
         host = self._hosts.get(url.host, url.partition)
         record = host.record
         if record.crawl_delay_s == delay_s:
             return
         record.crawl_delay_s = delay_s
-        self._prolong(host, now + (delay_s or 0.0))
-        self._schedule(host, now)
+        self._hosts.touch(host)
         if delay_s is not None and delay_s > self.politeness.crawl_delay_s_max:
             self.close(url, f"its Crawl-delay of {delay_s:.0f} s is more than we wait", now)
+            return
+        self._prolong(host, now + (delay_s or 0.0))
+        self._schedule(host, now)
 
     def close(self, url: Url, reason: str, now: float) -> None:
         """End all URLs of a host, those to come included, with the outcome `host_closed`."""
         host = self._hosts.get(url.host, url.partition)
         host.record.closed = reason
         self._hosts.touch(host)
-        self._close(host)
+        self._close(host, now)
         self._schedule(host, now)
 
     def facts(self, url: Url) -> HostFacts:
@@ -271,7 +293,7 @@ class Frontier:
         """Return when the next host may be asked, and which and why not before; for `status` when nothing happens."""
         hosts = [host for host in self._benched.values() if host.turn_at is not None]
         if not hosts:
-            wake_at = self._next_wake_at()
+            wake_at = self._index.next_wake_at()
             return (wake_at, "a sleeping host") if wake_at is not None else None
         first = min(hosts, key=lambda host: host.turn_at or 0.0)
         return first.turn_at or 0.0, f"{first.name} ({first.record.reason or 'politeness'})"
@@ -341,7 +363,7 @@ class Frontier:
         at: float | None = None
         if host.errands or (not host.parked and (host.window or self._queues.has_unread(host))):
             at = record.rest_until
-        elif record.due and not host.parked and host.due_next < NEVER:
+        elif record.due and host.due_next < NEVER and not (host.parked or record.closed):
             at = max(record.rest_until, host.due_next)
         if at is None:
             self._bench.withdraw(host)
@@ -395,7 +417,11 @@ class Frontier:
             self._queues.forget_window(host)
         self._bench.settle(host, None)
 
-    def _close(self, host: Host) -> None:
+    def _close(self, host: Host, now: float) -> None:
+        errands, host.errands = host.errands, deque()
+        host.parked = False
+        for errand in errands:
+            self.unpark(errand.origin, now)  # Whoever waited asks again, and is told that this host is closed.
         if not host.on_bench:
             self._index.leave(host)
         dropped = self._queues.clear(host)
@@ -408,7 +434,9 @@ class Frontier:
         self.counts.terminal[outcome] = self.counts.terminal.get(outcome, 0) + 1
 
     def _next_wake_at(self) -> float | None:
-        return self._index.next_wake_at() if self.benched < self._options.bench_hosts_max else None
+        if self.benched >= self._options.bench_hosts_max:
+            return None
+        return 0.0 if self._index.has_ready else self._index.next_wake_at()
 
 
 def _entry_of(link: Link) -> Entry:

@@ -17,7 +17,8 @@ def settle(
     sleeps without an answer it is closed. `dice` in [0, 1) is the jitter.
     """
     record.requests += 1
-    record.fetches_s = [*record.fetches_s[1 - SAMPLES :], contact.fetch_s]
+    if contact.fetch_s:  # A host that could not be looked up was not asked: it says nothing of its speed.
+        record.fetches_s = [*record.fetches_s[1 - SAMPLES :], contact.fetch_s]
     rest_s = politeness.rest_s(record.fetches_s, record.crawl_delay_s)
     record.reason = ""
     if contact.kind == "answered":

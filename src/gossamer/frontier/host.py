@@ -1,18 +1,14 @@
-"""Host: a host in memory, and what is lent of it."""
+"""Host: a host in memory, the address it is at, and what is lent of it."""
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from gossamer.frontier.record import Entry, HostRecord
 from gossamer.model.visits import Errand, Visit
 from gossamer.url.url import Url
-
-if TYPE_CHECKING:
-    from gossamer.frontier.bench import Place
 
 
 class Item(msgspec.Struct, frozen=True, gc=False):
@@ -50,7 +46,7 @@ class Host:
         self.growing: dict[int, int] = {}
         """Per level the first number of the block that new URLs join."""
         self.due_next = 0.0
-        """No URL is due before; 0 when that is not known yet."""
+        """No URL is due before; 0 when that is not known yet, infinite when all that are due are out."""
         self.due_out: set[bytes] = set()
         """Due URLs that are in the window or lent."""
         self.errands: deque[Errand] = deque()
@@ -74,11 +70,32 @@ class Host:
     @property
     def idle(self) -> bool:
         """Nothing of it is in memory that the disk does not have."""
-        return not (self.on_bench or self.dirty or self.out or self.lent or self.errands)
+        return not (self.on_bench or self.dirty or self.out or self.lent or self.errands or self.parked)
 
     @property
     def name(self) -> str:
         return self.record.name
+
+
+Turn = tuple[float, int, int, Host]
+"""Instant, order of arrival, stamp, host."""
+
+
+class Place:
+    """One IP address."""
+
+    __slots__ = ("address", "fingerprint", "hosts", "out", "rest_until", "stamp", "users")
+
+    def __init__(self, address: str, fingerprint: int, rest_until: float) -> None:
+        self.address = address
+        self.fingerprint = fingerprint
+        self.rest_until = rest_until
+        self.hosts: list[Turn] = []
+        self.out = 0
+        """Requests under way."""
+        self.users = 0
+        """Hosts of the bench that are at this address."""
+        self.stamp = 0
 
 
 class Lease:

@@ -7,8 +7,10 @@ which it wakes, or `ready` under the level `ON_BENCH` while it is in memory, so 
 from __future__ import annotations
 
 import heapq
+from math import inf
 
 from gossamer.frontier.host import Host
+from gossamer.frontier.record import micros
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.world.dice import Dice
@@ -25,8 +27,10 @@ class HostIndex:
         self._dice = dice
         self._ready: dict[int, set[int]] = {}
         """Level to partitions that may hold ready hosts."""
-        self._sleeping: list[tuple[float, int]] = []
-        """When the next host of a partition wakes, at the earliest; stale entries are found out by looking."""
+        self._wakes: dict[int, int] = {}
+        """Partition to when its next host wakes, at the earliest, in microseconds as the keys have it."""
+        self._alarms: list[tuple[int, int]] = []
+        """Heap of the same; entries that `_wakes` does not confirm count no more."""
 
     def load(self, store: Store) -> list[tuple[int, str]]:
         """Look through the index after a start; return partition and name of the hosts that were on the bench."""
@@ -41,7 +45,7 @@ class HostIndex:
         for key, _ in store.scan("sleep", b"\0\0", b"\xff\xff"):
             partition = int.from_bytes(key[:2])
             if partition != last:
-                heapq.heappush(self._sleeping, (_instant(key), partition))
+                self._set_alarm(partition, _instant(key))
                 last = partition
         return benched
 
@@ -53,9 +57,9 @@ class HostIndex:
         self._ready.setdefault(level, set()).add(host.partition)
 
     def enter_sleep(self, host: Host, wake_at: float) -> None:
-        key = host.partition.to_bytes(2) + int(wake_at * 1e6).to_bytes(8) + host.name.encode()
-        self._move(host, "sleep", key)
-        heapq.heappush(self._sleeping, (wake_at, host.partition))
+        instant = micros(wake_at)
+        self._move(host, "sleep", host.partition.to_bytes(2) + instant.to_bytes(8) + host.name.encode())
+        self._set_alarm(host.partition, instant)
 
     def leave(self, host: Host) -> None:
         """Take a host out: it has no work."""
@@ -65,19 +69,32 @@ class HostIndex:
 
     def wake(self, now: float) -> tuple[int, str] | None:
         """Return a sleeper whose time has come. Move it to the bench before asking again."""
-        while self._sleeping and self._sleeping[0][0] <= now:
-            _, partition = heapq.heappop(self._sleeping)
-            begin = partition.to_bytes(2)
-            for key, _ in self._epochs.scan("sleep", begin, (partition + 1).to_bytes(2)):
-                heapq.heappush(self._sleeping, (_instant(key), partition))
-                if _instant(key) <= now:
+        alarms = self._alarms
+        while alarms and alarms[0][0] / 1e6 <= now:
+            instant, partition = heapq.heappop(alarms)
+            if self._wakes.get(partition) != instant:
+                continue
+            del self._wakes[partition]
+            # Nobody of the partition sleeps less long: a seek to this instant passes over all who have gone.
+            begin, end = partition.to_bytes(2) + instant.to_bytes(8), (partition + 1).to_bytes(2)
+            for key, _ in self._epochs.scan("sleep", begin, end):
+                self._set_alarm(partition, _instant(key))
+                if _instant(key) / 1e6 <= now:
                     return partition, key[10:].decode()
                 break
         return None
 
     def next_wake_at(self) -> float | None:
         """Return when a sleeper may wake; never later than it does."""
-        return self._sleeping[0][0] if self._sleeping else None
+        alarms = self._alarms
+        while alarms and self._wakes.get(alarms[0][1]) != alarms[0][0]:
+            heapq.heappop(alarms)
+        return alarms[0][0] / 1e6 if alarms else None
+
+    @property
+    def has_ready(self) -> bool:
+        """There may be ready hosts; `draw` finds out."""
+        return any(self._ready.values())
 
     def draw(self, weights: list[float]) -> tuple[int, str] | None:
         """Return a ready host by chance, biased to urgent levels: a seek. Move it before drawing again."""
@@ -106,6 +123,17 @@ class HostIndex:
                 return partition, key[7:].decode()
         return None
 
+    def _set_alarm(self, partition: int, instant: int) -> None:
+        if instant >= self._wakes.get(partition, inf):
+            return
+        self._wakes[partition] = instant
+        if len(self._alarms) > 2 * PARTITIONS:
+            # Mostly entries that count no more.
+            self._alarms = [(wakes_at, number) for number, wakes_at in self._wakes.items()]
+            heapq.heapify(self._alarms)
+        else:
+            heapq.heappush(self._alarms, (instant, partition))
+
     def _any_of(self, partitions: set[int]) -> int:
         # Sets of small ints iterate from the lowest: step in by chance, at most 4096.
         skip = self._dice.below(len(partitions))
@@ -126,5 +154,5 @@ class HostIndex:
         record.index_family, record.index_key = family, key
 
 
-def _instant(key: bytes) -> float:
-    return int.from_bytes(key[2:10]) / 1e6
+def _instant(key: bytes) -> int:
+    return int.from_bytes(key[2:10])

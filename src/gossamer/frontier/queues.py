@@ -71,7 +71,8 @@ class Queues:
         """Take a URL off the disk with this epoch."""
         record = host.record
         if record.closed:
-            return  # It went with the whole queue.
+            record.due -= 1  # See `clear`.
+            return
         if item.due_key:
             self._epochs.delete("due", item.due_key)
             host.due_out.discard(item.due_key)
@@ -82,12 +83,16 @@ class Queues:
         self._drop_passed(host, item.level, queue)
 
     def clear(self, host: Host) -> int:
-        """Drop all URLs of a host that are not lent, by two range deletes; return how many there were."""
+        """Drop all URLs of a host, by two range deletes; return how many there were that are not lent.
+
+        Those that are lent still end by themselves, so they go on being counted: as due, with nothing on disk. If
+        the process dies before, nobody is left to end them, and clearing once more returns them.
+        """
         dropped = host.record.queued - host.lent
         for family in ("queue", "due"):
             self._epochs.delete_range(family, host.prefix, range_end(host.prefix))
         record = host.record
-        record.levels, record.due = {}, 0
+        record.levels, record.due = {}, host.lent
         host.fresh.clear()
         host.growing.clear()
         self.forget_window(host)
@@ -181,3 +186,5 @@ class Queues:
             if host.cursors.get(level, (-1, 0))[0] == queue.block:
                 host.cursors[level] = (end, 0)  # All of it was read, and there is nothing left to go on from.
             queue.block = end
+            if level in host.cursors and host.cursors[level][0] < end:
+                host.cursors[level] = (end, 0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 import msgspec
 
 from gossamer.model.links import NOT_SEED
@@ -160,9 +162,15 @@ def block_key(prefix: bytes, level: int, number: int) -> bytes:
     return prefix + bytes((level,)) + number.to_bytes(8)
 
 
+def micros(at: float) -> int:
+    """Return wall time in whole microseconds, rounded up so that nothing is early when it is divided again."""
+    whole = ceil(at * 1e6)
+    return whole if whole / 1e6 >= at else whole + 1
+
+
 def due_key(prefix: bytes, at: float, fingerprint: int) -> bytes:
-    """Sorts by time, to the microsecond."""
-    return prefix + int(at * 1e6).to_bytes(8) + fingerprint.to_bytes(8)
+    """Sorts by time, then by URL."""
+    return prefix + micros(at).to_bytes(8) + fingerprint.to_bytes(8)
 
 
 def due_time(key: bytes) -> float:

@@ -36,6 +36,8 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
     """For `wait`: nothing of this host before this wall time."""
     reason: str = ""
     """For people."""
+    alone: bool = False
+    """For `wait`: the host answers under its other scheme, so that its other URLs need not wait."""
 
 
 class Redirect(msgspec.Struct, frozen=True, gc=False):

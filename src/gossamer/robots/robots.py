@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from gossamer.model.visits import Errand, Failure, Reply
 from gossamer.robots.gate import ALLOWED, Redirect, RobotsGate, Verdict, robots_url
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.recent import Recent
-from gossamer.robots.record import RobotsRecord, decode, encode
+from gossamer.robots.record import Kind, RobotsRecord, decode, encode
 from gossamer.state.epoch import Epochs
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice
@@ -37,7 +39,12 @@ class SiteRobots:
         """Return what the rules in force say; `unknown` when they must be fetched first. 2 µs from memory."""
         if url.text.startswith(WITHOUT):
             return ALLOWED
-        return self._gate.verdict(self._record(url), url, now)
+        verdict = self._gate.verdict(self._record(url), url, now)
+        if verdict.kind == "wait":
+            other = self._under_other_scheme(url)
+            if other is not None and other.kind != Kind.UNREACHABLE:
+                return msgspec.structs.replace(verdict, alone=True)
+        return verdict
 
     def errand(self, url: Url) -> Errand:
         """Return the request that makes the rules of a URL's origin known."""
@@ -51,29 +58,47 @@ class SiteRobots:
         decided = self._gate.after_reply(self._record(errand.origin), reply, failure, body, now, errand.hops)
         if isinstance(decided, Redirect):
             return decided.url
-        self._epochs.put("meta", _key(errand.origin), encode(decided))
+        self._epochs.put("meta", _key(errand.origin.partition, errand.origin.origin), encode(decided))
         self._records.put(errand.origin.origin, decided, RECORD_BYTES + len(decided.text))
         return None
 
     def crawl_delay_s(self, url: Url) -> float | None:
-        """Return the delay that the rules in force ask for."""
-        return self._gate.crawl_delay_s(self._record(url), url.origin)
+        """Return the delay that the rules in force ask for: of http and https the longer one, for they are one host."""
+        delays_s = (
+            self._gate.crawl_delay_s(self._record(url), url.origin),
+            self._gate.crawl_delay_s(self._under_other_scheme(url), _other_scheme(url.origin)),
+        )
+        return max((delay_s for delay_s in delays_s if delay_s is not None), default=None)
 
     def sitemaps(self, url: Url) -> tuple[str, ...]:
         """Return the sitemaps that the file of a URL's origin names, as written."""
         return self._gate.sitemaps(self._record(url), url.origin)
 
+    def _under_other_scheme(self, url: Url) -> RobotsRecord | None:
+        origin = _other_scheme(url.origin)
+        return self._record_of(url.partition, origin) if origin else None
+
     def _record(self, url: Url) -> RobotsRecord | None:
-        origin = url.origin
+        return self._record_of(url.partition, url.origin)
+
+    def _record_of(self, partition: int, origin: str) -> RobotsRecord | None:
         record = self._records.get(origin)
         if record is None:
-            data = self._epochs.get("meta", _key(url))
+            data = self._epochs.get("meta", _key(partition, origin))
             record = decode(data) if data is not None else None
             if record is not None:
                 self._records.put(origin, record, RECORD_BYTES + len(record.text))
         return record
 
 
-def _key(url: Url) -> bytes:
+def _key(partition: int, origin: str) -> bytes:
     # The partition goes first, as in every key: the record moves with its site.
-    return url.partition.to_bytes(2, "big") + b"robots:" + url.origin.encode()
+    return partition.to_bytes(2, "big") + b"robots:" + origin.encode()
+
+
+def _other_scheme(origin: str) -> str:
+    """Return the origin of the same host with http for https or the other way; empty where a port is named."""
+    scheme, _, authority = origin.partition("://")
+    other = {"http": "https", "https": "http"}.get(scheme)
+    named_port = authority.rpartition("]")[2].find(":") >= 0
+    return f"{other}://{authority}" if other and not named_port else ""

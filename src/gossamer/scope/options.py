@@ -63,6 +63,8 @@ class ScopeOptions(BaseModel):
     @field_validator("include", "exclude")
     @classmethod
     def _regular(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        if "" in patterns:
+            raise ValueError("an empty pattern is found in every URL; leave it out, or write what you look for")
         PatternSet(patterns)
         return patterns
 

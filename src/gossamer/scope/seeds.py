@@ -34,7 +34,7 @@ def seed_url(text: str, schemes: Sequence[str] = ("http", "https")) -> str:
         raise ConfigError(f"the seed {shown} has the scheme {scheme[1].lower()!r}; {hint}")
     url = absolute(text)
     if url is None or host_of(url) is None:
-        raise ConfigError(f"the seed {shown} is not an address: its host cannot exist; check it for misprints")
+        raise ConfigError(f"the seed {shown} is not an address: its host or its port cannot be; check it for misprints")
     return url
 
 

@@ -61,6 +61,7 @@ class Connection(asyncio.Protocol):
         self._status = 0
         self._retry_at = 0.0
         self._closing = False
+        self._handed_at = 0.0
         self.idle_since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -82,6 +83,7 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._paused = False
+        self._handed_at = self._floor.clock.now()
         if self._asked is not None and self._status:
             self._stream()
             self._advance()
@@ -220,6 +222,8 @@ class Connection(asyncio.Protocol):
         self._transport.close()
 
     def _write(self, data: bytes) -> None:
+        # Read before: a server that loses the processor in between must not claim that it ended later than it did.
+        self._handed_at = self._floor.clock.now()
         self._sent += len(data)
         self._transport.write(data)
 
@@ -228,12 +232,13 @@ class Connection(asyncio.Protocol):
         assert asked is not None
         self._asked = None
         self.idle_since = self._floor.clock.now()
+        ended_at = max(self._handed_at, self._started_at) if whole else self.idle_since
         entry = Logged(
-            self._started_at, self.idle_since, self._opened_at, self._address, asked.host, asked.path, self._status,
+            self._started_at, ended_at, self._opened_at, self._address, asked.host, asked.path, self._status,
             self._number, self._nth, self._sent, whole, self._retry_at, asked.method, asked.agent,
         )  # fmt: skip
-        # What was sent before this one ended belongs to the next: it began no earlier than now.
-        self._started_at = self.idle_since
+        # What was sent before this one ended belongs to the next: it began no earlier than this ended.
+        self._started_at = ended_at
         self._floor.logged(entry)
 
 

@@ -21,6 +21,10 @@ ABORTED_S = 0.05
 """When a client goes away, the server notices late; a busy one on a busy machine by so much."""
 
 
+KNOWN_S = 0.05
+"""With several requests at once, an answer is known to a busy client only so long after it was sent."""
+
+
 class Promise(msgspec.Struct, frozen=True):
     """What a crawl promises: no request to a host sooner after the end of the last one than
     `clamp(factor * mean of the last five fetch times, delay_s_min, delay_s_max)`, or Crawl-delay where that is longer.
@@ -166,8 +170,23 @@ def _gaps_of_host(
         actual_s = then.contacted_at - ended_at
         if promise.per_host == 1 and -tolerance_s <= actual_s < gap_s - tolerance_s:
             found.append(_violation("crawl_delay" if asked else "gap_host", then, gap_s, actual_s))
-        if then.contacted_at < retry_at - tolerance_s:
+        if promise.per_host == 1 and then.contacted_at < retry_at - tolerance_s:
             found.append(_violation("retry_after", then, retry_at - ended_at, actual_s))
+    return found if promise.per_host == 1 else _early_among_others(mine, tolerance_s)
+
+
+def _early_among_others(mine: list[Logged], tolerance_s: float) -> list[Violation]:
+    """Of a host with several requests at once: those that came too early after a Retry-After that was known."""
+    found: list[Violation] = []
+    asking = sorted((one for one in mine if one.retry_at), key=lambda one: one.ended_at)
+    known: list[Logged] = []
+    for one in mine:
+        while asking and asking[0].ended_at + KNOWN_S <= one.contacted_at:
+            known.append(asking.pop(0))
+        late = max(known, key=lambda earlier: earlier.retry_at, default=None)
+        if late is not None and one.contacted_at < late.retry_at - tolerance_s:
+            actual_s = one.contacted_at - late.ended_at
+            found.append(_violation("retry_after", one, late.retry_at - late.ended_at, actual_s))
     return found
 
 

@@ -19,7 +19,8 @@ class Logged(msgspec.Struct, frozen=True, gc=False):
     started_at: float
     """Its first byte had arrived; on a new connection that never sent one, the connection was accepted."""
     ended_at: float
-    """The last byte of the answer was handed to the kernel, or the connection was gone."""
+    """The last byte of the answer began its way to the kernel: no client can have had it before. Of an answer that was
+    not sent whole: the connection was gone, or broken off."""
     opened_at: float
     """The connection was accepted."""
     address: str

@@ -98,7 +98,7 @@ class Journals:
         self._manifest: dict[str, Entry] = {}
         self._dropped: list[str] = []
         self._cut_journals: list[Journal] = []
-        self._new_directories: set[Path] = set()
+        self._changed_directories: set[Path] = set()
 
     def recover(self, manifest: Iterable[Entry], owned: Iterable[str] = ()) -> None:
         """Bring the files to the committed state: cut what is open, rename what is closed, remove the rest.
@@ -123,11 +123,11 @@ class Journals:
         assert name not in self._manifest, f"journal {name} exists"
         path = self._working(name)
         if not path.parent.exists():  # A new directory's own name must survive a power cut too.
-            self._new_directories.add(path.parent.parent)
+            self._changed_directories.add(path.parent.parent)
         journal = Journal(name, AppendFile(path), 0)
         self._open[name] = journal
         self._manifest[name] = Entry(name, Phase.OPEN, 0)
-        self._new_directories.add(path.parent)
+        self._changed_directories.add(path.parent)
         return journal
 
     def opened(self, prefix: str) -> list[Journal]:
@@ -176,9 +176,7 @@ class Journals:
         """Make what `cut` saw durable. Blocks; for the commit's thread."""
         for journal in self._cut_journals:
             journal.sync()
-        directories, self._new_directories = self._new_directories, set()
-        for directory in directories:
-            sync_directory(directory)
+        self._sync_directories()
 
     def settle(self, committed: Iterable[Entry]) -> None:
         """Do what the commit allows: rename the closed, remove the dropped."""
@@ -196,10 +194,16 @@ class Journals:
         self._dropped = kept
 
     def close_files(self) -> None:
-        """Let go of all files; nothing is flushed."""
+        """Let go of all files; nothing is flushed. Blocks: the names of the last finished files become durable."""
         for journal in self._open.values():
             journal.close_file()
         self._open.clear()
+        self._sync_directories()
+
+    def _sync_directories(self) -> None:
+        directories, self._changed_directories = self._changed_directories, set()
+        for directory in directories:
+            sync_directory(directory)
 
     def _finalize(self, entry: Entry) -> None:
         working, final = self._working(entry.name), self.directory / entry.name
@@ -207,7 +211,8 @@ class Journals:
             file = AppendFile(working, entry.length)  # Cut what a lost epoch may have added.
             file.close()
             working.replace(final)
-            sync_directory(final.parent)
+            # On the loop: the next commit's thread waits for the disk, before it commits that the file is final.
+            self._changed_directories.add(final.parent)
         self._manifest[entry.name] = Entry(entry.name, Phase.FINAL, entry.length)
 
     def _working(self, name: str) -> Path:

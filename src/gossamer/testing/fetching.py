@@ -61,14 +61,22 @@ class FakeWeb:
         self.in_flight_max = 0
         self.is_closed = False
         self.held: asyncio.Event | None = None
+        self._news = asyncio.Event()
         self._clock = clock or FakeClock()
         self._fetch_s = fetch_s
+
+    async def asked(self, requests: int) -> None:
+        """Return when so many requests have come in, over all."""
+        while len(self.requests) < requests:
+            self._news.clear()
+            await self._news.wait()
 
     async def fetch(self, request: Request) -> Reply | Failure:
         """Answer one request as the dictionary says."""
         assert not self.is_closed, "a request after close"
         self.requests.append(request)
         self.counts[request.url] += 1
+        self._news.set()
         self.in_flight += 1
         self.in_flight_max = max(self.in_flight_max, self.in_flight)
         started = self._clock.now()

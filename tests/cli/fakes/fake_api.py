@@ -110,8 +110,9 @@ class Crawler:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         request = json.loads(await reader.readline())
         verb = request.pop("verb")
-        if verb == "status":
-            answer: dict[str, object] = {"ok": True, "result": self.status()}
+        if verb in {"status", "pause"}:
+            state = {"status": "running", "pause": "paused"}[verb]
+            answer: dict[str, object] = {"ok": True, "result": {**self.status(), "state": state}}
         elif verb == "exclude":
             answer = {"ok": False, "error": "no such\nhost"}
         else:
@@ -128,7 +129,7 @@ def status_dict(pages: int, state: str, config: Config, elapsed_s: float) -> dic
     return {
         "state": state, "pages": pages, "attempts": pages + 2, "discovered": 100, "queued": 90, "in_flight": 1,
         "terminal": pages, "outcomes": {"fetched": pages, "timeout": 2}, "wire_bytes": 1_234_567, "body_bytes": 2_000,
-        "hosts_known": 12, "hosts_active": 3, "hosts_waiting": 9, "pages_s": 4.25, "bytes_s": 1000.0,
+        "hosts_known": 12, "hosts_active": 3, "pages_s": 4.25, "bytes_s": 1000.0,
         "elapsed_s": elapsed_s, "max_pages": limits.max_pages, "max_time_s": limits.max_time_s,
         "max_bytes": limits.max_bytes, "eta_s": None, "waiting_for": None, "epoch": pages,
         "rejected": {"scope.host": 7},

@@ -1,6 +1,6 @@
 """What a check against robots.txt costs, beside protego.
 
-Usage: PYTHONPATH=src python benchmarks/robots_rules.py
+Usage: PYTHONPATH=src python benchmarks/bench_robots.py
 """
 
 from __future__ import annotations

@@ -1,0 +1,106 @@
+"""What the documentation shows is run, against a site on loopback."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import re
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gossamer
+from gossamer import Crawler
+from gossamer.api.verbs import Verbs
+from tests.api.site import Site, page
+
+ROOT = Path(__file__).parents[2]
+SHOWN = "https://docs.example.org/"
+PAGES = {"/": page("/a", "/b", title="Docs", text="Words to read"), "/a": page(title="A"), "/b": page(title="B")}
+
+
+def fenced(text: str) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def indented(text: str, beginning: str) -> str:
+    """Return the block of indented code that begins so."""
+    lines = text[text.index("    " + beginning) :].splitlines()
+    block = []
+    for line in lines:
+        if line and not line.startswith("    "):
+            break
+        block.append(line.removeprefix("    "))
+    return "\n".join(block)
+
+
+class Local(Crawler):
+    """Goes to the site on loopback, as fast as it answers, whatever is shown."""
+
+    root = ""
+
+    def __init__(self, seeds: Any = (), **options: Any) -> None:
+        assert options.get("resuming") or SHOWN in seeds
+        if not options.get("resuming"):
+            options |= {"allow_private": True, "politeness": "own"}
+        settings = {"crawl.commit_s": 0.05, **(options.pop("settings", None) or {})}
+        super().__init__([self.root] if seeds else (), settings=settings, **options)
+
+
+def run(code: str) -> None:
+    """Run statements, `await` and `async with` among them, as at the top of a script."""
+    compiled = compile(code, "<documentation>", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+    async def whole() -> None:
+        async with asyncio.timeout(60), Site(PAGES) as site:
+            Local.root = site.root
+            made = types.FunctionType(compiled, {"__name__": "__main__"})()
+            if made is not None:
+                await made
+
+    asyncio.run(whole())
+
+
+@pytest.fixture
+def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(gossamer, "Crawler", Local, raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+def test_the_readmes_example_crawls(local: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(indented((ROOT / "README.md").read_text(encoding="utf-8"), "from gossamer import Crawler"))
+    lines = [line for line in capsys.readouterr().out.splitlines() if " 200 " in line]
+    assert len(lines) == 3
+    assert " 200 Docs 2 " in lines[0]
+    assert "Words to read" in lines[0]
+
+
+def test_the_examples_of_the_page_about_python_run_in_order(local: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = []
+    for code in fenced((ROOT / "docs/python.md").read_text(encoding="utf-8")):
+        if code.startswith("# words.py"):
+            (local / "words.py").write_text(code)
+            continue
+        if 'output="crawl"' in code and (local / "crawl").exists():
+            (local / "crawl").rename(local / f"crawl{len(said)}")
+        run(code)
+        said.append(capsys.readouterr().out)
+    sys.modules.pop("words", None)
+    first, options, resumed, asked, counted, tested = said
+    assert first.count(" 200 ") == 3
+    assert options.splitlines() == ["finished", "3"]
+    assert resumed == ""
+    assert asked.splitlines()[0] == "3"
+    assert [line.rpartition(" ")[2].isdigit() for line in counted.splitlines()] == [True, True, True]
+    assert tested == ""
+
+
+def test_the_page_about_the_socket_names_every_verb() -> None:
+    text = (ROOT / "docs/control.md").read_text(encoding="utf-8")
+    verbs = Verbs(None, None, dict).table()  # type: ignore[arg-type]
+    assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == set(verbs)

@@ -1,0 +1,173 @@
+"""Bad input: what a user gets wrong is one line that says what and how to mend it, status 2, and leaves no trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import gossamer
+from gossamer.cli.main import status_of_command
+from tests.cli.conftest import Gossamer
+
+Mistake = Callable[[list[str]], str]
+SEED = "http://127.0.0.1:9/"
+LOCAL = ("crawl", SEED, "--allow-private")
+FILES = {
+    "key.toml": b"[limits]\nmax_page = 3\n",
+    "section.toml": b"[limit]\nmax_pages = 3\n",
+    "outside.toml": b"max_pages = 3\n",
+    "type.toml": b'[limits]\nmax_pages = "three"\n',
+    "broken.toml": b"[limits\n",
+    "latin.toml": b"[operator]\nagent = '\xe9'\n",
+    "seeds.txt": b"http://127.0.0.1/\nnot a url\n",
+    "empty.txt": b"# nothing yet\n",
+    "latin.txt": b"http://127.0.0.1/\xe9\n",
+    "hosts": b"127.0.0.1 ok.example\nnonsense\n",
+    "file": b"",
+    "crawled/crawl.toml": b"",
+    "folder/something": b"",
+}
+CRAWLS = [
+    # Words.
+    (["frobnicate"], "no command 'frobnicate'; gossamer --help lists them"),
+    (["crwal", SEED], "did you mean crawl?"),
+    ([*LOCAL, "--max-pagse", "3"], "did you mean --max-pages?"),
+    ([*LOCAL, "--frobnicate"], "no option --frobnicate for gossamer crawl; gossamer crawl --help lists them"),
+    ([*LOCAL, "--json", "--quiet"], "--json and --quiet exclude each other"),
+    # Keys.
+    ([*LOCAL, "-c", "key.toml"], "key.toml line 2: no key limits.max_page; did you mean limits.max_pages?"),
+    ([*LOCAL, "-c", "section.toml"], "section.toml line 1: no section [limit]; did you mean limits?"),
+    ([*LOCAL, "-c", "outside.toml"], "max_pages stands outside its section; did you mean limits.max_pages?"),
+    ([*LOCAL, "--set", "limits.max_page=3"], "--set: no key limits.max_page; did you mean limits.max_pages?"),
+    ([*LOCAL, "--set", "max_pages=3"], "write --set section.key=value"),
+    # Files.
+    ([*LOCAL, "-c", "broken.toml"], "broken.toml is not TOML"),
+    ([*LOCAL, "-c", "latin.toml"], "latin.toml is not UTF-8 (byte 20); save it as UTF-8"),
+    ([*LOCAL, "-c", "missing.toml"], "cannot read missing.toml: No such file or directory"),
+    ([*LOCAL, "-c", "folder"], "cannot read folder: Is a directory"),
+    ([*LOCAL, "--hosts", "missing"], "/missing: No such file or directory; name a file that you can read"),
+    ([*LOCAL, "--hosts", "hosts"], "hosts:2: 'nonsense' is no address; expected ADDRESS NAME"),
+    ([*LOCAL, "--set", "fetch.ca_bundle=missing.pem"], "no file missing.pem; name a PEM file of certificates"),
+    ([*LOCAL, "--set", 'process.modules=["nowhere:X"]'], "process.modules: cannot import 'nowhere:X'"),
+    # Values.
+    ([*LOCAL, "-c", "type.toml"], 'type.toml line 2: limits.max_pages is "three", expected a whole number'),
+    ([*LOCAL, "--max-pages", "three"], '--max-pages "three": expected a whole number'),
+    ([*LOCAL, "--set", "limits.max_pages=three"], '--set: limits.max_pages is "three", expected a whole number'),
+    ([*LOCAL, "--max-pages", "0"], "--max-pages 0: expected 1 or more"),
+    ([*LOCAL, "--max-time", "0"], "--max-time 0.0: expected more than 0"),
+    ([*LOCAL, "--delay", "-1"], "--delay -1.0: expected 0 or more"),
+    ([*LOCAL, "--delay", "nan"], "--delay NaN: expected 0 or more"),
+    ([*LOCAL, "--politeness", "rude"], "expected 'polite', 'gentle', 'broad', 'weak' or 'own'"),
+    ([*LOCAL, "--scope", "hosts"], "expected 'prefix', 'host', 'domain' or 'any'"),
+    ([*LOCAL, "--include", "("], "--include: the pattern '(' is not a regular expression (RE2): missing )"),
+    ([*LOCAL, "--exclude", ""], "--exclude: an empty pattern is found in every URL"),
+    ([*LOCAL, "--dns", "nonsense"], "--dns: 'nonsense' is no name server; expected an address like 9.9.9.9"),
+    ([*LOCAL, "--dns", "127.0.0.1:99999"], "a port from 1 to 65535"),
+    ([*LOCAL, "--contact", "nonsense"], '--contact "nonsense": expected a mail address or a URL'),
+    ([*LOCAL, "--set", "resolve.ttl_s_min=90000"], "--set: resolve: ttl_s_min 90000 is above ttl_s_max 86400"),
+    # Where it goes.
+    ([*LOCAL, "-o", "file"], "cannot write to file: File exists; name another with -o DIR"),
+    ([*LOCAL, "-o", "file/crawl"], "cannot write to file/crawl: Not a directory; name another with -o DIR"),
+    ([*LOCAL, "-o", "crawled"], "gossamer resume crawled continues it, -o DIR starts another"),
+    ([*LOCAL, "-o", ""], '--output "": expected a text that is not empty'),
+    # Seeds.
+    (["crawl"], "no seeds; name a URL (gossamer crawl https://example.org/) or a file of them"),
+    (["crawl", ""], "an empty seed: give an address such as https://example.org/"),
+    (["crawl", "example.org"], "the seed 'example.org' has no scheme; did you mean https://example.org/ ?"),
+    (["crawl", "mailto:me@example.org"], "has the scheme 'mailto'; those visited are http, https"),
+    (["crawl", "http://127.0.0.1:99999/"], "its host or its port cannot be; check it for misprints"),
+    (["crawl", "--seeds", "missing.txt"], "missing.txt: No such file or directory; name a file that you can read"),
+    (["crawl", "--seeds", "folder"], "folder: Is a directory; name a file that you can read"),
+    (["crawl", "--seeds", "seeds.txt", "--allow-private"], "seeds.txt line 2: the seed 'not a url' has no scheme"),
+    (["crawl", "--seeds", "latin.txt", "--allow-private"], "latin.txt is not UTF-8 (byte 17); save it as UTF-8"),
+    (["crawl", "--seeds", "empty.txt"], "no seeds; name a URL"),
+    (["crawl", "https://example.org/"], "add --contact with a URL or mail address of yours"),
+    (["crawl", SEED], "is at a private address; add --allow-private to visit those"),
+    (["crawl", "http://[::1]/"], "is at a private address; add --allow-private to visit those"),
+]
+OTHERS = [
+    (["resume", "missing"], "no directory missing; name the one that gossamer crawl -o made"),
+    (["resume", "folder"], "folder holds no crawl"),
+    (["resume", "file"], "file holds no crawl"),
+    (["resume", "crawled", "--max-pages", "-3"], "--max-pages -3: expected 1 or more"),
+    (["resume", "crawled", "--scope", "any"], "no option --scope for gossamer resume"),
+    (["status", "folder"], "folder holds no crawl"),
+    (["report", "missing"], "no directory missing"),
+    (["why", "folder", SEED], "folder holds no crawl"),
+    (["seed", "folder", SEED], "folder holds no crawl"),
+    (["stop", "missing"], "no directory missing"),
+    (["seed"], "missing argument 'DIR'; gossamer seed --help says more"),
+    (["config"], "missing command; gossamer config --help says more"),
+    (["config", "check", "key.toml"], "key.toml line 2: no key limits.max_page"),
+    (["config", "show", "folder"], "folder holds no crawl"),
+    (["init", "file"], "file exists; name another file, or remove it first"),
+    (["init", "missing/gossamer.toml"], "cannot write missing/gossamer.toml"),
+    (["demo", "-o", "file"], "file is a file; name a directory with -o DIR"),
+    (["demo", "-o", "folder"], "folder holds something else; name another with -o DIR"),
+    (["demo", "--size", "huge"], "--size huge: expected small, medium or large"),
+    (["simweb", "--size", "huge"], "--size huge: expected small, medium or large"),
+    (["simweb", "--port", "99999"], "--port 99999: it should be less than or equal to 65535"),
+]
+
+
+@pytest.fixture
+def mistake(real: Gossamer, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Mistake:
+    """The commands in this process, for speed; what they start is a process all the same."""
+    monkeypatch.chdir(real.directory)
+
+    def refused(arguments: list[str]) -> str:
+        status = status_of_command(arguments)
+        out, err = capfd.readouterr()
+        assert (status, out) == (2, "")
+        assert err.startswith("gossamer: ")
+        assert err.count("\n") == 1
+        return err
+
+    return refused
+
+
+@pytest.fixture
+def real(run: Gossamer) -> Gossamer:
+    """The commands with everything that is behind them, among files that are not what they should be."""
+    run.environment["PYTHONPATH"] = str(Path(gossamer.__file__).parent.parent)
+    for name, content in FILES.items():
+        (run.directory / name).parent.mkdir(exist_ok=True)
+        (run.directory / name).write_bytes(content)
+    return run
+
+
+def there(directory: Path) -> dict[str, bytes | None]:
+    return {
+        str(path.relative_to(directory)): path.read_bytes() if path.is_file() else None for path in directory.rglob("*")
+    }
+
+
+@pytest.mark.parametrize(("arguments", "said"), [*CRAWLS, *OTHERS])
+def test_a_mistake_is_one_line_and_leaves_nothing(
+    mistake: Mistake, tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    before = there(tmp_path)
+    assert said in mistake(arguments)
+    assert there(tmp_path) == before
+
+
+@pytest.mark.parametrize("directory", ["crawl", "deep/er"])
+def test_no_seeds_on_standard_input_leave_nothing(real: Gossamer, directory: str) -> None:
+    before = there(real.directory)
+    assert "no seeds; name a URL" in real.mistake("crawl", "--seeds", "-", "-o", directory)
+    assert there(real.directory) == before
+
+
+def test_what_was_there_before_a_refused_crawl_stays(real: Gossamer) -> None:
+    before = there(real.directory)
+    real.mistake(*LOCAL, "--hosts", "hosts", "-o", "folder")
+    assert there(real.directory) == before
+
+
+def test_a_right_crawl_after_a_refused_one_takes_the_same_directory(real: Gossamer) -> None:
+    real.mistake(*LOCAL, "--hosts", "hosts")
+    status, _, err = real(*LOCAL, "--max-time", "0.5")
+    assert (status, err) == (0, "")
+    assert (real.directory / "crawl/crawl.toml").exists()

@@ -1,0 +1,232 @@
+"""The ring with real rooms, store and files, but for the web, its names and the time."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import sys
+from collections.abc import Coroutine, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import msgspec
+
+from gossamer.crawl.commit import Committer
+from gossamer.crawl.examine import Examiner, Look
+from gossamer.crawl.history import History, PageRecord
+from gossamer.crawl.logs import Logs
+from gossamer.crawl.memory import ScopeMemory
+from gossamer.crawl.options import CrawlOptions, LimitsOptions
+from gossamer.crawl.permit import Permit
+from gossamer.crawl.pipeline import Pipeline, Rooms
+from gossamer.crawl.quarantine import Quarantine
+from gossamer.crawl.retries import Retries
+from gossamer.crawl.shard import Shard
+from gossamer.crawl.story import Story
+from gossamer.crawl.tally import Tally, Totals
+from gossamer.fetch.decoding import BoundedDecoder
+from gossamer.fetch.headers import retry_after_s
+from gossamer.fetch.options import FetchOptions
+from gossamer.frontier.frontier import Frontier
+from gossamer.frontier.host import Lease
+from gossamer.frontier.options import FrontierOptions, PolitenessOptions
+from gossamer.frontier.politeness import politeness
+from gossamer.frontier.priority import BreadthFirst
+from gossamer.model.links import SEED_ARGUMENT, Link
+from gossamer.model.visits import PageRow
+from gossamer.process.chain import Modules, standard_modules
+from gossamer.process.links import redirect_target
+from gossamer.process.options import ProcessOptions
+from gossamer.robots.options import RobotsOptions
+from gossamer.robots.robots import SiteRobots
+from gossamer.scope.chain import scope_chain
+from gossamer.scope.exclusions import ExcludedHost
+from gossamer.scope.options import ScopeOptions
+from gossamer.scope.roots import Roots
+from gossamer.seen.content import ExactContentSeen
+from gossamer.seen.urls import RocksUrlSeen
+from gossamer.state.contacts import Contacts
+from gossamer.state.epoch import Epochs
+from gossamer.state.journals import Journals
+from gossamer.state.slots import Slots, Suspect
+from gossamer.state.store import Store
+from gossamer.testing import FakeClock, FakeWeb, FixedResolver, MemoryArchive
+from gossamer.testing.fetching import Answers
+from gossamer.url.canonical import Canonicalizer
+from gossamer.url.name import Namer
+from gossamer.url.url import Url
+from gossamer.world.clock import Clock
+from gossamer.world.dice import Dice
+
+T = TypeVar("T")
+STEPS_MAX = 5_000
+
+
+def url_of(text: str) -> Url:
+    url = Namer().name(text)
+    assert url is not None, text
+    return url
+
+
+class Ring:
+    """A shard in `directory`. Times in its options are those of a clock that moves when nothing else does."""
+
+    def __init__(
+        self,
+        directory: Path,
+        pages: Mapping[str, Answers] | None = None,
+        *,
+        obey: bool = False,
+        scope: Mapping[str, object] | None = None,
+        frontier: Mapping[str, object] | None = None,
+        crawl: Mapping[str, object] | None = None,
+        limits: Mapping[str, object] | None = None,
+        robots: Mapping[str, object] | None = None,
+        polite: Mapping[str, object] | None = None,
+        accused: Sequence[Suspect] = (),
+        command: Sequence[str] = (sys.executable, "-c", "raise SystemExit(1)"),
+        clock: Clock | None = None,
+        look: Look | None = None,
+    ) -> None:
+        self.directory = directory
+        self.fake_clock = FakeClock()
+        self.clock: Clock = clock or self.fake_clock
+        self.options = CrawlOptions.model_validate(crawl or {})
+        dice = Dice(1)
+        self.web = FakeWeb(pages, clock=self.clock)
+        self.resolver = FixedResolver()
+        self.archive = MemoryArchive()
+        self.store = Store(directory / "store", 1 << 20, 1 << 20)
+        self.contacts = Contacts(directory, b"boot" * 4, self.clock.now())
+        self.slots = Slots(directory)
+        self.epochs = Epochs(self.store)
+        self.journals = Journals(directory)
+        self.tally = Tally(Totals(), self.options)
+        self.logs = Logs(directory / "logs", self.clock)
+        self.namer = Namer(Canonicalizer())
+        scope_options = ScopeOptions.model_validate({"scope": "any", **(scope or {})})
+        self.roots, self.exclusions = Roots(scope_options.scope), ExcludedHost()
+        self.chain = scope_chain(scope_options, self.roots, self.exclusions)
+        rules = politeness(PolitenessOptions.model_validate({"preset": "own", **(polite or {})}))
+        frontier_options = FrontierOptions.model_validate(frontier or {})
+        self.frontier = Frontier(
+            self.store, self.epochs, self.contacts, rules, frontier_options, self.namer.name, dice, self.clock.now()
+        )
+        self.url_seen, self.history = RocksUrlSeen(self.epochs, 1_000), History(self.epochs)
+        process = ProcessOptions()
+        self.robots = SiteRobots(self.epochs, RobotsOptions.model_validate(robots or {}), self.namer.name, dice)
+        self.quarantine = Quarantine(self.epochs, accused, command, self.options.process_s_max)
+        modules = Modules(standard_modules(process), process)
+        self.rooms: Rooms[Lease] = Rooms(
+            namer=self.namer,
+            chain=self.chain,
+            roots=self.roots,
+            url_seen=self.url_seen,
+            prioritizer=BreadthFirst(),
+            sink=self.frontier,
+            source=self.frontier,
+            hosts=self.frontier,
+            resolver=self.resolver,
+            permit=Permit(self.exclusions, self.robots, obey=obey),
+            protocols=self.web,
+            content_seen=ExactContentSeen(self.epochs, "site"),
+            examiner=Examiner(BoundedDecoder(FetchOptions()), look or modules.process, self.clock, self.slots),
+            quarantine=self.quarantine,
+            redirect_target=lambda reply: redirect_target(reply.url, reply.headers),
+            retry_after_s=retry_after_s,
+            archive=self.archive,
+            digest_algorithm="sha1",
+            history=self.history,
+        )
+        memory = ScopeMemory(self.epochs, self.roots, self.exclusions, self.chain.counts)
+        self.committer = Committer(
+            self.epochs, self.journals, self.contacts, self.archive, [self.frontier, memory], self.tally, self.logs,
+            self.clock,
+        )  # fmt: skip
+        self._retries = Retries(
+            frontier_options.attempts_max, frontier_options.retry_s_first, frontier_options.retry_s_max, dice
+        )
+        self.limits = LimitsOptions.model_validate(limits or {})
+        self.pipeline = self.joined()
+        self.story = Story(
+            self.namer, self.chain, self.url_seen, self.history, self.frontier.facts, self.frontier.lent
+        )  # fmt: skip
+
+    def joined(self, **rooms: object) -> Pipeline[Lease]:
+        """Join the rooms to a ring, some of them replaced."""
+        self.rooms = dataclasses.replace(self.rooms, **rooms)  # type: ignore[arg-type]
+        self.pipeline = Pipeline(self.rooms, self._retries, self.options, self.clock, self.logs, self.tally)
+        return self.pipeline
+
+    def shard(self) -> Shard[Lease]:
+        return Shard(
+            self.frontier, self.pipeline, self.committer, self.tally, lambda: self.contacts.crowded, self.options,
+            self.limits, self.clock,
+        )  # fmt: skip
+
+    def seed(self, *addresses: str) -> None:
+        for address in addresses:
+            url = url_of(address)
+            self.roots.add_seed(url)
+            self.pipeline.discover([Link(url, "seed", 0, seed=SEED_ARGUMENT)])
+
+    async def turns(self, until: float | None = None) -> None:
+        """Carry leases through, one at a time, until none is left; time passes when all gates are closed."""
+        for _ in range(STEPS_MAX):
+            lease = self.frontier.select(self.clock.now())
+            if lease is not None:
+                if not self.pipeline.quick(lease):
+                    await self.pipeline.turn(lease)
+                if self.tally.fatal_error is not None:
+                    return
+                continue
+            wake_at = self.frontier.wake_at()
+            if wake_at is None or (until is not None and wake_at > until):
+                return
+            await self.clock.sleep_until(wake_at)
+        raise AssertionError("it does not end")
+
+    def crawl(self, *seeds: str, until: float | None = None) -> None:
+        self.seed(*seeds)
+        asyncio.run(self.turns(until))
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run(work)
+
+    @property
+    def rows(self) -> list[PageRow]:
+        return [visited.row for visited in self.archive.added]
+
+    @property
+    def outcomes(self) -> dict[str, str]:
+        return {row.url: row.outcome for row in self.rows}
+
+    def record(self, address: str) -> PageRecord | None:
+        return self.history.get(url_of(address))
+
+    def log(self, name: str) -> list[dict[str, Any]]:
+        self.logs.flush()
+        lines = (self.directory / "logs" / name).read_bytes().splitlines()
+        return [msgspec.json.decode(line) for line in lines]
+
+    def adds_up(self) -> bool:
+        """Say whether every URL that was discovered is queued or ended."""
+        counts = self.frontier.counts
+        return counts.discovered == counts.pending + sum(counts.terminal.values())
+
+    def close(self) -> None:
+        self.committer.close()
+        self.logs.close()
+        self.journals.close_files()
+        self.contacts.close()
+        self.slots.close()
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,324 @@
+"""The loop: limits, stops, pauses, the end, and epochs that stay small."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gossamer.crawl.delivery import Delivery
+from gossamer.crawl.shard import EPOCH_SPAN_MAX, End, Shard
+from gossamer.testing import page, reply
+from gossamer.testing.fetching import Answers
+from gossamer.world.clock import WallClock
+from tests.crawl.ring import Ring
+
+ROOT = "http://a.example/"
+
+
+def star(pages: int) -> dict[str, Answers]:
+    """A page with so many links to pages without any."""
+    return {ROOT: page(*(f"/{n}" for n in range(pages))), **{f"{ROOT}{n}": page(title=str(n)) for n in range(pages)}}
+
+
+def ring_of(directory: Path, pages: dict[str, Answers], **options: Any) -> Ring:
+    given: dict[str, Any] = {"polite": {"per_host": 64}, "clock": WallClock(), **options}
+    return Ring(directory, pages, **given)
+
+
+async def beside(shard: Shard[Any], work: Coroutine[Any, Any, None]) -> End:
+    """Run a shard, and work beside it that must end before it does."""
+    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+        group.create_task(work)
+        return await shard.run()
+
+
+def test_it_ends_when_nothing_is_left_and_everything_is_committed(tmp_path: Path) -> None:
+    with ring_of(tmp_path, star(50)) as ring:
+        ring.seed(ROOT)
+        shard = ring.shard()
+        assert shard.state == "starting"
+        assert asyncio.run(shard.run()) == "finished"
+        assert shard.state == "finished"
+        assert ring.tally.totals.pages == 51
+        assert ring.epochs.size == 0
+        assert ring.archive.cut_at[-1] == 51
+
+
+def test_an_empty_crawl_ends_at_once(tmp_path: Path) -> None:
+    with ring_of(tmp_path, {}) as ring:
+        assert asyncio.run(ring.shard().run()) == "finished"
+
+
+def test_an_empty_frontier_is_not_the_end_while_more_is_to_come(tmp_path: Path) -> None:
+    with ring_of(tmp_path, star(3)) as ring:
+        shard = ring.shard()
+        busy = [True]
+
+        async def seeding() -> None:
+            await asyncio.sleep(0.02)
+            ring.seed(ROOT)
+            busy.clear()
+            shard.stir()
+            await asyncio.Event().wait()
+
+        assert asyncio.run(shard.run([seeding], more_to_come=lambda: bool(busy))) == "finished"
+        assert ring.tally.totals.pages == 4
+
+
+@pytest.mark.parametrize("concurrency", [1, 7, 64])
+def test_max_pages_is_reached_and_never_passed(tmp_path: Path, concurrency: int) -> None:
+    with ring_of(tmp_path, star(200), crawl={"concurrency": concurrency}, limits={"max_pages": 20}) as ring:
+        ring.seed(ROOT)
+        assert asyncio.run(ring.shard().run()) == "limit"
+        assert ring.tally.totals.pages == 20
+        assert ring.tally.totals.outcomes == {"fetched": 20}
+        assert ring.web.in_flight_max <= concurrency
+        assert ring.adds_up()
+
+
+def test_what_is_no_page_does_not_use_the_limit_up(tmp_path: Path) -> None:
+    pages = star(60) | {f"{ROOT}{n}": reply(b"", 404) for n in range(0, 60, 2)}
+    with ring_of(tmp_path, pages, limits={"max_pages": 20}) as ring:
+        ring.seed(ROOT)
+        assert asyncio.run(ring.shard().run()) == "limit"
+        assert ring.tally.totals.pages == 20
+
+
+def test_max_bytes_ends_the_crawl_and_what_is_under_way_is_finished(tmp_path: Path) -> None:
+    with ring_of(tmp_path, star(200), crawl={"concurrency": 4}, limits={"max_bytes": 20_000}) as ring:
+        ring.seed(ROOT)
+        assert asyncio.run(ring.shard().run()) == "limit"
+        assert ring.tally.totals.wire_bytes >= 20_000
+        assert ring.web.in_flight == 0
+        assert len(ring.web.requests) == ring.tally.totals.attempts
+
+
+def test_max_time_ends_a_crawl_that_waits(tmp_path: Path) -> None:
+    polite = {"preset": "polite", "delay_s_min": 60, "delay_s_max": 60}
+    with ring_of(tmp_path, star(5), polite=polite, limits={"max_time_s": 0.1}) as ring:
+        ring.seed(ROOT)
+        assert asyncio.run(ring.shard().run()) == "limit"
+        assert ring.tally.totals.elapsed_s >= 0.1
+
+
+def test_a_stop_lets_what_is_in_flight_finish(tmp_path: Path) -> None:
+    with ring_of(tmp_path, star(100), crawl={"concurrency": 8}) as ring:
+        ring.seed(ROOT)
+        shard = ring.shard()
+
+        async def stop() -> None:
+            await ring.web.asked(1)
+            ring.web.held = asyncio.Event()
+            await ring.web.asked(6)
+            assert shard.in_flight >= 5
+            shard.stop()
+            await asyncio.sleep(0)
+            ring.web.held.set()
+
+        assert asyncio.run(beside(shard, stop())) == "stopped"
+        assert shard.state == "stopped"
+        assert len(ring.web.requests) == ring.tally.totals.attempts == ring.tally.totals.pages
+        assert ring.frontier.counts.pending
+        assert ring.adds_up()
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_a_stop_at_once_leaves_what_is_in_flight(tmp_path: Path, twice: bool) -> None:
+    with ring_of(tmp_path, star(100), crawl={"concurrency": 8}) as ring:
+        ring.seed(ROOT)
+        shard = ring.shard()
+
+        async def stop() -> None:
+            await ring.web.asked(1)
+            ring.web.held = asyncio.Event()
+            await ring.web.asked(5)
+            if twice:
+                shard.stop()
+                await asyncio.sleep(0.01)
+            shard.stop(now=True)
+
+        assert asyncio.run(beside(shard, stop())) == "stopped"
+        assert ring.web.in_flight == 0
+        fetched = ring.tally.totals.pages
+        assert fetched < len(ring.web.requests)
+        assert ring.adds_up()
+    with ring_of(tmp_path, star(100)) as ring:
+        assert ring.frontier.counts.pending == 101 - fetched
+        assert asyncio.run(ring.shard().run()) == "finished"
+        assert ring.frontier.counts.terminal == {"fetched": 101}
+
+
+def test_a_stop_waits_no_longer_than_it_was_told_to(tmp_path: Path) -> None:
+    with ring_of(tmp_path, star(10), crawl={"stop_s": 0.05}) as ring:
+        ring.seed(ROOT)
+        shard = ring.shard()
+        ring.web.held = asyncio.Event()
+
+        async def stop() -> None:
+            await ring.web.asked(1)
+            shard.stop()
+
+        assert asyncio.run(beside(shard, stop())) == "stopped"
+        assert ring.tally.totals.attempts == 0
+
+
+def test_a_stop_before_the_start_fetches_nothing(tmp_path: Path) -> None:
+    with ring_of(tmp_path, star(3)) as ring:
+        ring.seed(ROOT)
+        shard = ring.shard()
+        shard.stop()
+        assert asyncio.run(shard.run()) == "stopped"
+        assert not ring.web.requests
+
+
+def test_a_paused_crawl_begins_nothing_and_does_not_end(tmp_path: Path) -> None:
+    with ring_of(tmp_path, star(20), crawl={"concurrency": 4}) as ring:
+        ring.seed(ROOT)
+        shard = ring.shard()
+
+        async def pause() -> None:
+            await ring.web.asked(3)
+            shard.pause()
+            while shard.in_flight:  # noqa: ASYNC110 - what is in flight is finished
+                await asyncio.sleep(0.001)
+            asked = len(ring.web.requests)
+            await asyncio.sleep(0.05)
+            assert len(ring.web.requests) == asked
+            assert shard.state == "running"
+            shard.unpause()
+
+        assert asyncio.run(beside(shard, pause())) == "finished"
+        assert ring.tally.totals.pages == 21
+
+
+def test_a_paused_crawl_can_be_stopped(tmp_path: Path) -> None:
+    with ring_of(tmp_path, star(3)) as ring:
+        ring.seed(ROOT)
+        shard = ring.shard()
+        shard.pause()
+
+        async def stop() -> None:
+            await asyncio.sleep(0.01)
+            shard.stop()
+
+        assert asyncio.run(beside(shard, stop())) == "stopped"
+        assert not ring.web.requests
+
+
+def test_concurrency_is_a_bound(tmp_path: Path) -> None:
+    with ring_of(tmp_path, star(100), crawl={"concurrency": 5}) as ring:
+        ring.seed(ROOT)
+        asyncio.run(ring.shard().run())
+        assert ring.web.in_flight_max == 5
+
+
+def test_an_epoch_that_cannot_close_stops_growing(tmp_path: Path) -> None:
+    options = {"commit_pages": 10, "commit_s": 60.0, "concurrency": 4}
+    with ring_of(tmp_path, star(200), crawl=options) as ring:
+        ring.seed(ROOT)
+        shard = ring.shard()
+        sizes = []
+        ended = ring.tally.ended
+
+        def counting(visited: Any) -> None:
+            ended(visited)
+            sizes.append(ring.tally.in_epoch)
+
+        ring.tally.ended = counting  # type: ignore[method-assign]
+        assert asyncio.run(shard.run()) == "finished"
+        assert max(sizes) <= EPOCH_SPAN_MAX * 10 + 4
+        assert ring.epochs.number > 200 // (EPOCH_SPAN_MAX * 10 + 4)
+
+
+def test_a_reader_who_does_not_come_stops_the_crawl_from_growing(tmp_path: Path) -> None:
+    with ring_of(tmp_path, star(300), crawl={"concurrency": 4, "commit_s": 0.01}) as ring:
+        ring.seed(ROOT)
+        shard = ring.shard()
+        delivery = Delivery(pages_max=20)
+        ring.tally.delivery = delivery
+        ring.committer.on_committed = delivery.committed
+        delivery.on_room = shard.stir
+        read: list[str] = []
+        held: list[int] = []
+
+        async def reader() -> None:
+            while len(read) < 301:
+                await asyncio.sleep(0.02 if len(read) % 50 == 0 else 0)
+                visited = await delivery.next()
+                assert visited is not None
+                read.append(visited.row.url)
+                held.append(delivery.pages)
+
+        assert asyncio.run(beside(shard, reader())) == "finished"
+        assert len(set(read)) == 301
+        assert max(held) <= 20 + 4
+
+
+def test_a_disk_that_refuses_ends_the_crawl_with_its_error_and_counts_nothing(tmp_path: Path) -> None:
+    with ring_of(tmp_path, star(20), crawl={"commit_s": 0.01}) as ring:
+        ring.seed(ROOT)
+
+        def full() -> None:
+            raise OSError(28, "No space left on device")
+
+        ring.journals.sync = full  # type: ignore[method-assign]
+        with pytest.raises(OSError, match="No space left"):
+            asyncio.run(ring.shard().run())
+        assert ring.store.epoch == 0
+
+
+def test_many_mistakes_of_ours_end_the_crawl_with_the_last_of_them(tmp_path: Path) -> None:
+    pages = star(50) | {f"{ROOT}{n}": KeyError(str(n)) for n in range(50)}
+    with ring_of(tmp_path, pages, crawl={"errors_max": 5, "concurrency": 4}) as ring:
+        ring.seed(ROOT)
+        with pytest.raises(KeyError):
+            asyncio.run(ring.shard().run())
+
+
+def test_a_companion_that_fails_ends_the_crawl_with_its_error(tmp_path: Path) -> None:
+    with ring_of(tmp_path, star(50)) as ring:
+        ring.seed(ROOT)
+
+        async def failing() -> None:
+            await ring.web.asked(2)
+            raise LookupError("beside")
+
+        with pytest.raises(LookupError, match="beside"):
+            asyncio.run(ring.shard().run([failing]))
+        assert ring.web.in_flight == 0
+
+
+def test_companions_are_cancelled_at_the_end(tmp_path: Path) -> None:
+    seen = []
+    with ring_of(tmp_path, star(3)) as ring:
+        ring.seed(ROOT)
+
+        async def waiting() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                seen.append("cancelled")
+
+        assert asyncio.run(ring.shard().run([waiting])) == "finished"
+        assert seen == ["cancelled"]
+
+
+@pytest.mark.parametrize("turns", range(0, 40, 4))
+def test_the_end_may_fall_into_any_moment_of_a_commit(tmp_path: Path, turns: int) -> None:
+    with ring_of(tmp_path, star(5), crawl={"commit_s": 0.001}) as ring:
+        ring.seed(ROOT)
+        shard = ring.shard()
+
+        async def stop() -> None:
+            await ring.web.asked(1)
+            for _ in range(turns):
+                await asyncio.sleep(0.001)
+            shard.stop()
+
+        asyncio.run(beside(shard, stop()))
+        assert ring.epochs.size == 0
+        assert ring.store.epoch == ring.epochs.number - 1

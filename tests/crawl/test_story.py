@@ -1,0 +1,137 @@
+"""What `why` says of a URL, in every state that it may be in."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from gossamer.model.visits import Failure
+from gossamer.testing import page, reply
+from tests.crawl.ring import Ring
+
+ROOT = "http://a.example/"
+GONE = Failure("timeout", "it took too long", retry=True)
+
+
+def test_what_is_no_address(tmp_path: Path) -> None:
+    with Ring(tmp_path) as ring:
+        told = ring.story.why("not an address")
+        assert (told["state"], "cannot" in str(told["reason"]) or "not an address" in str(told["reason"])) == (
+            "unknown", True,
+        )  # fmt: skip
+
+
+def test_what_was_never_named(tmp_path: Path) -> None:
+    with Ring(tmp_path) as ring:
+        told = ring.story.why(ROOT)
+        assert told["state"] == "unknown"
+        assert "no page or seed has named it" in str(told["reason"])
+        assert told["rule"] is None
+
+
+@pytest.mark.parametrize(
+    ("scope", "url", "rule"),
+    [
+        ({"scope": "host"}, "http://b.example/", "scope"),
+        ({"exclude": ["secret"]}, ROOT + "secret", "exclude"),
+        ({"include": ["docs"]}, ROOT + "else", "include"),
+        ({}, "gopher://a.example/", "scheme"),
+        ({"url_bytes_max": 50}, ROOT + "x" * 60, "length"),
+    ],
+)
+def test_what_a_filter_rejects(tmp_path: Path, scope: dict[str, object], url: str, rule: str) -> None:
+    with Ring(tmp_path, scope=scope) as ring:
+        ring.seed(ROOT)
+        before = dict(ring.chain.counts)
+        told = ring.story.why(url)
+        assert (told["state"], told["rule"]) == ("rejected", rule)
+        assert ring.chain.counts == before
+
+
+def test_what_is_queued_and_in_flight_and_fetched(tmp_path: Path) -> None:
+    with Ring(tmp_path, {ROOT: page("/a", title="Home")}) as ring:
+        ring.seed(ROOT)
+        told = ring.story.why(ROOT)
+        assert (told["state"], told["depth"], told["hops"]) == ("queued", 0, 0)
+        ring.web.held = asyncio.Event()
+
+        async def look() -> None:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(ring.turns())
+                await ring.web.asked(1)
+                assert ring.story.why(ROOT)["state"] == "in_flight"
+                assert ring.web.held is not None
+                ring.web.held.set()
+
+        asyncio.run(look())
+        told = ring.story.why(ROOT)
+        assert (told["state"], told["status"], told["reason"]) == ("fetched", 200, "HTTP 200")
+        assert (told["warc_file"], told["warc_offset"]) == ("memory.warc.gz", 0)
+        assert str(told["fetched_at"]).endswith("+00:00")
+        assert ring.story.why(ROOT + "a")["referrer"] == ROOT
+
+
+def test_what_failed_and_waits_for_its_next_attempt(tmp_path: Path) -> None:
+    with Ring(tmp_path, {ROOT: GONE}, frontier={"retry_s_first": 100}) as ring:
+        ring.crawl(ROOT, until=ring.clock.now() + 50)
+        told = ring.story.why(ROOT)
+        assert told["state"] == "waiting"
+        assert told["reason"] == "attempt 2 is due after: it took too long"
+        assert told["next_due"]
+        assert told["error"] == "it took too long"
+
+
+@pytest.mark.parametrize(
+    ("answer", "state", "reason"),
+    [
+        (reply(b"", 404), "http_error", "HTTP 404"),
+        (reply(b"", 301, (("Location", "/new"),)), "redirected", f"it redirects to {ROOT}new"),
+        (Failure("tls_error", "a bad certificate"), "tls_error", "a bad certificate"),
+        (KeyError("ours"), "internal_error", "KeyError: 'ours'"),
+    ],
+)
+def test_what_ended(tmp_path: Path, answer: object, state: str, reason: str) -> None:
+    with Ring(tmp_path, {ROOT: answer}) as ring:  # type: ignore[dict-item]
+        ring.crawl(ROOT)
+        told = ring.story.why(ROOT)
+        assert (told["state"], told["reason"], told["rule"]) == (state, reason, state)
+
+
+def test_what_waits_for_robots_txt(tmp_path: Path) -> None:
+    with Ring(tmp_path, {ROOT + "robots.txt": page(), ROOT: page()}, obey=True) as ring:
+        ring.seed(ROOT)
+        ring.web.held = asyncio.Event()
+
+        async def look() -> None:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(ring.turns())
+                await ring.web.asked(1)
+                told = ring.story.why(ROOT)
+                assert (told["state"], told["reason"]) == ("queued", "its host waits for robots.txt")
+                assert ring.web.held is not None
+                ring.web.held.set()
+
+        asyncio.run(look())
+
+
+def test_what_robots_txt_denied(tmp_path: Path) -> None:
+    robots = reply(b"User-agent: *\nDisallow: /", media_type="text/plain")
+    with Ring(tmp_path, {ROOT + "robots.txt": robots}, obey=True) as ring:
+        ring.crawl(ROOT)
+        told = ring.story.why(ROOT)
+        assert (told["state"], told["reason"]) == ("robots_denied", "robots.txt disallows it")
+
+
+def test_what_stood_in_the_queue_of_a_host_that_closed(tmp_path: Path) -> None:
+    busy = reply(b"", 503, (("Retry-After", "9999999"),))
+    with Ring(tmp_path, {ROOT: busy}) as ring:
+        ring.crawl(ROOT, ROOT + "a", ROOT + "b")
+        told = ring.story.why(ROOT + "b")
+        assert (told["state"], told["rule"]) == ("host_closed", "host_closed")
+        assert "9999999" in str(told["reason"])
+        host = told["host_state"]
+        assert isinstance(host, dict)
+        assert host["closed"] == told["reason"]
+        assert ring.adds_up()

@@ -1,0 +1,113 @@
+"""Hosts that refuse, stall or keep their robots.txt to themselves: the crawl ends by itself, and others do not wait."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gossamer.api.status import why_of
+from gossamer.simweb.judge import Promise, judge
+from gossamer.simweb.options import SimwebOptions
+from gossamer.simweb.process import SimwebProcess
+from gossamer.simweb.rates import rates
+from gossamer.simweb.truth import Truth
+from tests.ring.crawls import BRIEF, Crawled, crawl
+
+PROMISE = Promise(delay_s_min=0.1, factor=10, delay_s_max=0.5, address_delay_s=0.01)
+POLITE = (
+    *BRIEF,
+    "politeness.delay_s_min=0.1",
+    "politeness.delay_s_max=0.5",
+    "politeness.address_delay_s=0.01",
+)
+
+
+@contextmanager
+def silent() -> Iterator[int]:
+    """Listen, and never accept: connections are made by the kernel and nobody answers."""
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as server:
+        yield server.getsockname()[1]
+
+
+def closed_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+    return port
+
+
+def ends_of(crawled: Crawled, urls: list[str]) -> set[str]:
+    """Return how URLs ended, those without a row included."""
+    return {str(why_of(crawled.directory, url)["state"]) for url in urls}
+
+
+def test_a_host_that_refuses_connections_is_given_up(tmp_path: Path) -> None:
+    port = closed_port()
+    urls = [f"http://127.0.0.1:{port}/{number}" for number in range(30)]
+    crawled = crawl(tuple(urls), tmp_path / "crawl", *POLITE, "robots.obey=false")
+    assert crawled.end == "finished"
+    ends = ends_of(crawled, urls)
+    assert ends == {"connect_error", "host_closed"} or ends == {"host_closed"}
+    assert crawled.status["terminal"] == crawled.status["discovered"] == 30
+    attempts = len(crawled.rows)
+    assert attempts <= 4 * 3 + 3, "four failures, two sleeps with four each: not three attempts for each of thirty URLs"
+
+
+def test_with_robots_txt_a_host_that_refuses_ends_as_unreachable(tmp_path: Path) -> None:
+    port = closed_port()
+    urls = [f"http://127.0.0.1:{port}/{number}" for number in range(30)]
+    crawled = crawl(tuple(urls), tmp_path / "crawl", *POLITE)
+    assert crawled.end == "finished"
+    assert ends_of(crawled, urls) <= {"robots_unreachable", "host_closed"}
+    assert crawled.status["terminal"] == crawled.status["discovered"] == 30
+
+
+def test_a_host_that_never_answers_is_given_up(tmp_path: Path) -> None:
+    with silent() as port:
+        urls = [f"http://127.0.0.1:{port}/{number}" for number in range(12)]
+        crawled = crawl(
+            tuple(urls), tmp_path / "crawl", *POLITE, "robots.obey=false", "fetch.request_s_max=0.2",
+            "frontier.host_failures_max=2", "frontier.host_sleeps_max=1",
+        )  # fmt: skip
+    assert crawled.end == "finished"
+    assert ends_of(crawled, urls) <= {"timeout", "host_closed"}
+    assert {row["outcome"] for row in crawled.rows} == {"timeout"}
+    assert crawled.status["terminal"] == crawled.status["discovered"] == 12
+
+
+def test_broken_hosts_slow_nobody_else(tmp_path: Path) -> None:
+    """Robots that fail for ever or never answer, names at which nobody listens, pages that hang."""
+    behaviours = ("robots_500", "robots_stall", "away", "hangs", "robots_allow")
+    shares = {"robots_500": 0.1, "robots_stall": 0.1, "away": 0.2, "hangs": 0.2, "robots_allow": 0.6}
+    options = SimwebOptions(
+        seed=4, hosts=20, pages=400, behaviours=behaviours, shares=shares, zipf_exponent=0.1, links_per_page=8,
+        latency_s=0.002, drip_s=0.2,
+    )  # fmt: skip
+    with SimwebProcess(options, tmp_path / "web") as simweb:
+        crawled = crawl(simweb.seeds, tmp_path / "crawl", *POLITE, hosts=str(simweb.hosts_file), scope="any")
+    log, web = simweb.requests(), simweb.web
+    walked = Truth(web).walk(simweb.seeds)
+    assert crawled.end == "finished"
+    assert walked.differences(crawled.ends(walked), web) == []
+    assert judge(log, PROMISE, web) == []
+    sound = [
+        rate.utilisation
+        for name, rate in rates(log, PROMISE, web).items()
+        if (host := web.host(name)) is not None and host.robots == "robots_allow" and "hangs" not in host.corners
+    ]
+    assert len(sound) >= 5
+    assert sorted(sound)[len(sound) // 2] > 0.8
+
+
+def test_a_closed_host_says_why_and_stays_closed_after_resume(tmp_path: Path) -> None:
+    port = closed_port()
+    urls = [f"http://127.0.0.1:{port}/{number}" for number in range(10)]
+    crawled = crawl(tuple(urls), tmp_path / "crawl", *POLITE, "robots.obey=false", "frontier.host_sleeps_max=0")
+    told = why_of(crawled.directory, urls[-1])
+    assert told["state"] == "host_closed"
+    assert "failed" in str(told["reason"])
+    before = len(crawled.rows)
+    again = crawl((), tmp_path / "crawl", resuming=True)
+    assert again.end == "finished"
+    assert len(again.rows) == before

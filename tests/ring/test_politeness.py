@@ -1,0 +1,139 @@
+"""The server's own log is the judge: no promise is broken, by any preset, and whatever dies."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from gossamer.simweb.behaviours import ROBOTS
+from gossamer.simweb.judge import Promise, judge
+from gossamer.simweb.log import Logged
+from gossamer.simweb.options import SimwebOptions
+from gossamer.simweb.process import SimwebProcess
+from gossamer.simweb.rates import rates
+from gossamer.simweb.truth import Truth
+from tests.ring.crawls import BRIEF, command_line, crawl, rows
+
+PROMISES = {
+    "polite": Promise(delay_s_min=0.1, factor=10, delay_s_max=0.6, address_delay_s=0.01),
+    "gentle": Promise(delay_s_min=0.2, factor=10, delay_s_max=0.6, address_delay_s=0.02),
+    "broad": Promise(delay_s_min=0.15, factor=0, delay_s_max=0.15, address_delay_s=0.01),
+    "weak": Promise(delay_s_min=0, factor=0, delay_s_max=0, address_delay_s=0),
+    "own": Promise(delay_s_min=0, factor=0, delay_s_max=0, per_host=8, per_address=0),
+}
+COMMIT_S = 0.25
+BACKOFF_S = 0.2
+
+
+def keys(preset: str) -> tuple[str, ...]:
+    """Return the configuration that makes a preset's promise as small as ours."""
+    promise = PROMISES[preset]
+    scaled = () if preset in ("weak", "own") else (
+        f"politeness.delay_s_min={promise.delay_s_min}",
+        f"politeness.delay_s_max={promise.delay_s_max}",
+        f"politeness.address_delay_s={promise.address_delay_s}",
+    )  # fmt: skip
+    return (f"politeness.preset='{preset}'", *BRIEF, *scaled)
+
+
+def odd_web(**changes: object) -> SimwebOptions:
+    some = {
+        "behaviours": (*ROBOTS, "slow", "errors", "redirects"),
+        "shares": {"robots_stall": 0, "slow": 0.2, "errors": 0.1, "redirects": 0.1},
+        "zipf_exponent": 0.3, "links_per_page": 6, "latency_s": 0.002, "slow_s_median": 0.03,
+        "crawl_delay_s": 0.4, "retry_after_s": 1,
+    }  # fmt: skip
+    return SimwebOptions.model_validate({"seed": 7, "hosts": 20, "pages": 240, **some, **changes})
+
+
+def early_after_backoff(log: Sequence[Logged], backoff_s: float) -> list[tuple[Logged, Logged]]:
+    """Return pairs of a 429 or 503 without Retry-After, and a contact that came before the back-off was over."""
+    by_host: defaultdict[str, list[Logged]] = defaultdict(list)
+    for one in sorted(log, key=lambda one: one.contacted_at):
+        by_host[one.host].append(one)
+    return [
+        (busy, then)
+        for mine in by_host.values()
+        for busy, then in pairwise(mine)
+        if busy.status in (429, 503) and not busy.retry_at and then.contacted_at < busy.ended_at + backoff_s - 0.005
+    ]
+
+
+def robots_asked_again(log: Sequence[Logged], kills: Sequence[float], commit_s: float = COMMIT_S) -> list[Logged]:
+    """Return requests for a robots.txt that was known for longer than an epoch when the crawler was last killed."""
+    found = []
+    known: dict[tuple[str, str], float] = {}
+    for one in sorted(log, key=lambda one: one.ended_at):
+        if not one.path.startswith("/robots"):
+            continue
+        since = known.get((one.host, one.path))
+        if since is not None and not any(since < kill < since + 2 * commit_s + 1.0 for kill in kills):
+            found.append(one)
+        if one.whole and one.status and one.status < 500 and one.status != 429 and not 300 <= one.status < 400:
+            known.setdefault((one.host, one.path), one.ended_at)
+    return [one for one in found if one.path == "/robots.txt"]
+
+
+@pytest.mark.parametrize("preset", PROMISES)
+def test_no_promise_is_broken(tmp_path: Path, preset: str) -> None:
+    """At least five names share an address; hosts with a backlog get most of the visits that they permit."""
+    promise = PROMISES[preset]
+    pages = 100 if promise.delay_s_min > 0.1 else 240
+    with SimwebProcess(odd_web(pages=pages), tmp_path / "web") as simweb:
+        crawled = crawl(simweb.seeds, tmp_path / "crawl", *keys(preset), hosts=str(simweb.hosts_file), scope="any")
+    log = simweb.requests()
+    walked = Truth(simweb.web).walk(simweb.seeds)
+    assert walked.differences(crawled.ends(walked), simweb.web) == []
+    assert judge(log, promise, simweb.web) == []
+    if preset != "own":
+        assert early_after_backoff(log, BACKOFF_S) == []
+    assert robots_asked_again(log, ()) == []
+    if promise.delay_s_min:
+        busy = [host.utilisation for host in rates(log, promise, simweb.web).values() if host.requests >= 20]
+        assert busy
+        assert median(busy) > 0.8
+
+
+def test_no_promise_is_broken_by_a_crawler_that_is_killed(tmp_path: Path) -> None:
+    """Killed five times, by the real command line, which starts it again: nobody is contacted sooner for that."""
+    promise = PROMISES["polite"]
+    kills: list[float] = []
+    with SimwebProcess(odd_web(), tmp_path / "web") as simweb, command_line(tmp_path / "crawl") as running:
+        running.crawl(simweb.seeds, *keys("polite"), hosts=str(simweb.hosts_file), scope="any")
+        for pause_s in (0.7, 0.3, 1.1, 0.1, 1.5):
+            running.until_commit()
+            time.sleep(pause_s)  # Moments spread over the run, not a wait for something.
+            kills.append(running.kill_child())
+        assert running.wait() == 0, running.errors.read_text()
+    log = simweb.requests()
+    walked = Truth(simweb.web).walk(simweb.seeds)
+    outcomes = {str(row["key"]): str(row["outcome"]) for row in rows(tmp_path / "crawl/pages")}
+    assert [line for line in walked.differences(outcomes, simweb.web) if not line.startswith("missing")] == []
+    broken = [one for one in judge(log, promise, simweb.web, restarts=kills) if one.kind != "repeated"]
+    assert broken == []
+    assert early_after_backoff(log, BACKOFF_S) == []
+    assert robots_asked_again(log, kills) == []
+
+
+def test_a_crawl_in_several_runs_keeps_what_it_knows_of_hosts(tmp_path: Path) -> None:
+    """Stopped and resumed: fetch times, rests, Crawl-delay, Retry-After and robots.txt are as if it had gone on."""
+    promise = PROMISES["polite"]
+    directory = tmp_path / "crawl"
+    with SimwebProcess(odd_web(pages=120), tmp_path / "web") as simweb:
+        first = crawl(simweb.seeds, directory, *keys("polite"), hosts=str(simweb.hosts_file), scope="any", max_pages=30)
+        second = crawl((), directory, "limits.max_pages=80", resuming=True)
+        assert (first.end, second.end) == ("limit", "limit")
+        third = crawl((), directory, "limits.max_pages=none", resuming=True)
+    assert third.end == "finished"
+    log = simweb.requests()
+    assert judge(log, promise, simweb.web) == []
+    assert early_after_backoff(log, BACKOFF_S) == []
+    assert robots_asked_again(log, ()) == []
+    walked = Truth(simweb.web).walk(simweb.seeds)
+    assert walked.differences(third.ends(walked), simweb.web) == []
