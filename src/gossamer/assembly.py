@@ -31,6 +31,9 @@ from gossamer.crawl.story import Story
 from gossamer.crawl.tally import KEY as TALLY
 from gossamer.crawl.tally import Tally, Totals
 from gossamer.fetch.decoding import BoundedDecoder
+from gossamer.fetch.file import FileModule
+from gossamer.fetch.ftp import FtpModule
+from gossamer.fetch.gopher import GopherModule
 from gossamer.fetch.headers import retry_after_s
 from gossamer.fetch.http import HttpModule
 from gossamer.fetch.registry import Protocols
@@ -305,8 +308,10 @@ def locked(directory: Path, wait_s: float = LOCK_S_MAX) -> DirectoryLock:
 
 def protocol_modules(config: Config, agent: str, clock: Clock) -> Protocols:
     """Return the module of each scheme: ours, and those that the configuration names."""
-    http = HttpModule(config.fetch, agent, clock)
-    modules: dict[str, ProtocolModule] = {"http": http, "https": http}
+    http, ftp = HttpModule(config.fetch, agent, clock), FtpModule(config.fetch, agent, clock)
+    modules: dict[str, ProtocolModule] = {"http": http, "https": http, "ftp": ftp, "ftps": ftp}
+    modules["gopher"] = GopherModule(config.fetch, agent, clock)
+    modules["file"] = FileModule(config.fetch, agent, clock)
     for scheme, name in config.components.protocols.items():
         made = build(name, f"components.protocols.{scheme}", options=config.fetch, agent=agent, clock=clock)
         modules[scheme] = cast("ProtocolModule", made)
