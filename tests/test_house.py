@@ -46,6 +46,7 @@ FILES_ALLOWED = {
     "cli": "what the operator names on the command line is a file",
     "crawl/control.py": "its socket is a file",
     "config": "the operator's file, and the effective one beside the crawl",
+    "fetch/file.py": "its web is a tree of files",
     "report": "reads what the archive left",
     "resolve": "the operator's hosts file",
     "seen": "two of its forms are files of fingerprints that the journals' manifest names",

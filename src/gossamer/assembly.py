@@ -31,6 +31,9 @@ from gossamer.crawl.story import Story
 from gossamer.crawl.tally import KEY as TALLY
 from gossamer.crawl.tally import Tally, Totals
 from gossamer.fetch.decoding import BoundedDecoder
+from gossamer.fetch.file import FileModule
+from gossamer.fetch.ftp import FtpModule
+from gossamer.fetch.gopher import GopherModule
 from gossamer.fetch.headers import retry_after_s
 from gossamer.fetch.http import HttpModule
 from gossamer.fetch.registry import Protocols
@@ -108,6 +111,7 @@ class Assembled:
     logs: Logs
     protocols: Protocols
     resolver: Resolver
+    quarantine: Quarantine
     url_seen: UrlSeen
 
     async def close(self) -> None:
@@ -197,6 +201,14 @@ def _assembled(
     agent = config.operator.user_agent(__version__)
     protocols, resolver = protocol_modules(config, agent, clock), _resolver(config, clock)
     archives, follower = _archives(config, journals, directory, agent, totals.incarnation)
+    quarantine = Quarantine(
+        epochs,
+        slots.take_suspects(),
+        (sys.executable, "-m", "gossamer.isolated", str(directory / "crawl.toml")),
+        config.crawl.process_s_max,
+        # It must find the modules that we found, from wherever we were started.
+        {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)},
+    )
     rooms = Rooms(
         namer=namer,
         chain=chain,
@@ -211,14 +223,7 @@ def _assembled(
         protocols=protocols,
         content_seen=_content_seen(config, epochs),
         examiner=examiner(config, clock, slots),
-        quarantine=Quarantine(
-            epochs,
-            slots.take_suspects(),
-            (sys.executable, "-m", "gossamer.isolated", str(directory / "crawl.toml")),
-            config.crawl.process_s_max,
-            # It must find the modules that we found, from wherever we were started.
-            {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)},
-        ),
+        quarantine=quarantine,
         redirect_target=lambda reply: redirect_target(reply.url, reply.headers),
         retry_after_s=retry_after_s,
         archive=archives,
@@ -235,7 +240,8 @@ def _assembled(
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent)
     return Assembled(
         config, directory, clock, lock, slots, store, epochs, contacts, journals, archives, follower, namer, roots,
-        exclusions, chain, frontier, pipeline, committer, shard, tally, story, logs, protocols, resolver, url_seen,
+        exclusions, chain, frontier, pipeline, committer, shard, tally, story, logs, protocols, resolver, quarantine,
+        url_seen,
     )  # fmt: skip
 
 
@@ -302,8 +308,10 @@ def locked(directory: Path, wait_s: float = LOCK_S_MAX) -> DirectoryLock:
 
 def protocol_modules(config: Config, agent: str, clock: Clock) -> Protocols:
     """Return the module of each scheme: ours, and those that the configuration names."""
-    http = HttpModule(config.fetch, agent, clock)
-    modules: dict[str, ProtocolModule] = {"http": http, "https": http}
+    http, ftp = HttpModule(config.fetch, agent, clock), FtpModule(config.fetch, agent, clock)
+    modules: dict[str, ProtocolModule] = {"http": http, "https": http, "ftp": ftp, "ftps": ftp}
+    modules["gopher"] = GopherModule(config.fetch, agent, clock)
+    modules["file"] = FileModule(config.fetch, agent, clock)
     for scheme, name in config.components.protocols.items():
         made = build(name, f"components.protocols.{scheme}", options=config.fetch, agent=agent, clock=clock)
         modules[scheme] = cast("ProtocolModule", made)

@@ -250,14 +250,20 @@ class Pipeline(Generic[L]):
 
     def _contact(self, result: Reply | Failure, started: float) -> Contact:
         now = self._clock.now()
+        # The module's own measure: how long we were busy with other pages is not the server's burden.
+        fetch_s = result.fetch_s or now - started
         if isinstance(result, Failure):
-            return Contact(now - started, "failed" if result.host_level else "answered", error=result.error)
+            return Contact(fetch_s, "failed" if result.host_level else "answered", error=result.error)
         if result.status in BUSY:
-            return Contact(now - started, "busy", self._rooms.retry_after_s(result, now))
-        return Contact(now - started, "answered")
+            return Contact(fetch_s, "busy", self._rooms.retry_after_s(result, now))
+        return Contact(fetch_s, "answered")
 
     def _decoded(self, result: Reply | Failure, url: Url) -> bytes:
-        if isinstance(result, Failure) or result.status != 200 or self._rooms.quarantine.suspects(url.fingerprint):
+        if (
+            isinstance(result, Failure)
+            or not 200 <= result.status < 300
+            or self._rooms.quarantine.suspects(url.fingerprint)
+        ):
             return b""
         return self._rooms.examiner.decode(result, url.fingerprint)
 

@@ -78,7 +78,8 @@ class Bench:
     def occupy(self, place: Place) -> None:
         """Count a request to an address."""
         place.out += 1
-        self._offer_place(place)
+        if place.out == self._per_address:
+            place.stamp += 1  # Its turn counts no more; `release` gives it a new one.
 
     def release(self, place: Place, rest_until: float) -> None:
         """Give an address back; it rests until `rest_until`."""

@@ -36,6 +36,7 @@ class Counts(msgspec.Struct):
     pending: int = 0
     terminal: dict[str, int] = msgspec.field(default_factory=dict)
     hosts: int = 0
+    """Hosts with a record."""
 
 
 class Frontier:
@@ -79,11 +80,7 @@ class Frontier:
         self.under_way = 0
         """Leases with an address that are not ended."""
         for partition, name in self._index.load(store):
-            host = self._hosts.get(name, partition)
-            self._activate(host, now)
-            if host.record.closed:
-                self._close(host, now)
-                self._schedule(host, now)
+            self._resume(self._hosts.get(name, partition), now)
 
     @property
     def benched(self) -> int:
@@ -103,8 +100,6 @@ class Frontier:
             self.counts.terminal["host_closed"] = self.counts.terminal.get("host_closed", 0) + 1
             return
         self.counts.pending += 1
-        self.counts.hosts += host.is_new
-        host.is_new = False
         self._queues.append(host, level, entry)
         self._hosts.touch(host)
         self._bring(host, level, now)
@@ -132,7 +127,8 @@ class Frontier:
     def select(self, now: float) -> Lease | None:
         """Lend the visit whose turn it is, or None when no gate is open before `wake_at`."""
         while True:
-            self._fill_bench(now)  # Each time: a host that turns out to have nothing now makes room for another.
+            if len(self._benched) < self._options.bench_hosts_max:
+                self._fill_bench(now)  # Each time: a host that turns out to have nothing now makes room for another.
             host = self._bench.take(now)
             if host is None:
                 return None
@@ -304,6 +300,8 @@ class Frontier:
         """Give the open epoch all that changed: records, new URLs, counts."""
         for host in self._hosts.cut():
             self._queues.cut(host)
+            self.counts.hosts += host.is_new
+            host.is_new = False
         self._bench.forget_rested(now)
         self._epochs.put("meta", COUNTS_KEY, msgspec.msgpack.encode(self.counts))
 
@@ -384,12 +382,12 @@ class Frontier:
             if host.turn_at is None or host.turn_at > host.record.rest_until:
                 self._schedule(host, now)
         elif host.record.rest_until - now > self._options.sleep_s_min:
-            if not host.record.index_key:
+            if not host.record.index_key or self._index.sleeps_past(host, host.record.rest_until):
                 self._index.enter_sleep(host, host.record.rest_until)
                 self._hosts.touch(host)
         elif self.benched < self._options.bench_hosts_max:
             self._activate(host, now)
-        elif host.record.index_family != "ready":
+        elif host.record.index_family != "ready" or level < host.record.index_key[2]:
             self._index.enter_ready(host, level)
             self._hosts.touch(host)
 
@@ -409,6 +407,17 @@ class Frontier:
         self._hosts.touch(host)
         self._bench.settle(host, host.place)
         self._schedule(host, now)
+
+    def _resume(self, host: Host, now: float) -> None:
+        """Put a host back that was on the bench when the process before us ended."""
+        if host.record.closed:
+            self._close(host, now)
+            self._hosts.touch(host)
+        elif self.benched < self._options.bench_hosts_max:
+            self._activate(host, now)
+        else:
+            self._index.enter_ready(host, min(host.record.levels, default=0))
+            self._hosts.touch(host)
 
     def _retire(self, host: Host) -> None:
         host.on_bench = False

@@ -58,7 +58,7 @@ class Host:
         """Waits for its robots.txt: only errands are lent."""
         self.dirty = False
         self.is_new = False
-        """No URL of it was ever queued."""
+        """No epoch holds its record yet."""
         self.on_bench = False
         self.stamp = 0
         """Grows with every change of its turn, so that older turns in the heaps are known as such."""

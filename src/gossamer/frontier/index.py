@@ -17,6 +17,7 @@ from gossamer.world.dice import Dice
 
 ON_BENCH = 0xFF
 PARTITIONS = 4096
+_FIRST, _END = b"\0\0", b"\xff\xff"
 
 
 class HostIndex:
@@ -26,27 +27,32 @@ class HostIndex:
         self._epochs = epochs
         self._dice = dice
         self._ready: dict[int, set[int]] = {}
-        """Level to partitions that may hold ready hosts."""
+        """Level to partitions that may hold ready hosts; no level without any."""
         self._wakes: dict[int, int] = {}
         """Partition to when its next host wakes, at the earliest, in microseconds as the keys have it."""
         self._alarms: list[tuple[int, int]] = []
         """Heap of the same; entries that `_wakes` does not confirm count no more."""
 
     def load(self, store: Store) -> list[tuple[int, str]]:
-        """Look through the index after a start; return partition and name of the hosts that were on the bench."""
+        """Look through the index after a start; return partition and name of the hosts that were on the bench.
+
+        A seek (about 10 µs) for each partition and level that holds something, however many hosts that are.
+        """
         benched = []
-        for key, _ in store.scan("ready", b"\0\0", b"\xff\xff"):
-            partition, level = int.from_bytes(key[:2]), key[2]
+        begin = _FIRST
+        while (key := _first(store, "ready", begin)) is not None:
+            partition, level = key[:2], key[2]
             if level == ON_BENCH:
-                benched.append((partition, key[7:].decode()))
+                begin = (int.from_bytes(partition) + 1).to_bytes(2)
+                names = [key[7:].decode() for key, _ in store.scan("ready", key, begin)]
+                benched += [(int.from_bytes(partition), name) for name in names]
             else:
-                self._ready.setdefault(level, set()).add(partition)
-        last = -1
-        for key, _ in store.scan("sleep", b"\0\0", b"\xff\xff"):
-            partition = int.from_bytes(key[:2])
-            if partition != last:
-                self._set_alarm(partition, _instant(key))
-                last = partition
+                begin = partition + bytes((level + 1,))
+                self._ready.setdefault(level, set()).add(int.from_bytes(partition))
+        begin = _FIRST
+        while (key := _first(store, "sleep", begin)) is not None:
+            self._set_alarm(int.from_bytes(key[:2]), _instant(key))
+            begin = (int.from_bytes(key[:2]) + 1).to_bytes(2)
         return benched
 
     def enter_bench(self, host: Host) -> None:
@@ -60,6 +66,10 @@ class HostIndex:
         instant = micros(wake_at)
         self._move(host, "sleep", host.partition.to_bytes(2) + instant.to_bytes(8) + host.name.encode())
         self._set_alarm(host.partition, instant)
+
+    def sleeps_past(self, host: Host, at: float) -> bool:
+        """Say whether a host sleeps for longer than until `at`."""
+        return host.record.index_family == "sleep" and _instant(host.record.index_key) > micros(at)
 
     def leave(self, host: Host) -> None:
         """Take a host out: it has no work."""
@@ -94,11 +104,12 @@ class HostIndex:
     @property
     def has_ready(self) -> bool:
         """There may be ready hosts; `draw` finds out."""
-        return any(self._ready.values())
+        return bool(self._ready)
 
     def draw(self, weights: list[float]) -> tuple[int, str] | None:
         """Return a ready host by chance, biased to urgent levels: a seek. Move it before drawing again."""
-        while levels := [level for level, partitions in self._ready.items() if partitions]:
+        while self._ready:
+            levels = list(self._ready)
             throw = self._dice.uniform(0.0, sum(weights[level] for level in levels))
             chosen = levels[-1]
             for level in levels:
@@ -112,6 +123,8 @@ class HostIndex:
             if found is not None:
                 return found
             partitions.discard(partition)
+            if not partitions:
+                del self._ready[chosen]
         return None
 
     def _seek(self, partition: int, level: int) -> tuple[int, str] | None:
@@ -156,3 +169,7 @@ class HostIndex:
 
 def _instant(key: bytes) -> int:
     return int.from_bytes(key[2:10])
+
+
+def _first(store: Store, family: str, begin: bytes) -> bytes | None:
+    return next((key for key, _ in store.scan(family, begin, _END)), None)

@@ -45,8 +45,6 @@ class Queues:
         if block is None or len(block) >= BLOCK_URLS_MAX:
             host.fresh[level, number] = [entry]
             host.growing[level] = number
-            if queue.head == number:
-                queue.block = number
         else:
             block.append(entry)
 
@@ -59,7 +57,8 @@ class Queues:
 
     def refill(self, host: Host, now: float) -> None:
         """Read on into the window: first what is due, then one level's run. One or two reads of 1 to 20 µs."""
-        if host.record.due and host.due_next <= now:
+        # Not for one free place in the window: each look passes over those that are out.
+        if host.record.due and host.due_next <= now and 2 * len(host.window) <= self._window_urls_max:
             self._take_due(host, now)
         if not host.window:
             level = self._choose_level(host)
@@ -100,7 +99,10 @@ class Queues:
 
     def has_unread(self, host: Host) -> bool:
         """Say whether a level holds URLs that are neither in the window nor lent."""
-        return any(self._unread(host, level, queue) for level, queue in host.record.levels.items())
+        for level, queue in host.record.levels.items():
+            if queue.head < queue.tail and self._unread(host, level, queue):
+                return True
+        return False
 
     def forget_window(self, host: Host) -> None:
         """Let the window go; what was in it is read again later."""
@@ -137,8 +139,8 @@ class Queues:
         return waiting[-1]
 
     def _unread(self, host: Host, level: int, queue: LevelQueue) -> bool:
-        block, index = host.cursors.get(level, (queue.block, queue.head - queue.block))
-        return block + index < queue.tail
+        cursor = host.cursors.get(level)
+        return queue.head < queue.tail if cursor is None else cursor[0] + cursor[1] < queue.tail
 
     def _read_run(self, host: Host, level: int) -> None:
         queue = host.record.levels[level]
@@ -186,5 +188,3 @@ class Queues:
             if host.cursors.get(level, (-1, 0))[0] == queue.block:
                 host.cursors[level] = (end, 0)  # All of it was read, and there is nothing left to go on from.
             queue.block = end
-            if level in host.cursors and host.cursors[level][0] < end:
-                host.cursors[level] = (end, 0)

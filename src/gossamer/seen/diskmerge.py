@@ -3,7 +3,7 @@
 Mercator's eliminator (Heydon and Najork 1999, figure 4) and IRLbot's DRUM gather questions until a whole batch is
 merged with the file, and answer then. Here the batch is what is *new*: a front buffer holds it, every question is
 answered from popular cache, buffer and files, and a full buffer becomes sorted runs while the crawl goes on. See
-docs/decisions/0005-url-eliminators.md.
+docs/decisions/0006-url-eliminators.md.
 """
 
 from __future__ import annotations

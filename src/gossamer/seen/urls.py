@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gossamer.seen.ways import HOPS_MAX, KNOWN, NEW, SHORTER, depth_and_hops, least_of, way_of
+from gossamer.seen.ways import DEPTH_MAX, HOPS_MAX, KNOWN, NEW, SHORTER, depth_and_hops, least_of, way_of
 from gossamer.state.epoch import Epochs
 from gossamer.url.url import Url
 
@@ -30,10 +30,10 @@ class RocksUrlSeen:
         answers = [KNOWN] * len(urls)
         asked: list[int] = []
         ways: list[int] = []
-        for index, url in enumerate(urls):
-            way = way_of(depths[index], hops[index])
-            known = popular.get(url.fingerprint)
+        for index, (url, depth, hop) in enumerate(zip(urls, depths, hops, strict=True)):
+            way = depth << 8 | hop if depth <= DEPTH_MAX and hop <= HOPS_MAX else way_of(depth, hop)
             ways.append(way)
+            known = popular.get(url.fingerprint)
             if known is None or way < known or (way & HOPS_MAX) < (known & HOPS_MAX):
                 asked.append(index)
         if asked:

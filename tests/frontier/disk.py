@@ -1,0 +1,62 @@
+"""What a committed frontier must look like on disk."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from gossamer.frontier.frontier import Frontier
+from gossamer.frontier.index import ON_BENCH
+from gossamer.frontier.record import HostRecord, decode_block, decode_record
+from gossamer.state.store import Store
+
+ALL = (b"\0\0", b"\xff\xff")
+
+
+def check_disk(store: Store, frontier: Frontier | None = None) -> None:
+    """Assert what holds at every commit."""
+    records = {key: decode_record(value) for key, value in store.scan("host", *ALL)}
+    _check_counts(store, records, frontier)
+    _check_index(store, records, frontier)
+    _check_blocks(store, records)
+
+
+def _check_counts(store: Store, records: dict[bytes, HostRecord], frontier: Frontier | None) -> None:
+    if frontier is not None:
+        counts = frontier.counts
+        assert counts.discovered == counts.pending + sum(counts.terminal.values())
+        assert counts.hosts == len(records)
+        assert counts.pending == sum(record.queued for record in records.values())
+    due = Counter(key[: key.index(b"\0", 2) + 1] for key, _ in store.scan("due", *ALL))
+    assert due == Counter({key: record.due for key, record in records.items() if record.due and not record.closed})
+
+
+def _check_index(store: Store, records: dict[bytes, HostRecord], frontier: Frontier | None) -> None:
+    entries = {("ready", key): key[7:].decode() for key, _ in store.scan("ready", *ALL)}
+    entries |= {("sleep", key): key[10:].decode() for key, _ in store.scan("sleep", *ALL)}
+    assert not [name for name, count in Counter(entries.values()).items() if count > 1], "one entry a host"
+    for record in records.values():
+        if record.queued:
+            assert entries.pop((record.index_family, record.index_key)) == record.name
+        elif record.index_key:
+            # On the bench for an errand or a verdict; otherwise a host without work has no entry.
+            assert record.index_key[2] == ON_BENCH
+            assert entries.pop((record.index_family, record.index_key)) == record.name
+            if frontier is not None:
+                assert record.name in frontier._benched
+    assert not entries
+
+
+def _check_blocks(store: Store, records: dict[bytes, HostRecord]) -> None:
+    held: dict[tuple[bytes, int], list[tuple[int, int]]] = {}
+    for key, value in store.scan("queue", *ALL):
+        prefix, level, number = key[:-9], key[-9], int.from_bytes(key[-8:])
+        held.setdefault((prefix, level), []).append((number, number + len(decode_block(value))))
+    for prefix, record in records.items():
+        for level, queue in record.levels.items():
+            at = queue.block
+            for begin, end in held.pop((prefix, level), []):
+                assert begin == at, "blocks lie end to end from the one that holds the head"
+                assert end > queue.head, "a block that is passed is gone"
+                at = end
+            assert at == queue.tail
+    assert not held, "no block of a level that is nobody's"

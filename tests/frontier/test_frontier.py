@@ -1,0 +1,560 @@
+"""The frontier's promises one by one; `test_frontier_model` takes them all together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gossamer.frontier.frontier import Frontier
+from gossamer.frontier.host import Lease
+from gossamer.frontier.options import FrontierOptions, PolitenessOptions
+from gossamer.model.visits import Again, Contact, Errand
+from gossamer.state.contacts import FILE
+from tests.frontier.disk import check_disk
+from tests.frontier.names import T0, Shard, linked, named
+
+Open = Callable[..., Shard]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Open]:
+    shards = []
+
+    def open_shard(rules: PolitenessOptions | None = None, **options: Any) -> Shard:
+        shard = Shard(tmp_path, rules or PolitenessOptions(), **options)
+        shard.open(T0)
+        shards.append(shard)
+        return shard
+
+    yield open_shard
+    for shard in shards:
+        shard.crash()
+
+
+def add(shard: Shard, *texts: str, now: float = T0, level: int = 0) -> None:
+    for text in texts:
+        shard.frontier.add(linked(text), level, now)
+
+
+def lend(frontier: Frontier, now: float, address: str = "10.0.0.1") -> Lease | None:
+    """Select, and look addresses up at once."""
+    while (lease := frontier.select(now)) is not None and not lease.address:
+        frontier.locate(lease, address, now + 1e6, now)
+    return lease
+
+
+def request(frontier: Frontier, lease: Lease, now: float, fetch_s: float = 0.05, kind: Any = "answered") -> float:
+    frontier.begin(lease, now)
+    frontier.ended(lease, Contact(fetch_s, kind), now + fetch_s)
+    return now + fetch_s
+
+
+def visit(frontier: Frontier, now: float, **contact: Any) -> float:
+    """Make one whole visit now; return when it ended."""
+    lease = lend(frontier, now)
+    assert lease is not None, "nobody may be asked now"
+    now = request(frontier, lease, now, **contact)
+    frontier.finish(lease, "fetched", now)
+    return now
+
+
+def drain(
+    frontier: Frontier, now: float, address_of: Callable[[str], str] = lambda host: host
+) -> list[tuple[float, str]]:
+    """Visit until nothing is left; return when and what."""
+    visits = []
+    for _ in range(100_000):
+        lease = frontier.select(now)
+        if lease is None:
+            wake_at = frontier.wake_at()
+            if wake_at is None:
+                return visits
+            assert wake_at > now
+            now = wake_at
+        elif not lease.address:
+            frontier.locate(lease, address_of(lease.url.host), now + 1e9, now)
+        else:
+            visits.append((now, lease.url.text))
+            frontier.begin(lease, now)
+            frontier.ended(lease, Contact(0.0, "answered"), now)
+            frontier.finish(lease, "fetched", now)
+    raise AssertionError("no end")
+
+
+# ---- a lease's life
+
+
+def test_a_host_is_looked_up_first_and_then_lent_with_its_address(opened: Open) -> None:
+    frontier = opened().frontier
+    frontier.add(linked("http://a.test/1"), 0, T0)
+    lease = frontier.select(T0)
+    assert lease is not None
+    assert lease.address == ""
+    assert frontier.select(T0) is None, "one is enough to look it up"
+    frontier.locate(lease, "10.0.0.1", T0 + 60, T0)
+    lease = frontier.select(T0)
+    assert lease is not None
+    assert lease.address == "10.0.0.1"
+    assert lease.visit is not None
+    assert (lease.visit.url.text, lease.visit.attempt, lease.visit.depth) == ("http://a.test/1", 1, 1)
+    assert frontier.under_way == 1
+    assert frontier.lent(lease.url)
+    now = request(frontier, lease, T0)
+    assert lease.is_ended
+    assert not lease.is_finished
+    frontier.finish(lease, "fetched", now)
+    assert lease.is_finished
+    assert frontier.under_way == 0
+    assert not frontier.lent(lease.url)
+    assert frontier.counts.terminal == {"fetched": 1}
+    assert frontier.wake_at() is None
+
+
+def test_an_address_that_expired_is_looked_up_again(opened: Open) -> None:
+    frontier = opened().frontier
+    for number in range(2):
+        frontier.add(linked(f"http://a.test/{number}"), 0, T0)
+    lease = frontier.select(T0)
+    assert lease is not None
+    frontier.locate(lease, "10.0.0.1", T0 + 0.5, T0)
+    visit(frontier, T0)
+    lease = frontier.select(T0 + 10)
+    assert lease is not None
+    assert lease.address == ""
+
+
+def test_giving_back_twice_is_our_own_mistake(opened: Open) -> None:
+    frontier = opened().frontier
+    frontier.add(linked("http://a.test/1"), 0, T0)
+    lease = lend(frontier, T0)
+    assert lease is not None
+    frontier.ended(lease, None, T0)
+    with pytest.raises(AssertionError, match="given back twice"):
+        frontier.ended(lease, None, T0)
+    frontier.finish(lease, "robots_denied", T0)
+    with pytest.raises(AssertionError, match="given back twice"):
+        frontier.finish(lease, "robots_denied", T0)
+
+
+def test_what_is_given_back_unasked_is_next_again_and_rests_nobody(opened: Open) -> None:
+    frontier = opened().frontier
+    for number in range(3):
+        frontier.add(linked(f"http://a.test/{number}"), 0, T0)
+    lease = lend(frontier, T0)
+    assert lease is not None
+    frontier.give_back(lease, T0)
+    again = lend(frontier, T0)
+    assert again is not None
+    assert again.url == lease.url
+
+
+def test_a_retry_waits_for_its_time_and_knows_its_attempt(opened: Open) -> None:
+    frontier = opened().frontier
+    frontier.add(linked("http://a.test/1"), 3, T0)
+    lease = lend(frontier, T0)
+    assert lease is not None
+    now = request(frontier, lease, T0)
+    frontier.retry(lease, Again(named("http://a.test/1"), T0 + 40, 2, 1, "HTTP 500"), now)
+    facts = frontier.facts(lease.url)
+    assert (facts.due_at, facts.attempt, facts.error, facts.queued) == (T0 + 40, 2, "HTTP 500", 1)
+    assert frontier.wake_at() == T0 + 40
+    assert frontier.select(T0 + 39.999) is None
+    lease = lend(frontier, T0 + 40)
+    assert lease is not None
+    assert lease.visit is not None
+    assert (lease.visit.attempt, lease.visit.hops) == (2, 1)
+
+
+# ---- politeness
+
+
+def test_a_rest_counts_from_the_end_of_a_request(opened: Open) -> None:
+    frontier = opened(PolitenessOptions(delay_s_min=7.0)).frontier
+    for number in range(3):
+        frontier.add(linked(f"http://a.test/{number}"), 0, T0)
+    ended = visit(frontier, T0, fetch_s=0.5)
+    assert frontier.wake_at() == ended + 7
+    assert lend(frontier, ended + 6.999) is None
+    visit(frontier, ended + 7)
+
+
+def test_two_hosts_at_one_address_take_turns(opened: Open) -> None:
+    frontier = opened(PolitenessOptions(address_delay_s=0.25)).frontier
+    for host in "ab":
+        frontier.add(linked(f"http://{host}.test/"), 0, T0)
+    first = lend(frontier, T0)
+    assert first is not None
+    assert lend(frontier, T0 + 60) is None, "their address is in use"
+    assert frontier.wake_at() is None
+    ended = request(frontier, first, T0, fetch_s=3.0)
+    assert lend(frontier, ended + 0.2) is None
+    assert frontier.wake_at() == ended + 0.25
+    second = lend(frontier, ended + 0.25)
+    assert second is not None
+    assert second.url.host != first.url.host
+
+
+def test_a_crawl_delay_counts_from_the_robots_txt_that_told_it(opened: Open) -> None:
+    frontier = opened().frontier
+    url = named("http://a.test/1")
+    frontier.add(linked(url.text), 0, T0)
+    frontier.park(url, T0)
+    frontier.run_errand(Errand(url, named("http://a.test/robots.txt")), T0)
+    lease = lend(frontier, T0)
+    assert lease is not None
+    assert lease.errand is not None
+    ended = request(frontier, lease, T0)
+    frontier.set_crawl_delay(url, 20.0, ended)
+    frontier.unpark(url, ended)
+
+    assert frontier.wake_at() == ended + 20
+
+
+def test_a_crawl_delay_that_is_too_long_closes_the_host(opened: Open) -> None:
+    shard = opened(PolitenessOptions(crawl_delay_s_max=100.0))
+    add(shard, "http://a.test/1", "http://a.test/2")
+    shard.frontier.set_crawl_delay(named("http://a.test/1"), 101.0, T0)
+
+    assert shard.frontier.counts.terminal == {"host_closed": 2}
+    assert shard.frontier.wake_at() is None
+    assert "101 s" in shard.frontier.facts(named("http://a.test/1")).closed
+
+
+@pytest.mark.parametrize(("preset", "rest_s"), [("polite", 1.0), ("gentle", 15.0), ("broad", 70.0), ("weak", 0.0)])
+def test_a_backlog_is_visited_as_quickly_as_politeness_allows(opened: Open, preset: Any, rest_s: float) -> None:
+    """A slow crawler is not a polite one: hosts apart do not wait for each other."""
+    shard = opened(PolitenessOptions(preset=preset))
+    add(shard, *(f"http://h{host}.test/{number}" for number in range(20) for host in range(10)))
+    visits = drain(shard.frontier, T0)
+
+    assert len(visits) == 200
+    assert visits[-1][0] - T0 == pytest.approx(19 * rest_s, abs=0.01)
+
+
+def test_hosts_beyond_the_bench_have_their_turn_when_others_are_done(opened: Open) -> None:
+    shard = opened(bench_hosts_max=4, records_cached_max=5)
+    add(shard, *(f"http://h{host}.test/{number}" for number in range(3) for host in range(40)))
+    visits = drain(shard.frontier, T0)
+
+    assert len(set(visits)) == 120
+    assert visits[-1][0] - T0 < 40 / 4 * 3 * 1.0
+    assert shard.frontier.benched == 0
+
+
+def test_own_asks_several_at_once(opened: Open) -> None:
+    frontier = opened(PolitenessOptions(preset="own")).frontier
+    for number in range(20):
+        frontier.add(linked(f"http://a.test/{number}"), 0, T0)
+    leases = [lend(frontier, T0) for _ in range(9)]
+
+    assert [lease is not None for lease in leases] == [True] * 8 + [False]
+    assert len({lease.url.text for lease in leases if lease is not None}) == 8
+
+
+# ---- deaths
+
+
+def test_after_a_death_a_host_under_way_rests_and_its_url_comes_again(opened: Open) -> None:
+    shard = opened(PolitenessOptions(delay_s_min=7.0, delay_factor=0.0))
+    add(shard, "http://a.test/1")
+    shard.commit_all(T0)
+    lease = lend(shard.frontier, T0)
+    assert lease is not None
+    shard.frontier.begin(lease, T0)
+    shard.crash()
+    frontier = shard.open(T0 + 1)
+
+    assert lend(frontier, T0 + 7.9) is None
+    again = lend(frontier, T0 + 8)
+    assert again is not None
+    assert again.url.text == "http://a.test/1"
+
+
+def test_after_a_death_in_the_first_epoch_nobody_is_early(opened: Open) -> None:
+    """Nothing was ever committed: the seeds are handed in anew, but their hosts and addresses were asked."""
+    shard = opened(PolitenessOptions(delay_s_min=7.0, address_delay_s=3.0))
+    add(shard, "http://a.test/1")
+    lease = lend(shard.frontier, T0)
+    assert lease is not None
+    shard.frontier.begin(lease, T0)
+    shard.crash()
+    frontier = shard.open(T0 + 1)
+    add(shard, "http://a.test/1", "http://b.test/1", now=T0 + 1)
+
+    assert lend(frontier, T0 + 3.9) is None, "the address rests, too"
+    lease = lend(frontier, T0 + 4)
+    assert lease is not None
+    assert lease.url.host == "b.test"
+
+
+@pytest.mark.parametrize("lost", ["boot", "file"])
+def test_when_nobody_knows_every_host_waits_its_longest_over_two_deaths(opened: Open, lost: str) -> None:
+    shard = opened()
+    add(shard, "http://a.test/1")
+    shard.commit_all(T0)
+    shard.crash()
+    if lost == "file":
+        (shard.directory / FILE).unlink()
+    boot = b"x" * 16 if lost == "boot" else b"b" * 16
+    shard.open(T0 + 10, boot)
+    shard.crash()
+    frontier = shard.open(T0 + 11, boot)
+
+    assert lend(frontier, T0 + 69) is None
+    assert lend(frontier, T0 + 70) is not None
+
+
+def test_a_new_crawl_waits_for_nobody(opened: Open) -> None:
+    shard = opened()
+    add(shard, "http://a.test/1")
+
+    assert lend(shard.frontier, T0) is not None
+
+
+def test_a_death_between_commit_and_apply_loses_nothing(opened: Open) -> None:
+    shard = opened()
+    add(shard, *(f"http://h{host}.test/{number}" for number in range(5) for host in range(3)))
+    shard.cut(T0)
+    shard.commit()
+    shard.crash()
+    frontier = shard.open(T0 + 1)
+    check_disk(shard.store, frontier)
+
+    assert len({text for _, text in drain(frontier, T0 + 1)}) == 15
+
+
+def test_finished_urls_do_not_come_again_after_a_death(opened: Open) -> None:
+    shard = opened()
+    add(shard, *(f"http://a.test/{number}" for number in range(5)))
+    now = visit(shard.frontier, T0)
+    now = visit(shard.frontier, now + 1)
+    shard.commit_all(now)
+    visit(shard.frontier, now + 1)
+    shard.crash()
+    frontier = shard.open(now + 5)
+
+    assert [text for _, text in drain(frontier, now + 5)] == [f"http://a.test/{number}" for number in (2, 3, 4)]
+    assert frontier.counts.terminal == {"fetched": 5}
+
+
+def test_a_crawl_delay_survives_a_death_before_its_commit(opened: Open) -> None:
+    shard = opened()
+    add(shard, "http://a.test/1")
+    shard.commit_all(T0)
+    shard.frontier.set_crawl_delay(named("http://a.test/"), 30.0, T0)
+    shard.crash()
+    frontier = shard.open(T0 + 1)
+
+    assert lend(frontier, T0 + 29) is None
+    assert lend(frontier, T0 + 30) is not None
+
+
+def test_a_resume_with_a_smaller_bench_keeps_to_it(opened: Open) -> None:
+    shard = opened(bench_hosts_max=20)
+    add(shard, *(f"http://h{host}.test/" for host in range(20)))
+    shard.commit_all(T0)
+    shard.crash()
+    shard.options = FrontierOptions.model_construct(bench_hosts_max=3)
+    frontier = shard.open(T0 + 1)
+    assert frontier.benched == 3
+    shard.commit_all(T0 + 1)
+    check_disk(shard.store, frontier)
+
+    assert len(drain(frontier, T0 + 1)) == 20
+
+
+# ---- closing
+
+
+def test_urls_of_a_closed_host_end_as_host_closed_those_to_come_included(opened: Open) -> None:
+    shard = opened()
+    add(shard, "http://a.test/1", "http://a.test/2", "http://b.test/")
+    shard.frontier.close(named("http://a.test/"), "its owner asked", T0)
+    add(shard, "http://a.test/3")
+
+    assert shard.frontier.counts.terminal == {"host_closed": 3}
+    assert [text for _, text in drain(shard.frontier, T0)] == ["http://b.test/"]
+    assert shard.frontier.counts.pending == 0
+
+
+def test_a_url_under_way_when_its_host_closes_ends_as_it_ends(opened: Open) -> None:
+    shard = opened()
+    add(shard, "http://a.test/1", "http://a.test/2")
+    lease = lend(shard.frontier, T0)
+    assert lease is not None
+    shard.frontier.close(named("http://a.test/"), "its owner asked", T0)
+    shard.frontier.close(named("http://a.test/"), "again", T0)
+    shard.commit_all(T0)
+    check_disk(shard.store, shard.frontier)
+    now = request(shard.frontier, lease, T0)
+    shard.frontier.finish(lease, "fetched", now)
+
+    assert shard.frontier.counts.terminal == {"host_closed": 1, "fetched": 1}
+    assert shard.frontier.counts.pending == 0
+
+
+def test_a_url_under_way_when_its_host_closed_and_the_process_died_is_not_lost(opened: Open) -> None:
+    shard = opened()
+    add(shard, "http://a.test/1", "http://a.test/2")
+    assert lend(shard.frontier, T0) is not None
+    shard.frontier.close(named("http://a.test/"), "its owner asked", T0)
+    shard.commit_all(T0)
+    shard.crash()
+    frontier = shard.open(T0 + 1)
+
+    assert frontier.counts.pending == 0
+    assert frontier.counts.terminal == {"host_closed": 2}
+    assert frontier.wake_at() is None
+
+
+@pytest.mark.parametrize("how", ["give_back", "retry"])
+def test_a_url_given_back_to_a_closed_host_ends_too(opened: Open, how: str) -> None:
+    shard = opened()
+    add(shard, "http://a.test/1")
+    lease = lend(shard.frontier, T0)
+    assert lease is not None
+    shard.frontier.close(named("http://a.test/"), "its owner asked", T0)
+    if how == "give_back":
+        shard.frontier.give_back(lease, T0)
+    else:
+        request(shard.frontier, lease, T0)
+        shard.frontier.retry(lease, Again(lease.url, T0 + 1, 2, 0), T0)
+    shard.commit_all(T0)
+    check_disk(shard.store, shard.frontier)
+
+    assert shard.frontier.counts.terminal == {"host_closed": 1}
+
+
+def test_a_host_that_fails_for_long_ends_the_crawl(opened: Open) -> None:
+    shard = opened()
+    add(shard, *(f"http://a.test/{number}" for number in range(100)))
+    now, requests = T0, 0
+    while (wake_at := shard.frontier.wake_at()) is not None:
+        now = max(now, wake_at)
+        lease = lend(shard.frontier, now)
+        if lease is not None:
+            now = request(shard.frontier, lease, now, kind="failed")
+            shard.frontier.retry(lease, Again(lease.url, now + 30, 2, 0, "refused"), now)
+            requests += 1
+
+    assert requests == 6 * 5
+    assert shard.frontier.counts.terminal == {"host_closed": 100}
+    assert now - T0 == pytest.approx(60 + 120 + 240 + 480 + 960, rel=0.1)
+
+
+# ---- errands
+
+
+def test_only_errands_are_lent_of_a_parked_host(opened: Open) -> None:
+    shard = opened()
+    url = named("http://a.test/1")
+    add(shard, url.text)
+    shard.frontier.park(url, T0)
+    assert lend(shard.frontier, T0) is None
+    assert shard.frontier.wake_at() is None
+    assert shard.frontier.run_errand(Errand(url, named("http://a.test/robots.txt")), T0)
+    lease = lend(shard.frontier, T0)
+    assert lease is not None
+    assert (lease.visit, lease.is_finished) == (None, True)
+    now = request(shard.frontier, lease, T0)
+    assert lend(shard.frontier, now + 5) is None
+    shard.frontier.unpark(url, now + 5)
+    assert lend(shard.frontier, now + 5) is not None
+
+
+def test_an_errand_goes_through_the_gates_of_its_own_host(opened: Open) -> None:
+    shard = opened(PolitenessOptions(delay_s_min=7.0))
+    add(shard, "http://b.test/1")
+    ended = visit(shard.frontier, T0)
+    shard.frontier.run_errand(Errand(named("http://a.test/"), named("http://b.test/robots.txt")), ended)
+
+    assert lend(shard.frontier, ended + 6.9) is None
+    lease = lend(shard.frontier, ended + 7)
+    assert lease is not None
+    assert lease.errand is not None
+
+
+def test_a_host_that_closes_sends_no_errand_and_frees_who_waits_for_it(opened: Open) -> None:
+    shard = opened()
+    origin = named("http://a.test/1")
+    add(shard, origin.text)
+    shard.frontier.park(origin, T0)
+    shard.frontier.run_errand(Errand(origin, named("http://b.test/robots.txt")), T0)
+    shard.frontier.close(named("http://b.test/"), "its owner asked", T0)
+    assert not shard.frontier.run_errand(Errand(origin, named("http://b.test/robots.txt")), T0)
+    lease = lend(shard.frontier, T0)
+    assert lease is not None
+    assert lease.url == origin
+
+
+# ---- what wakes whom
+
+
+def test_a_sleeper_with_nothing_due_makes_room_for_others(opened: Open) -> None:
+    shard = opened(bench_hosts_max=1, sleep_s_min=5.0)
+    add(shard, "http://a.test/1")
+    lease = lend(shard.frontier, T0)
+    assert lease is not None
+    now = request(shard.frontier, lease, T0)
+    shard.frontier.rest(lease.url, now + 50, "because", now)
+    shard.frontier.retry(lease, Again(lease.url, now + 500, 2, 0), now)
+    add(shard, "http://b.test/1", "http://c.test/1", now=now)
+    shard.commit_all(now)
+    lease = lend(shard.frontier, now + 51)
+    assert lease is not None
+
+    assert lease.url.host in ("b.test", "c.test")
+
+
+def test_a_new_url_wakes_a_host_that_sleeps_until_a_retry(opened: Open) -> None:
+    shard = opened(sleep_s_min=5.0)
+    add(shard, "http://a.test/1")
+    lease = lend(shard.frontier, T0)
+    assert lease is not None
+    now = request(shard.frontier, lease, T0)
+    shard.frontier.rest(lease.url, now + 10, "because", now)
+    shard.frontier.retry(lease, Again(lease.url, now + 5000, 2, 0), now)
+    add(shard, "http://a.test/2", now=now)
+
+    assert shard.frontier.wake_at() == pytest.approx(now + 10)
+    lease = lend(shard.frontier, now + 10.001)
+    assert lease is not None
+    assert lease.url.text == "http://a.test/2"
+
+
+def test_a_more_urgent_url_takes_a_waiting_host_up(opened: Open) -> None:
+    shard = opened(bench_hosts_max=1)
+    add(shard, "http://bench.test/")
+    for number in range(60):
+        add(shard, f"http://h{number}.test/", level=7)
+    add(shard, "http://h59.test/urgent", level=0)
+    order = [text for _, text in drain(shard.frontier, T0)]
+
+    assert order[0] == "http://bench.test/"
+    assert named(order[1]).host == "h59.test"
+
+
+def test_hosts_that_are_known_are_counted(opened: Open) -> None:
+    shard = opened()
+    add(shard, "http://a.test/1", "http://a.test/2", "http://b.test/")
+    shard.commit_all(T0)
+    shard.frontier.facts(named("http://never.test/"))
+    add(shard, "http://a.test/3", "http://c.test/")
+    shard.commit_all(T0)
+
+    assert shard.frontier.counts.hosts == 3
+    shard.crash()
+    assert shard.open(T0).counts.hosts == 3
+
+
+def test_next_turn_tells_who_is_waited_for(opened: Open) -> None:
+    shard = opened(PolitenessOptions(delay_s_min=7.0), sleep_s_min=20.0)
+    assert shard.frontier.next_turn() is None
+    add(shard, "http://a.test/1", "http://a.test/2")
+    ended = visit(shard.frontier, T0)
+    assert shard.frontier.next_turn() == (ended + 7, "a.test (politeness)")
+    shard.frontier.rest(named("http://a.test/"), T0 + 500, "it is busy", ended)
+    assert shard.frontier.next_turn() == (T0 + 500, "a sleeping host")

@@ -1,0 +1,578 @@
+"""The frontier against a model, under a clock of our own: any order of events, deaths included.
+
+The model is the world outside: it knows which requests it saw and when, and which URLs were handed in. Whatever it
+asserts is a promise of `Frontier`. GOSSAMER_EXAMPLES=1000 looks further, at random.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import random
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from gossamer.frontier.host import Lease
+from gossamer.frontier.options import PolitenessOptions
+from gossamer.model.visits import Again, Contact, Errand
+from tests.frontier.disk import check_disk
+from tests.frontier.names import T0, Shard, linked, named
+
+DEEP = "GOSSAMER_EXAMPLES" in os.environ
+HOSTS = [f"h{number}.test" for number in range(7)]
+ADDRESSES = [f"10.0.0.{number}" for number in range(3)]
+LEVELS = (0, 3, 7)
+EPSILON = 1e-6
+DRAIN_STEPS_MAX = 3000
+OPTIONS = {
+    "bench_hosts_max": 3,
+    "window_urls_max": 2,
+    "records_cached_max": 2,
+    "sleep_s_min": 5.0,
+    "host_failures_max": 2,
+    "host_sleep_s_first": 7.0,
+    "host_sleep_s_max": 30.0,
+    "host_sleeps_max": 2,
+}
+
+
+@dataclass
+class Queued:
+    """A URL as whoever handed it in sees it."""
+
+    host: str
+    level: int
+    state: str = "pending"
+    """pending, lent, or how it ended."""
+    due: float = 0.0
+    attempt: int = 1
+
+
+@dataclass
+class Felt:
+    """What a host felt, as far as it is remembered with the epoch."""
+
+    fetches_s: list[float] = field(default_factory=list)
+    crawl_delay_s: float | None = None
+    backoffs: int = 0
+    failures: int = 0
+    sleeps: int = 0
+    closed: bool = False
+    rest_until: float = 0.0
+    """What was asked with `rest`."""
+
+
+@dataclass
+class Remembered:
+    """What a commit keeps."""
+
+    urls: dict[str, Queued] = field(default_factory=dict)
+    felt: dict[str, Felt] = field(default_factory=lambda: {host: Felt() for host in HOSTS})
+    ordered: dict[str, dict[int, list[str]]] = field(default_factory=lambda: {host: {} for host in HOSTS})
+
+
+class FrontierMachine(RuleBasedStateMachine):
+    asked = PolitenessOptions(preset="polite", backoff_s_first=4.0, crawl_delay_s_max=40.0, retry_after_s_max=90.0)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.directory = Path(tempfile.mkdtemp())
+        self.now = T0
+        self.boot = 0
+        self.made = 0
+        self.known = Remembered()
+        self.cut_known: Remembered | None = None
+        self.durable = Remembered()
+        self.leases: list[Lease] = []
+        """Lent and not ended."""
+        self.begun: dict[int, float] = {}
+        """By the lease's id."""
+        self.unfinished: list[Lease] = []
+        """Ended, with a URL that is not given back."""
+        self.parked: set[str] = set()
+        self.errands: dict[str, list[str]] = {host: [] for host in HOSTS}
+        """Origins that wait for an errand at a host."""
+        self.host_not_before = dict.fromkeys(HOSTS, 0.0)
+        """The rest that our own reckoning promises, counted from what the host felt: no death shortens it."""
+        self.host_asked_until = dict.fromkeys(HOSTS, 0.0)
+        """Retry-After, back-off, sleeps and Crawl-delay: no death of the process shortens it."""
+        self.address_not_before = dict.fromkeys(ADDRESSES, 0.0)
+        self.last_end = dict.fromkeys(HOSTS, 0.0)
+        self.disordered: set[str] = set()
+        self.steps_since_crash = 0
+        self.dice = random.Random(1)
+
+    @initialize(seed=st.integers(0, 1000))
+    def start(self, seed: int) -> None:
+        self.shard = Shard(self.directory, self.asked, seed, **OPTIONS)
+        self.frontier = self.shard.open(self.now, bytes([self.boot]) * 16)
+        self.politeness = self.shard.rules
+        self.dice = random.Random(seed)
+
+    def teardown(self) -> None:
+        try:
+            if hasattr(self, "frontier") and sys.exc_info()[0] is None:
+                self.drain()
+        finally:
+            if hasattr(self, "frontier"):
+                self.shard.crash()
+            shutil.rmtree(self.directory)
+
+    # ---- links in
+
+    @rule(host=st.sampled_from(HOSTS), level=st.sampled_from(LEVELS), count=st.sampled_from([1, 1, 2, 5]))
+    def add(self, host: str, level: int, count: int) -> None:
+        for _ in range(count):
+            self.made += 1
+            text = f"http://{host}/{self.made}"
+            queued = self.known.urls[text] = Queued(host, level)
+            self.frontier.add(linked(text), level, self.now)
+            if self.known.felt[host].closed:
+                queued.state = "host_closed"
+            else:
+                self.known.ordered[host].setdefault(level, []).append(text)
+
+    # ---- visits out
+
+    @rule()
+    def select(self) -> None:
+        self.take()
+
+    def take(self) -> Lease | None:
+        lease = self.frontier.select(self.now)
+        if lease is None:
+            self.check_wake_at()
+            return None
+        host = lease.url.host
+        out = [other for other in self.leases if other.url.host == host]
+        # What is asked of the resolver is no request.
+        assert len(out) < self.politeness.per_host or not lease.address
+        if lease.address:
+            self.check_gates(host, lease.address)
+        assert not self.known.felt[host].closed
+        if lease.errand is None:
+            self.check_turn(lease)
+        else:
+            self.errands[host].remove(lease.errand.origin.host)
+        self.leases.append(lease)
+        return lease
+
+    def check_gates(self, host: str, address: str) -> None:
+        felt = self.known.felt[host]
+        assert self.now >= self.host_not_before[host] - EPSILON
+        assert self.now >= self.host_asked_until[host] - EPSILON
+        assert self.now >= felt.rest_until - EPSILON
+        if self.politeness.per_address:
+            assert sum(other.address == address for other in self.leases) < self.politeness.per_address
+            assert self.now >= self.address_not_before[address] - EPSILON
+
+    def check_turn(self, lease: Lease) -> None:
+        assert lease.visit is not None
+        text, host = lease.url.text, lease.url.host
+        queued = self.known.urls[text]
+        assert queued.state == "pending"
+        assert host not in self.parked
+        assert self.now >= queued.due
+        assert lease.visit.attempt == queued.attempt
+        if not queued.due and host not in self.disordered:
+            waiting = [
+                other
+                for other in self.known.ordered[host][queued.level]
+                if self.known.urls[other].state == "pending" and not self.known.urls[other].due
+            ]
+            assert waiting[0] == text, "first in, first out"
+        queued.state = "lent"
+
+    def check_wake_at(self) -> None:
+        """`select` gave nothing: either a later instant is named, or only an event from outside can bring something."""
+        wake_at = self.frontier.wake_at()
+        if wake_at is not None:
+            assert wake_at > self.now
+        elif not (self.leases or self.unfinished or self.parked):
+            assert not [text for text, queued in self.known.urls.items() if queued.state == "pending"]
+
+    def some(self, leases: list[Lease], choice: float) -> Lease:
+        return leases[int(choice * len(leases))]
+
+    @precondition(lambda self: any(not lease.address for lease in self.leases))
+    @rule(
+        choice=st.floats(0, 0.999),
+        address=st.sampled_from(ADDRESSES),
+        lasts_s=st.sampled_from([0.5, 20.0, 1e6]),
+        found=st.sampled_from([True, True, True, False]),
+    )
+    def locate(self, choice: float, address: str, lasts_s: float, found: bool) -> None:
+        lease = self.some([lease for lease in self.leases if not lease.address], choice)
+        self.leases.remove(lease)
+        if found:
+            self.returned(lease)
+            self.frontier.locate(lease, address, self.now + lasts_s, self.now)
+        else:
+            self.frontier.ended(lease, Contact(0.0, "failed", error="no such name"), self.now)
+            self.feel(lease.url.host, Contact(0.0, "failed"), None)
+            self.after(lease)
+
+    @precondition(lambda self: any(lease.address and id(lease) not in self.begun for lease in self.leases))
+    @rule(choice=st.floats(0, 0.999))
+    def begin(self, choice: float) -> None:
+        lease = self.some([lease for lease in self.leases if lease.address and id(lease) not in self.begun], choice)
+        self.frontier.begin(lease, self.now)
+        self.begun[id(lease)] = self.now
+
+    @precondition(lambda self: self.begun)
+    @rule(
+        choice=st.floats(0, 0.999),
+        fetch_s=st.sampled_from([0.0, 0.01, 0.3, 4.0, 30.0]),
+        kind=st.sampled_from(["answered", "answered", "answered", "busy", "failed"]),
+        retry_after_s=st.sampled_from([None, None, 3.0, 60.0, 91.0]),
+    )
+    def end(self, choice: float, fetch_s: float, kind: str, retry_after_s: float | None) -> None:
+        lease = self.some([lease for lease in self.leases if id(lease) in self.begun], choice)
+        self.now = max(self.now, self.begun[id(lease)] + fetch_s)
+        self.leases.remove(lease)
+        contact = Contact(
+            self.now - self.begun.pop(id(lease)),
+            kind,  # type: ignore[arg-type]
+            retry_after_s if kind == "busy" else None,
+        )
+        self.frontier.ended(lease, contact, self.now)
+        self.feel(lease.url.host, contact, lease.address)
+        self.after(lease)
+
+    @precondition(lambda self: any(lease.address and id(lease) not in self.begun for lease in self.leases))
+    @rule(choice=st.floats(0, 0.999), back=st.booleans())
+    def make_no_request(self, choice: float, back: bool) -> None:
+        lease = self.some([lease for lease in self.leases if lease.address and id(lease) not in self.begun], choice)
+        self.leases.remove(lease)
+        if back:
+            self.returned(lease)
+            if self.politeness.per_host > 1:
+                self.disordered.add(lease.url.host)
+            self.frontier.give_back(lease, self.now)
+        else:
+            self.frontier.ended(lease, None, self.now)
+            self.after(lease)
+
+    def returned(self, lease: Lease) -> None:
+        if lease.errand is None:
+            queued = self.known.urls[lease.url.text]
+            queued.state = "host_closed" if self.known.felt[queued.host].closed else "pending"
+        elif self.known.felt[lease.url.host].closed:
+            self.parked.discard(lease.errand.origin.host)
+        else:
+            self.errands[lease.url.host].append(lease.errand.origin.host)
+
+    def after(self, lease: Lease) -> None:
+        """The gates are given back; the URL still has to be."""
+        assert lease.is_ended
+        if lease.errand is None:
+            assert not lease.is_finished
+            self.unfinished.append(lease)
+
+    @precondition(lambda self: self.unfinished)
+    @rule(
+        choice=st.floats(0, 0.999),
+        outcome=st.sampled_from(["fetched", "fetched", "http_error", "again", "again"]),
+        wait_s=st.sampled_from([0.0, 1.0, 12.0, 200.0]),
+    )
+    def finish(self, choice: float, outcome: str, wait_s: float) -> None:
+        lease = self.some(self.unfinished, choice)
+        self.unfinished.remove(lease)
+        assert lease.visit is not None
+        queued = self.known.urls[lease.url.text]
+        if outcome != "again":
+            self.frontier.finish(lease, outcome, self.now)
+            queued.state = outcome
+        else:
+            again = Again(lease.url, self.now + wait_s, lease.visit.attempt + 1, 0, "error")
+            self.frontier.retry(lease, again, self.now)
+            queued.state = "host_closed" if self.known.felt[queued.host].closed else "pending"
+            queued.due, queued.attempt = again.at, again.attempt
+        assert lease.is_finished
+
+    @rule(turns=st.integers(1, 12), seed=st.integers(0, 10_000))
+    def work(self, turns: int, seed: int) -> None:
+        """A while of a crawl's everyday: what is lent is looked up, asked for and given back, in some order."""
+        dice = random.Random(seed)
+        for _ in range(turns):
+            lease = self.take() if len(self.leases) < 5 else None
+            if lease is None and not self.leases:
+                self.wait_until_wake_at()
+            if any(not lease.address for lease in self.leases):
+                self.locate(dice.random(), dice.choice(ADDRESSES), dice.choice([5.0, 1e6]), dice.random() < 0.95)
+            for lease in self.leases:
+                if lease.address and id(lease) not in self.begun:
+                    self.frontier.begin(lease, self.now)
+                    self.begun[id(lease)] = self.now
+            if self.begun and dice.random() < 0.7:
+                kind = dice.choices(["answered", "busy", "failed"], [8, 1, 1])[0]
+                self.end(dice.random(), dice.choice([0.01, 0.1, 2.0]), kind, dice.choice([None, 5.0]))
+            if self.unfinished and dice.random() < 0.8:
+                self.finish(dice.random(), dice.choice(["fetched", "fetched", "again"]), dice.choice([0.0, 20.0]))
+
+    # ---- what the host felt
+
+    def feel(self, host: str, contact: Contact, address: str | None) -> None:
+        felt, rules = self.known.felt[host], self.politeness
+        if contact.fetch_s:
+            felt.fetches_s = [*felt.fetches_s, contact.fetch_s][-5:]
+        if address is not None:
+            self.address_not_before[address] = self.now + rules.address_delay_s
+            self.last_end[host] = self.now
+            self.host_not_before[host] = max(self.host_not_before[host], self.now + self.rest_s(felt))
+        asked_s = 0.0
+        if contact.kind == "answered":
+            felt.backoffs = felt.failures = felt.sleeps = 0
+        elif contact.kind == "busy":
+            felt.failures = felt.sleeps = 0
+            felt.backoffs += 1
+            asked_s = contact.retry_after_s or rules.backoff_s_first * 2 ** (felt.backoffs - 1)
+            felt.closed = felt.closed or (asked_s > rules.retry_after_s_max and contact.retry_after_s is not None)
+        else:
+            felt.failures += 1
+            if felt.failures == OPTIONS["host_failures_max"]:
+                felt.failures = 0
+                felt.sleeps += 1
+                asked_s = min(OPTIONS["host_sleep_s_first"] * 2 ** (felt.sleeps - 1), OPTIONS["host_sleep_s_max"])
+                if felt.sleeps > OPTIONS["host_sleeps_max"]:
+                    felt.closed, asked_s = True, 0.0
+        if address is not None:
+            self.host_asked_until[host] = max(self.host_asked_until[host], self.now + asked_s)
+        else:
+            felt.rest_until = max(felt.rest_until, self.now + asked_s)
+        self.close_urls(host)
+
+    def rest_s(self, felt: Felt) -> float:
+        """The presets' promise, written anew: INTERFACE's sentence, with Crawl-delay."""
+        rules = self.politeness
+        mean_s = sum(felt.fetches_s) / len(felt.fetches_s) if felt.fetches_s else 0.0
+        return max(rules.delay_s_min, min(rules.delay_factor * mean_s, rules.delay_s_max), felt.crawl_delay_s or 0.0)
+
+    def close_urls(self, host: str) -> None:
+        if self.known.felt[host].closed:
+            for queued in self.known.urls.values():
+                if queued.host == host and queued.state == "pending":
+                    queued.state = "host_closed"
+            self.parked -= {host, *self.errands[host]}
+            self.errands[host].clear()
+
+    # ---- from outside
+
+    @rule(origin=st.sampled_from(HOSTS), host=st.sampled_from(HOSTS))
+    def run_errand(self, origin: str, host: str) -> None:
+        errand = Errand(named(f"http://{origin}/"), named(f"http://{host}/robots.txt"))
+        assert self.frontier.run_errand(errand, self.now) != self.known.felt[host].closed
+        if not self.known.felt[host].closed:
+            self.errands[host].append(origin)
+
+    @rule(host=st.sampled_from(HOSTS))
+    def park(self, host: str) -> None:
+        self.frontier.park(named(f"http://{host}/"), self.now)
+        self.parked.add(host)
+
+    @precondition(lambda self: self.parked)
+    @rule(choice=st.floats(0, 0.999))
+    def unpark(self, choice: float) -> None:
+        host = sorted(self.parked)[int(choice * len(self.parked))]
+        self.frontier.unpark(named(f"http://{host}/"), self.now)
+        self.parked.discard(host)
+
+    @rule(host=st.sampled_from(HOSTS), rest_s=st.sampled_from([0.5, 8.0, 100.0]))
+    def rest(self, host: str, rest_s: float) -> None:
+        self.frontier.rest(named(f"http://{host}/"), self.now + rest_s, "because", self.now)
+        felt = self.known.felt[host]
+        felt.rest_until = max(felt.rest_until, self.now + rest_s)
+
+    @rule(host=st.sampled_from(HOSTS), delay_s=st.sampled_from([None, 3.0, 20.0, 41.0]))
+    def set_crawl_delay(self, host: str, delay_s: float | None) -> None:
+        felt = self.known.felt[host]
+        changed, felt.crawl_delay_s = felt.crawl_delay_s != delay_s, delay_s
+        self.frontier.set_crawl_delay(named(f"http://{host}/"), delay_s, self.now)
+        too_long = (delay_s or 0) > self.politeness.crawl_delay_s_max
+        if delay_s is not None and self.last_end[host] and not too_long:
+            self.host_asked_until[host] = max(self.host_asked_until[host], self.last_end[host] + delay_s)
+        if changed and too_long:
+            felt.closed = True
+            self.close_urls(host)
+
+    @precondition(lambda self: self.made > 20)
+    @rule(host=st.sampled_from(HOSTS))
+    def close(self, host: str) -> None:
+        self.frontier.close(named(f"http://{host}/"), "it asked for it", self.now)
+        self.known.felt[host].closed = True
+        self.close_urls(host)
+
+    # ---- time, commits, deaths
+
+    @rule(seconds=st.sampled_from([0.01, 0.5, 3.0, 30.0]))
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+    @rule()
+    def wait_until_wake_at(self) -> None:
+        wake_at = self.frontier.wake_at()
+        if wake_at is not None:
+            self.now = max(self.now, wake_at)
+
+    @precondition(lambda self: self.cut_known is None)
+    @rule()
+    def cut(self) -> None:
+        self.check_counts()
+        self.shard.cut(self.now)
+        self.cut_known = copy.deepcopy(self.known)
+
+    @precondition(lambda self: self.cut_known is not None)
+    @rule(crashes=st.sampled_from([False, False, False, True]))
+    def commit(self, crashes: bool) -> None:
+        assert self.cut_known is not None
+        self.shard.commit()
+        self.durable, self.cut_known = self.cut_known, None
+        if crashes:
+            self.die(False)
+        else:
+            self.shard.settle()
+
+    @precondition(lambda self: self.cut_known is None)
+    @rule()
+    def commit_all(self) -> None:
+        self.check_counts()
+        self.shard.commit_all(self.now)
+        self.durable = copy.deepcopy(self.known)
+        check_disk(self.shard.store, self.frontier)
+
+    @precondition(lambda self: self.made > self.steps_since_crash + 8)
+    @rule(reboots=st.sampled_from([False, False, True]), away_s=st.sampled_from([0.0, 0.0, 2.0]))
+    def crash(self, reboots: bool, away_s: float) -> None:
+        self.die(reboots, away_s)
+
+    def die(self, reboots: bool, away_s: float = 0.0) -> None:
+        for lease in self.leases:
+            if id(lease) in self.begun:
+                # The host sees its connection end now, after a request as long as this.
+                felt = copy.copy(self.known.felt[lease.url.host])
+                lasted_s = self.now - self.begun[id(lease)]
+                felt.fetches_s = [*felt.fetches_s, lasted_s][-5:] if lasted_s else felt.fetches_s
+                rest_until = self.now + self.rest_s(felt)
+                self.host_not_before[lease.url.host] = max(self.host_not_before[lease.url.host], rest_until)
+                self.last_end[lease.url.host] = self.now
+                self.address_not_before[lease.address] = self.now + self.politeness.address_delay_s
+        self.known, self.cut_known = copy.deepcopy(self.durable), None
+        for queued in self.known.urls.values():
+            if queued.state == "lent":
+                queued.state = "host_closed" if self.known.felt[queued.host].closed else "pending"
+        self.leases, self.begun, self.unfinished = [], {}, []
+        self.errands = {host: [] for host in HOSTS}
+        self.parked, self.disordered, self.steps_since_crash = set(), set(), self.made
+        if reboots:
+            self.boot += 1
+            # A request of the lost epoch is nowhere written; our own longest rest is all that can be kept.
+            self.host_asked_until = dict.fromkeys(HOSTS, 0.0)
+            for host in HOSTS:
+                longest = self.politeness.longest_rest_s(self.known.felt[host].crawl_delay_s)
+                self.host_not_before[host] = min(self.host_not_before[host], self.now + longest)
+        self.shard.crash()
+        self.now += away_s
+        self.frontier = self.shard.open(self.now, bytes([self.boot]) * 16)
+        check_disk(self.shard.store)
+
+    # ---- the end
+
+    def check_counts(self) -> None:
+        states = Counter("pending" if q.state == "lent" else q.state for q in self.known.urls.values())
+        pending = states.pop("pending", 0)
+        assert self.frontier.counts.pending == pending
+        assert {name: count for name, count in self.frontier.counts.terminal.items() if count} == dict(states)
+        assert self.frontier.counts.discovered == len(self.known.urls)
+
+    def drain(self) -> None:
+        """Let everything come to its end, as the corridor would."""
+        if self.cut_known is not None:
+            self.commit(crashes=False)
+        for host in sorted(self.parked):
+            self.frontier.unpark(named(f"http://{host}/"), self.now)
+        self.parked.clear()
+        for lease in list(self.leases):
+            self.conclude(lease)
+        while self.unfinished:
+            self.finish(0.0, "fetched", 0.0)
+        for _ in range(DRAIN_STEPS_MAX):
+            lease = self.take()
+            if lease is not None:
+                self.conclude(lease)
+                if self.unfinished:
+                    self.finish(0.0, "fetched", 0.0)
+                continue
+            wake_at = self.frontier.wake_at()
+            if wake_at is None:
+                break
+            self.now = wake_at
+        else:
+            raise AssertionError("it does not come to an end")
+        self.check_counts()
+        assert self.frontier.counts.pending == 0
+        assert self.frontier.benched == 0
+        self.commit_all()
+        assert not list(self.shard.store.scan("queue", b"\0\0", b"\xff\xff"))
+        assert not list(self.shard.store.scan("ready", b"\0\0", b"\xff\xff"))
+        assert not list(self.shard.store.scan("sleep", b"\0\0", b"\xff\xff"))
+
+    def conclude(self, lease: Lease) -> None:
+        if not lease.address:
+            self.leases.remove(lease)
+            self.returned(lease)
+            self.frontier.locate(lease, self.dice.choice(ADDRESSES), self.now + 1e6, self.now)
+            return
+        started = self.begun.pop(id(lease), None)
+        if started is None:
+            self.frontier.begin(lease, self.now)
+            started = self.now
+        self.leases.remove(lease)
+        self.now = max(self.now, started + 0.2)
+        contact = Contact(self.now - started, "answered")
+        self.frontier.ended(lease, contact, self.now)
+        self.feel(lease.url.host, contact, lease.address)
+        self.after(lease)
+
+
+class OwnMachine(FrontierMachine):
+    """Several requests at once to one host, and no gate per address."""
+
+    asked = PolitenessOptions(preset="own", backoff_s_first=4.0, crawl_delay_s_max=40.0, retry_after_s_max=90.0)
+
+
+class PairMachine(FrontierMachine):
+    """Two at once, with a delay, and two per address."""
+
+    asked = PolitenessOptions(
+        preset="polite", per_host=2, per_address=2, backoff_s_first=4.0, crawl_delay_s_max=40.0, retry_after_s_max=90.0
+    )
+
+
+def _settings(examples: int) -> settings:
+    return settings(
+        deadline=None,
+        derandomize=not DEEP,
+        max_examples=int(os.environ.get("GOSSAMER_EXAMPLES", examples)),
+        stateful_step_count=100 if DEEP else 60,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+class TestPolite(FrontierMachine.TestCase):  # type: ignore[name-defined,misc]
+    settings = _settings(60)
+
+
+class TestOwn(OwnMachine.TestCase):  # type: ignore[name-defined,misc]
+    settings = _settings(30)
+
+
+class TestPair(PairMachine.TestCase):  # type: ignore[name-defined,misc]
+    settings = _settings(20)

@@ -1,0 +1,111 @@
+"""Records: a level's queue against a set, and the formats of keys."""
+
+from __future__ import annotations
+
+import itertools
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gossamer.frontier.record import (
+    RECORD_VERSION,
+    Entry,
+    HostRecord,
+    LevelQueue,
+    block_key,
+    decode_block,
+    decode_entry,
+    decode_record,
+    due_key,
+    due_time,
+    encode_block,
+    encode_entry,
+    encode_record,
+    host_prefix,
+    micros,
+    range_end,
+)
+
+
+@settings(deadline=None, derandomize=True, max_examples=300)
+@given(st.integers(0, 12).flatmap(lambda n: st.tuples(st.just(n), st.permutations(range(n)), st.integers(0, n))))
+def test_urls_finish_in_any_order(case: tuple[int, list[int], int]) -> None:
+    count, order, finished = case
+    queue = LevelQueue(tail=count)
+    left = set(range(count))
+    for number in order[:finished]:
+        queue.finish(number)
+        left.discard(number)
+
+        assert queue.pending == len(left)
+        assert queue.head == min(left, default=count)
+        assert [queue.finished(n) for n in range(count)] == [n not in left for n in range(count)]
+        ranges = queue.done
+        assert all(begin < end for begin, end in ranges)
+        assert all(before[1] < after[0] for before, after in itertools.pairwise(ranges)), "no two that touch"
+        assert all(begin > queue.head for begin, _ in ranges)
+
+
+def test_what_is_finished_in_order_leaves_no_ranges() -> None:
+    queue = LevelQueue(tail=1000)
+    for number in range(1000):
+        queue.finish(number)
+        assert not queue.done
+    assert queue.pending == 0
+
+
+def test_a_record_comes_back_as_it_was() -> None:
+    record = HostRecord(
+        RECORD_VERSION, "a.example", {3: LevelQueue(1, 0, 9, [(2, 3)])}, 2, 1e9, [0.5], 3.0, 1, 2, 3, "closed", "ready",
+        b"\0\1", 7, "why",
+    )  # fmt: skip
+
+    assert decode_record(encode_record(record)) == record
+    assert record.queued == 2 + 7
+
+
+def test_a_record_of_another_version_is_refused() -> None:
+    data = msgspec.msgpack.encode(HostRecord(RECORD_VERSION + 1, "a.example"))
+
+    with pytest.raises(ValueError, match="version"):
+        decode_record(data)
+
+
+def test_entries_come_back_as_they_were() -> None:
+    entries = [
+        Entry("https://a.example/ü", 1, 2, "anchor", "https://b.example/", 3, 1, "timeout"),
+        Entry("u", 0, 0, "seed", ""),
+    ]
+
+    assert decode_block(encode_block(entries)) == entries
+    assert decode_entry(encode_entry(entries[0])) == entries[0]
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.floats(0, 4e9))
+def test_instants_on_disk_are_never_early_and_hardly_late(at: float) -> None:
+    stored = due_time(due_key(b"\0\1a\0", at, 7))
+
+    assert at <= stored <= at + 2e-6
+    assert stored == micros(at) / 1e6
+
+
+def test_keys_sort_as_what_they_stand_for() -> None:
+    prefix = host_prefix(7, "a.example")
+    blocks = [block_key(prefix, level, number) for level in (0, 7) for number in (0, 255, 256, 2**40)]
+    assert blocks == sorted(blocks)
+    dues = [due_key(prefix, at, fingerprint) for at in (0.0, 1.5, 1e9, 3e9) for fingerprint in (0, 2**64 - 1)]
+    assert dues == sorted(dues)
+
+
+@settings(deadline=None, derandomize=True)
+@given(*[st.from_regex(r"[a-z0-9.\-\[\]:]{1,20}", fullmatch=True)] * 2)
+def test_a_hosts_range_holds_its_own_keys_and_nobody_elses(one: str, other: str) -> None:
+    prefix = host_prefix(7, one)
+    begin, end = prefix, range_end(prefix)
+    for key in (block_key(prefix, 255, 2**64 - 1), due_key(prefix, 4e9, 2**64 - 1), prefix):
+        assert begin <= key < end
+    if one != other:
+        assert not begin <= block_key(host_prefix(7, other), 3, 5) < end
