@@ -16,6 +16,7 @@ from gossamer.testing.conformance import check_protocol_module
 from gossamer.world.clock import WallClock
 from tests.fetch.conftest import Run
 from tests.fetch.ftp_server import FtpServer, ftp_server
+from tests.fetch.listening import listening
 from tests.fetch.speaking import AGENT, failed, replied
 
 BODY = bytes(range(256)) * 40
@@ -214,8 +215,8 @@ async def scripted(answer: Script, greeting: bytes = b"220 ready\r\n") -> AsyncI
         finally:
             writer.close()
 
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as listener:
-        yield listener.sockets[0].getsockname()[1]
+    async with listening(serve) as port:
+        yield port
 
 
 def polite(line: str) -> bytes | None:
@@ -232,8 +233,7 @@ def test_data_never_comes_from_another_address_than_the_checked_one(run: Run) ->
             strangers += 1
             writer.close()
 
-        async with await asyncio.start_server(stranger, "127.0.0.2", 0) as elsewhere:
-            port = elsewhere.sockets[0].getsockname()[1]
+        async with listening(stranger, "127.0.0.2") as port:
 
             def answer(line: str) -> bytes | None:
                 if line == "PASV":
@@ -282,8 +282,7 @@ def test_data_that_stalls_is_kept_and_marked(run: Run) -> None:
             await reader.read()
             writer.close()
 
-        async with await asyncio.start_server(stall, "127.0.0.1", 0) as data:
-            port = data.sockets[0].getsockname()[1]
+        async with listening(stall) as port:
 
             def answer(line: str) -> bytes | None:
                 if line == "EPSV":

@@ -12,6 +12,7 @@ from gossamer.model.visits import Request
 from gossamer.testing.conformance import check_protocol_module
 from gossamer.world.clock import WallClock
 from tests.fetch.conftest import Run
+from tests.fetch.listening import listening
 from tests.fetch.speaking import AGENT, failed, replied
 
 MENU = b"iWelcome\tfake\t(NULL)\t0\r\n0About\t/about.txt\thost.test\t70\r\n.\r\n"
@@ -58,8 +59,8 @@ class Hole:
 @asynccontextmanager
 async def digging(answers: Mapping[bytes, bytes], *, stalls: bool = False) -> AsyncIterator[Hole]:
     hole = Hole(answers, stalls=stalls)
-    async with await asyncio.start_server(hole.serve, "127.0.0.1", 0) as listener:
-        hole.port = listener.sockets[0].getsockname()[1]
+    async with listening(hole.serve) as port:
+        hole.port = port
         yield hole
 
 
