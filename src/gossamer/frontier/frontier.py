@@ -412,14 +412,15 @@ class Frontier:
 
     def _resume(self, host: Host, now: float) -> None:
         """Put a host back that was on the bench when the process before us ended."""
+        self._hosts.touch(host)
         if host.record.closed:
             self._close(host, now)
-            self._hosts.touch(host)
         elif self.benched < self._options.bench_hosts_max:
             self._activate(host, now)
-        else:
+        elif host.record.queued:
             self._index.enter_ready(host, min(host.record.levels, default=0))
-            self._hosts.touch(host)
+        else:
+            self._index.leave(host)  # It was there for an errand, and that is forgotten.
 
     def _retire(self, host: Host) -> None:
         host.on_bench = False
