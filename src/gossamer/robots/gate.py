@@ -153,11 +153,15 @@ class RobotsGate:
         pause_s = min(options.retry_s_max, options.retry_first_s * 2.0 ** min(failures - 1, 40))
         retry_at = now + max(asked_s, pause_s * self._uniform(0.75, 1.0))
         first_failed_at = previous.first_failed_at if previous is not None and previous.failures else now
-        if previous is None or previous.kind == Kind.UNREACHABLE:
+        copy = previous if previous is not None and previous.kind != Kind.UNREACHABLE else None
+        usable = copy is not None and now < copy.fetched_at + options.stale_s_max
+        if not usable and now >= first_failed_at + options.robots_wait_max_s:
+            # Given up, and for as long as an answer would be good: were it asked again whenever a URL has its
+            # turn, a host whose turns are rarer than its pauses would never be given up.
+            retry_at = max(retry_at, now + options.ttl_s)
+        if copy is None:
             return RobotsRecord(Kind.UNREACHABLE, b"", 0.0, 0.0, failures, first_failed_at, retry_at)
-        return RobotsRecord(
-            previous.kind, previous.text, previous.fetched_at, previous.expires_at, failures, first_failed_at, retry_at
-        )
+        return RobotsRecord(copy.kind, copy.text, copy.fetched_at, copy.expires_at, failures, first_failed_at, retry_at)
 
     def _ttl_s(self, reply: Reply) -> float:
         """Return how long an answer is good: its max-age within our bounds (section 2.4)."""
