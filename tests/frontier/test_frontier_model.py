@@ -166,13 +166,13 @@ class FrontierMachine(RuleBasedStateMachine):
         return lease
 
     def check_gates(self, host: str, address: str) -> None:
-        felt = self.known.felt[host]
-        assert self.now >= self.host_not_before[host] - EPSILON
-        assert self.now >= self.host_asked_until[host] - EPSILON
-        assert self.now >= felt.rest_until - EPSILON
+        assert self.now >= self.free_at(host) - EPSILON
         if self.politeness.per_address:
             assert sum(other.address == address for other in self.leases) < self.politeness.per_address
             assert self.now >= self.address_not_before[address] - EPSILON
+
+    def free_at(self, host: str) -> float:
+        return max(self.host_not_before[host], self.host_asked_until[host], self.known.felt[host].rest_until)
 
     def check_turn(self, lease: Lease) -> None:
         assert lease.visit is not None
@@ -224,14 +224,27 @@ class FrontierMachine(RuleBasedStateMachine):
     @rule(choice=st.floats(0, 0.999))
     def begin(self, choice: float) -> None:
         lease = self.some([lease for lease in self.leases if lease.address and id(lease) not in self.begun], choice)
-        self.frontier.begin(lease, self.now)
-        self.begun[id(lease)] = self.now
+        self.send(lease)
+
+    def send(self, lease: Lease) -> bool:
+        """Send the request, unless the host's gate has closed since it was lent: then give it back."""
+        host = lease.url.host
+        if self.frontier.begin(lease, self.now):
+            assert not self.known.felt[host].closed
+            assert self.now >= self.free_at(host) - EPSILON
+            self.begun[id(lease)] = self.now
+            return True
+        self.leases.remove(lease)
+        self.returned(lease)
+        self.disordered.add(host)
+        self.frontier.give_back(lease, self.now)
+        return False
 
     @precondition(lambda self: self.begun)
     @rule(
         choice=st.floats(0, 0.999),
         fetch_s=st.sampled_from([0.0, 0.01, 0.3, 4.0, 30.0]),
-        kind=st.sampled_from(["answered", "answered", "answered", "busy", "failed"]),
+        kind=st.sampled_from(["answered", "answered", "answered", "busy", "failed", "left"]),
         retry_after_s=st.sampled_from([None, None, 3.0, 60.0, 91.0]),
     )
     def end(self, choice: float, fetch_s: float, kind: str, retry_after_s: float | None) -> None:
@@ -308,10 +321,9 @@ class FrontierMachine(RuleBasedStateMachine):
                 self.wait_until_wake_at()
             if any(not lease.address for lease in self.leases):
                 self.locate(dice.random(), dice.choice(ADDRESSES), dice.choice([5.0, 1e6]), dice.random() < 0.95)
-            for lease in self.leases:
+            for lease in list(self.leases):
                 if lease.address and id(lease) not in self.begun:
-                    self.frontier.begin(lease, self.now)
-                    self.begun[id(lease)] = self.now
+                    self.send(lease)
             if self.begun and dice.random() < 0.7:
                 kind = dice.choices(["answered", "busy", "failed"], [8, 1, 1])[0]
                 self.end(dice.random(), dice.choice([0.01, 0.1, 2.0]), kind, dice.choice([None, 5.0]))
@@ -336,7 +348,7 @@ class FrontierMachine(RuleBasedStateMachine):
             felt.backoffs += 1
             asked_s = contact.retry_after_s or rules.backoff_s_first * 2 ** (felt.backoffs - 1)
             felt.closed = felt.closed or (asked_s > rules.retry_after_s_max and contact.retry_after_s is not None)
-        else:
+        elif contact.kind == "failed":
             felt.failures += 1
             if felt.failures == OPTIONS["host_failures_max"]:
                 felt.failures = 0
@@ -351,9 +363,9 @@ class FrontierMachine(RuleBasedStateMachine):
         self.close_urls(host)
 
     def rest_s(self, felt: Felt) -> float:
-        """The presets' promise, written anew: INTERFACE's sentence, with Crawl-delay."""
+        """The presets' promise, written anew: a multiple of the mean of the last five fetches, within bounds."""
         rules = self.politeness
-        mean_s = sum(felt.fetches_s) / len(felt.fetches_s) if felt.fetches_s else 0.0
+        mean_s = sum(felt.fetches_s) / 5 if len(felt.fetches_s) == 5 else 0.0
         return max(rules.delay_s_min, min(rules.delay_factor * mean_s, rules.delay_s_max), felt.crawl_delay_s or 0.0)
 
     def close_urls(self, host: str) -> None:
@@ -530,10 +542,9 @@ class FrontierMachine(RuleBasedStateMachine):
             self.returned(lease)
             self.frontier.locate(lease, self.dice.choice(ADDRESSES), self.now + 1e6, self.now)
             return
-        started = self.begun.pop(id(lease), None)
-        if started is None:
-            self.frontier.begin(lease, self.now)
-            started = self.now
+        if id(lease) not in self.begun and not self.send(lease):
+            return
+        started = self.begun.pop(id(lease))
         self.leases.remove(lease)
         self.now = max(self.now, started + 0.2)
         contact = Contact(self.now - started, "answered")

@@ -83,6 +83,13 @@ def test_one_answer_makes_up_for_all_failures() -> None:
     assert feel(host, *[FAILED] * 3) == [1, 1, 60]
 
 
+def test_a_request_that_we_left_says_nothing_of_its_host() -> None:
+    host = record()
+    feel(host, *[FAILED] * 2, Contact(0.05, "left"))
+
+    assert (host.failures, host.requests) == (2, 3)
+
+
 def test_a_busy_answer_is_an_answer_too() -> None:
     host = record()
     feel(host, *[FAILED] * 5, BUSY)

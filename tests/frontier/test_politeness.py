@@ -18,20 +18,20 @@ PRESETS = ["polite", "gentle", "broad", "weak", "own"]
     [
         # polite: ten times the mean of the last five, from 1 s to 60 s
         ("polite", [], 1.0),
-        ("polite", [0.01], 1.0),
-        ("polite", [0.3], 3.0),
+        ("polite", [9.0] * 4, 1.0),
+        ("polite", [0.01] * 5, 1.0),
         ("polite", [0.1, 0.2, 0.3, 0.4, 0.5], 3.0),
-        ("polite", [9.0], 60.0),
+        ("polite", [9.0] * 5, 60.0),
         # gentle: the same from 15 s
         ("gentle", [], 15.0),
-        ("gentle", [0.3], 15.0),
-        ("gentle", [2.0], 20.0),
-        ("gentle", [9.0], 60.0),
+        ("gentle", [0.3] * 5, 15.0),
+        ("gentle", [2.0] * 5, 20.0),
+        ("gentle", [9.0] * 5, 60.0),
         ("broad", [], 70.0),
-        ("broad", [30.0], 70.0),
+        ("broad", [30.0] * 5, 70.0),
         ("weak", [], 0.0),
-        ("weak", [30.0], 0.0),
-        ("own", [30.0], 0.0),
+        ("weak", [30.0] * 5, 0.0),
+        ("own", [30.0] * 5, 0.0),
     ],
 )
 def test_rests_of_the_presets(preset: str, fetches_s: list[float], rest_s: float) -> None:
@@ -58,21 +58,26 @@ def test_keys_that_are_given_win_over_the_preset() -> None:
         )
     )
 
-    assert (rules.rest_s([100.0], None), rules.per_host, rules.per_address, rules.address_delay_s) == (2.0, 3, 5, 0.5)
+    assert (rules.rest_s([100.0] * 5, None), rules.per_host, rules.per_address, rules.address_delay_s) == (
+        2.0,
+        3,
+        5,
+        0.5,
+    )
 
 
 def test_a_least_delay_above_the_greatest_wins() -> None:
     rules = politeness(PolitenessOptions(delay_s_min=100.0))
 
     assert rules.rest_s([], None) == 100.0
-    assert rules.rest_s([30.0], None) == 100.0
+    assert rules.rest_s([30.0] * 5, None) == 100.0
 
 
 @pytest.mark.parametrize(
     ("crawl_delay_s", "rest_s"), [(None, 3.0), (0.0, 3.0), (2.0, 3.0), (10.0, 10.0), (200.0, 200.0)]
 )
 def test_a_longer_crawl_delay_wins(crawl_delay_s: float | None, rest_s: float) -> None:
-    assert politeness(PolitenessOptions()).rest_s([0.3], crawl_delay_s) == rest_s
+    assert politeness(PolitenessOptions()).rest_s([0.3] * 5, crawl_delay_s) == rest_s
 
 
 @settings(deadline=None, derandomize=True)
@@ -89,11 +94,12 @@ def test_what_is_written_before_a_request_is_never_less_than_what_follows_it(
 ) -> None:
     """The gate journal must be pessimistic: after a death that is all there is."""
     rules = politeness(PolitenessOptions.model_validate({"preset": preset, "delay_s_min": least_s}))
-    before_s = rules.rest_s(fetches_s, crawl_delay_s)
-    after_s = rules.rest_s([*fetches_s[1 - SAMPLES :], fetch_s * part], crawl_delay_s)
+    earlier = fetches_s[1 - SAMPLES :]
+    before_s = rules.rest_s([*earlier, 0.0], crawl_delay_s)
+    after_s = rules.rest_s([*earlier, fetch_s * part], crawl_delay_s)
     longest_s = rules.longest_rest_s(crawl_delay_s)
 
-    assert after_s <= min(before_s + rules.rest_growth(len(fetches_s)) * fetch_s, longest_s) + 1e-9
+    assert after_s <= min(before_s + rules.rest_growth(len(earlier) + 1) * fetch_s, longest_s) + 1e-9
 
 
 def test_backing_off_doubles_with_jitter_up_to_a_bound() -> None:

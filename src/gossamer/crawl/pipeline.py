@@ -259,7 +259,11 @@ class Pipeline(Generic[L]):
         return Contact(fetch_s, "answered")
 
     def _decoded(self, result: Reply | Failure, url: Url) -> bytes:
-        if isinstance(result, Failure) or result.status != 200 or self._rooms.quarantine.suspects(url.fingerprint):
+        if (
+            isinstance(result, Failure)
+            or not 200 <= result.status < 300
+            or self._rooms.quarantine.suspects(url.fingerprint)
+        ):
             return b""
         return self._rooms.examiner.decode(result, url.fingerprint)
 

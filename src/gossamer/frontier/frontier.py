@@ -163,10 +163,12 @@ class Frontier:
         if record.closed or record.rest_until > now:
             return False
         with_this_one = [*record.fetches_s[1 - SAMPLES :], 0.0]
+        longest_s = self.politeness.longest_rest_s(record.crawl_delay_s)
         rest = Rest(
-            self.politeness.rest_s(with_this_one, record.crawl_delay_s),
+            # Others of its requests that end meanwhile change the mean.
+            self.politeness.rest_s(with_this_one, record.crawl_delay_s) if self.politeness.per_host == 1 else longest_s,
             self.politeness.rest_growth(len(with_this_one)),
-            self.politeness.longest_rest_s(record.crawl_delay_s),
+            longest_s,
         )
         lease.ticket = self._contacts.begin(lease.host.fingerprint, lease.place.fingerprint, now, rest)
         return True
@@ -410,14 +412,15 @@ class Frontier:
 
     def _resume(self, host: Host, now: float) -> None:
         """Put a host back that was on the bench when the process before us ended."""
+        self._hosts.touch(host)
         if host.record.closed:
             self._close(host, now)
-            self._hosts.touch(host)
         elif self.benched < self._options.bench_hosts_max:
             self._activate(host, now)
-        else:
+        elif host.record.queued:
             self._index.enter_ready(host, min(host.record.levels, default=0))
-            self._hosts.touch(host)
+        else:
+            self._index.leave(host)  # It was there for an errand, and that is forgotten.
 
     def _retire(self, host: Host) -> None:
         host.on_bench = False

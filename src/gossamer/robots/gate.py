@@ -47,7 +47,7 @@ class Redirect(msgspec.Struct, frozen=True, gc=False):
     hops: int
 
 
-_ALLOWED, _DENIED = Verdict("allowed"), Verdict("denied", reason="robots.txt disallows it")
+ALLOWED, _DENIED = Verdict("allowed"), Verdict("denied", reason="robots.txt disallows it")
 _UNKNOWN = Verdict("unknown", reason="robots.txt must be read first")
 
 
@@ -69,7 +69,7 @@ class RobotsGate:
         """Say what may be done about `url`, given its origin's record. About 1 µs where the rules are in memory."""
         options = self._options
         if not options.obey:
-            return _ALLOWED
+            return ALLOWED
         if record is None:
             return _UNKNOWN
         if record.kind != Kind.UNREACHABLE:
@@ -118,6 +118,9 @@ class RobotsGate:
         """
         if reply is None:
             assert failure is not None, "neither a reply nor a failure"
+            if failure.outcome == "http_error" and not failure.retry:
+                # A server without HTTP's codes that has no such file, for good (FTP's 550).
+                return RobotsRecord(Kind.ALLOW_ALL, b"", now, now + self._options.ttl_s)
             return self._failed(previous, now, 0.0)
         status = reply.status
         if 200 <= status < 300:
@@ -178,8 +181,8 @@ class RobotsGate:
 
     def _judged(self, record: RobotsRecord, url: Url) -> Verdict:
         if record.kind == Kind.ALLOW_ALL:
-            return _ALLOWED
-        return _ALLOWED if self._parsed(record, url.origin).allows(url.text) else _DENIED
+            return ALLOWED
+        return ALLOWED if self._parsed(record, url.origin).allows(url.text) else _DENIED
 
     def _parsed(self, record: RobotsRecord, origin: str) -> Rules:
         key = origin, record.fetched_at

@@ -21,6 +21,7 @@ from pathlib import Path
 import msgspec
 from rocksdict import (
     AccessType,
+    BlockBasedIndexType,
     BlockBasedOptions,
     Cache,
     Checkpoint,
@@ -253,6 +254,10 @@ def _options(cache_bytes: int, write_buffer_bytes: int) -> Options:
     table = BlockBasedOptions()
     table.set_block_cache(_shared_cache(cache_bytes))
     table.set_bloom_filter(10, False)
+    # In parts of 4 KiB: a whole filter is megabytes, and a cache too small for all of them would read one a question.
+    table.set_index_type(BlockBasedIndexType.two_level_index_search())
+    table.set_partition_filters(True)
+    table.set_pin_top_level_index_and_filter(True)
     table.set_cache_index_and_filter_blocks(True)
     table.set_pin_l0_filter_and_index_blocks_in_cache(True)
     table.set_format_version(5)
