@@ -348,6 +348,7 @@ class FrontierMachine(RuleBasedStateMachine):
             felt.backoffs += 1
             asked_s = contact.retry_after_s or rules.backoff_s_first * 2 ** (felt.backoffs - 1)
             felt.closed = felt.closed or (asked_s > rules.retry_after_s_max and contact.retry_after_s is not None)
+            asked_s = min(asked_s, rules.retry_after_s_max)  # It closes; a death may undo that, but not the rest.
         elif contact.kind == "failed":
             felt.failures += 1
             if felt.failures == OPTIONS["host_failures_max"]:
