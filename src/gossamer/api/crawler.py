@@ -1,8 +1,10 @@
 """Crawler: a crawl in the caller's process.
 
-async with Crawler(["https://docs.example.org/"], contact="me@example.org") as crawler:
-async for page in crawler:
-print(page.url, page.status, page.title, len(page.links))
+As a context it is iterated over:
+
+    async with Crawler(["https://docs.example.org/"], contact="me@example.org") as crawler:
+        async for page in crawler:
+            print(page.url, page.status, page.title, len(page.links))
 """
 
 from __future__ import annotations

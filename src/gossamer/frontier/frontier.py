@@ -97,7 +97,7 @@ class Frontier:
     def _enqueue(self, entry: Entry, url: Url, level: int, now: float) -> None:
         host = self._hosts.get(url.host, url.partition)
         if host.record.closed:
-            self.counts.terminal["host_closed"] = self.counts.terminal.get("host_closed", 0) + 1
+            self._count("host_closed", 1)
             return
         self.counts.pending += 1
         self._queues.append(host, level, entry)
@@ -439,11 +439,14 @@ class Frontier:
         dropped = self._queues.clear(host)
         self.counts.pending -= dropped
         if dropped:
-            self.counts.terminal["host_closed"] = self.counts.terminal.get("host_closed", 0) + dropped
+            self._count("host_closed", dropped)
 
     def _count_end(self, outcome: str) -> None:
         self.counts.pending -= 1
-        self.counts.terminal[outcome] = self.counts.terminal.get(outcome, 0) + 1
+        self._count(outcome, 1)
+
+    def _count(self, outcome: str, urls: int) -> None:
+        self.counts.terminal[outcome] = self.counts.terminal.get(outcome, 0) + urls
 
     def _next_wake_at(self) -> float | None:
         if self.benched >= self._options.bench_hosts_max:
