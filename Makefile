@@ -8,7 +8,7 @@ APT := $(shell [ "$$(id -u)" = 0 ] || echo sudo) apt-get
 # Real parts that `make acceptance` runs against, and a file by which each is known to be there.
 PARTS := nginx-light:/usr/sbin/nginx python3-doc:/usr/share/doc/python3-doc/html/index.html \
          postgresql-doc:/usr/share/doc/postgresql-doc/copyright \
-         gcc:/usr/bin/gcc libc6-dev:/usr/include/stdio.h wget:/usr/bin/wget
+         gcc:/usr/bin/gcc libc6-dev:/usr/include/stdio.h wget:/usr/bin/wget pygopherd:/usr/sbin/pygopherd
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test acceptance check format docs bench clean

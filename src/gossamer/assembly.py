@@ -7,7 +7,7 @@ import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar, cast
+from typing import Protocol, TypeVar, cast, runtime_checkable
 
 import msgspec
 
@@ -17,7 +17,7 @@ from gossamer.archive.follower import Follower
 from gossamer.archive.tables import Tables
 from gossamer.archive.warc import About, WarcArchive
 from gossamer.config import Config, effective_toml
-from gossamer.crawl.commit import MANIFEST, Committer
+from gossamer.crawl.commit import MANIFEST, Committer, Cuts
 from gossamer.crawl.examine import Examiner
 from gossamer.crawl.history import History
 from gossamer.crawl.logs import Logs
@@ -31,6 +31,9 @@ from gossamer.crawl.story import Story
 from gossamer.crawl.tally import KEY as TALLY
 from gossamer.crawl.tally import Tally, Totals
 from gossamer.fetch.decoding import BoundedDecoder
+from gossamer.fetch.file import FileModule
+from gossamer.fetch.ftp import FtpModule
+from gossamer.fetch.gopher import GopherModule
 from gossamer.fetch.headers import retry_after_s
 from gossamer.fetch.http import HttpModule
 from gossamer.fetch.registry import Protocols
@@ -53,12 +56,13 @@ from gossamer.scope.chain import Chain, scope_chain
 from gossamer.scope.exclusions import ExcludedHost
 from gossamer.scope.roots import Roots
 from gossamer.seen.content import ExactContentSeen
+from gossamer.seen.groups import FOLDER as SEEN_FOLDER
 from gossamer.seen.urls import RocksUrlSeen
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Entry, Journals
 from gossamer.state.slots import Slots
-from gossamer.state.store import Store
+from gossamer.state.store import META_PARTITION, Store
 from gossamer.url.canonical import Canonicalizer
 from gossamer.url.name import Namer
 from gossamer.world.clock import Clock, WallClock
@@ -70,6 +74,13 @@ T = TypeVar("T")
 LOCK_S_MAX = 5.0
 """How long a directory is waited for: a child whose supervisor was killed lets go within that."""
 JOURNAL_FOLDERS = ("warc", "state/tables")
+SEEN_FORM = META_PARTITION + b"seen_form"
+SEEN_FORMS = {
+    "memory": "gossamer.seen.memory:MemoryUrlSeen",
+    "diskmerge": "gossamer.seen.diskmerge:DiskMergeUrlSeen",
+    "bloom": "gossamer.seen.bloom:BloomUrlSeen",
+}
+"""By name, for what they import is not installed, nor paid for at every start, unless they are chosen."""
 
 
 @dataclass(slots=True)
@@ -100,12 +111,15 @@ class Assembled:
     logs: Logs
     protocols: Protocols
     resolver: Resolver
+    quarantine: Quarantine
+    url_seen: UrlSeen
 
     async def close(self) -> None:
         """Let go of everything. What was committed is safe whether this is called or not."""
         await self.protocols.close()
         await self.resolver.close()
         self.committer.close()
+        _close(self.url_seen)
         self.logs.close()
         self.journals.close_files()
         self.store.close()
@@ -182,10 +196,19 @@ def _assembled(
     memory = ScopeMemory(epochs, roots, exclusions, chain.counts)
     rules = politeness(config.politeness)
     frontier = Frontier(store, epochs, contacts, rules, config.frontier, namer.name, dice, now)
-    url_seen, history = _url_seen(config, epochs), History(epochs)
+    url_seen, history = _url_seen(config, epochs, journals), History(epochs)
+    undo.callback(_close, url_seen)
     agent = config.operator.user_agent(__version__)
     protocols, resolver = protocol_modules(config, agent, clock), _resolver(config, clock)
     archives, follower = _archives(config, journals, directory, agent, totals.incarnation)
+    quarantine = Quarantine(
+        epochs,
+        slots.take_suspects(),
+        (sys.executable, "-m", "gossamer.isolated", str(directory / "crawl.toml")),
+        config.crawl.process_s_max,
+        # It must find the modules that we found, from wherever we were started.
+        {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)},
+    )
     rooms = Rooms(
         namer=namer,
         chain=chain,
@@ -200,14 +223,7 @@ def _assembled(
         protocols=protocols,
         content_seen=_content_seen(config, epochs),
         examiner=examiner(config, clock, slots),
-        quarantine=Quarantine(
-            epochs,
-            slots.take_suspects(),
-            (sys.executable, "-m", "gossamer.isolated", str(directory / "crawl.toml")),
-            config.crawl.process_s_max,
-            # It must find the modules that we found, from wherever we were started.
-            {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)},
-        ),
+        quarantine=quarantine,
         redirect_target=lambda reply: redirect_target(reply.url, reply.headers),
         retry_after_s=retry_after_s,
         archive=archives,
@@ -217,13 +233,15 @@ def _assembled(
     options = config.frontier
     retries = Retries(options.attempts_max, options.retry_s_first, options.retry_s_max, dice)
     pipeline = Pipeline(rooms, retries, config.crawl, clock, logs, tally)
-    committer = Committer(epochs, journals, contacts, archives, [frontier, memory], tally, logs, clock)
+    cuts: list[Cuts] = [frontier, memory, *([url_seen] if isinstance(url_seen, Cuts) else [])]
+    committer = Committer(epochs, journals, contacts, archives, cuts, tally, logs, clock)
     committer.on_epoch = slots.note_epoch
     shard = Shard(frontier, pipeline, committer, tally, lambda: contacts.crowded, config.crawl, config.limits, clock)
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent)
     return Assembled(
         config, directory, clock, lock, slots, store, epochs, contacts, journals, archives, follower, namer, roots,
-        exclusions, chain, frontier, pipeline, committer, shard, tally, story, logs, protocols, resolver,
+        exclusions, chain, frontier, pipeline, committer, shard, tally, story, logs, protocols, resolver, quarantine,
+        url_seen,
     )  # fmt: skip
 
 
@@ -236,8 +254,10 @@ class Opened:
     totals: Totals
     rejected: dict[str, int]
     story: Story
+    url_seen: UrlSeen
 
     def close(self) -> None:
+        _close(self.url_seen)
         self.store.close()
         self.lock.release()
 
@@ -246,24 +266,28 @@ def open_stopped(config: Config, directory: Path) -> Opened:
     """Open a crawl's state for questions. Contacts are left alone: the next run must find them as they are.
 
     Raises:
-        ConfigError: another process holds the directory.
+        ConfigError: another process holds the directory, or the configuration does not fit the crawl.
     """
-    lock = locked(directory)
-    store = Store(directory / "state/store", config.state.cache_bytes, config.state.write_buffer_bytes)
-    epochs = Epochs(store)
-    namer = Namer(Canonicalizer(config.url.rules))
-    roots, exclusions = Roots(config.scope.scope), ExcludedHost()
-    chain = scope_chain(config.scope, roots, exclusions, _filters(config))
-    ScopeMemory(epochs, roots, exclusions, chain.counts)
-    story = Story(
-        namer,
-        chain,
-        RocksUrlSeen(epochs, 0),
-        History(epochs),
-        lambda url: facts_of(epochs, url),
-        lambda _: False,
-    )
-    return Opened(lock, store, _stored(store, TALLY, Totals, Totals()), chain.counts, story)
+    with ExitStack() as undo:
+        lock = locked(directory)
+        undo.callback(lock.release)
+        store = _held(Store(directory / "state/store", config.state.cache_bytes, config.state.write_buffer_bytes), undo)
+        epochs = Epochs(store)
+        namer = Namer(Canonicalizer(config.url.rules))
+        roots, exclusions = Roots(config.scope.scope), ExcludedHost()
+        chain = scope_chain(config.scope, roots, exclusions, _filters(config))
+        ScopeMemory(epochs, roots, exclusions, chain.counts)
+        journals = Journals(directory)
+        manifest = _stored(store, MANIFEST, list[Entry], [])
+        journals.recover(
+            entry for entry in manifest if entry.name.startswith(SEEN_FOLDER)
+        )  # The others stay as they are.
+        url_seen = _url_seen(config, epochs, journals)
+        undo.callback(_close, url_seen)
+        story = Story(namer, chain, url_seen, History(epochs), lambda url: facts_of(epochs, url), lambda _: False)
+        totals = _stored(store, TALLY, Totals, Totals())
+        undo.pop_all()
+        return Opened(lock, store, totals, chain.counts, story, url_seen)
 
 
 def locked(directory: Path, wait_s: float = LOCK_S_MAX) -> DirectoryLock:
@@ -284,8 +308,10 @@ def locked(directory: Path, wait_s: float = LOCK_S_MAX) -> DirectoryLock:
 
 def protocol_modules(config: Config, agent: str, clock: Clock) -> Protocols:
     """Return the module of each scheme: ours, and those that the configuration names."""
-    http = HttpModule(config.fetch, agent, clock)
-    modules: dict[str, ProtocolModule] = {"http": http, "https": http}
+    http, ftp = HttpModule(config.fetch, agent, clock), FtpModule(config.fetch, agent, clock)
+    modules: dict[str, ProtocolModule] = {"http": http, "https": http, "ftp": ftp, "ftps": ftp}
+    modules["gopher"] = GopherModule(config.fetch, agent, clock)
+    modules["file"] = FileModule(config.fetch, agent, clock)
     for scheme, name in config.components.protocols.items():
         made = build(name, f"components.protocols.{scheme}", options=config.fetch, agent=agent, clock=clock)
         modules[scheme] = cast("ProtocolModule", made)
@@ -318,11 +344,20 @@ def _prioritizer(config: Config) -> Prioritizer:
     return cast("Prioritizer", build(name, "components.prioritizer")) if name else BreadthFirst()
 
 
-def _url_seen(config: Config, epochs: Epochs) -> UrlSeen:
-    name = config.components.url_seen
+def _url_seen(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
+    name, form = config.components.url_seen, config.seen.form
     if name:
         return cast("UrlSeen", build(name, "components.url_seen", epochs=epochs))
-    return RocksUrlSeen(epochs, config.seen.popular_urls_max)
+    begun = epochs.get("meta", SEEN_FORM)
+    if begun is None:
+        begun = b"rocksdb" if epochs.number > 1 else form.encode()  # Crawls without the word had no choice.
+        epochs.put("meta", SEEN_FORM, begun)
+    if begun != form.encode():
+        raise ConfigError(f"seen.form: this crawl began with {begun.decode()!r} and keeps it; set it back")
+    if form == "rocksdb":
+        return RocksUrlSeen(epochs, config.seen.popular_urls_max)
+    given = {"epochs": epochs} if form == "memory" else {"epochs": epochs, "journals": journals, "options": config.seen}
+    return cast("UrlSeen", build(SEEN_FORMS[form], "seen.form", **given))
 
 
 def _content_seen(config: Config, epochs: Epochs) -> ContentSeen:
@@ -360,8 +395,14 @@ def _archives(
     return Archives([warc, Tables(config.archive, journals, 0, incarnation), *more]), follower
 
 
+@runtime_checkable
 class _Closable(Protocol):
     def close(self) -> None: ...
+
+
+def _close(thing: object) -> None:
+    if isinstance(thing, _Closable):
+        thing.close()
 
 
 C = TypeVar("C", bound=_Closable)

@@ -151,8 +151,20 @@ static int ours(int fd, char *path)
     return below(path);
 }
 
+/* A thread that reads a mapped file which was just cut waits here for the end, which is a SIGKILL's to bring. */
+static void wait_for_the_end(int number)
+{
+    (void)number;
+    for (;;)
+        pause();
+}
+
 static void end(void)
 {
+    struct sigaction stay;
+    memset(&stay, 0, sizeof stay);
+    stay.sa_handler = wait_for_the_end;
+    sigaction(SIGBUS, &stay, 0);
     for (int i = 0; i < files_used; i++) {
         struct file *file = &files[i];
         struct stat now;

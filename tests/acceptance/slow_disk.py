@@ -78,7 +78,12 @@ def main() -> None:
     directory, hosts_file, stall_s, *seeds = sys.argv[1:]
     config = configure(
         options={"politeness": "own", "allow_private": True, "hosts": hosts_file, "scope": "any"},
-        sets=("crawl.commit_pages=25", "crawl.commit_s=0.1", "archive.warc_segment_bytes_max=50000"),
+        sets=(
+            "crawl.commit_pages=10",
+            "crawl.concurrency=4",
+            "crawl.commit_s=0.1",
+            "archive.warc_segment_bytes_max=50000",
+        ),
         seeds=seeds,
     )
     beats = Beats()

@@ -69,7 +69,7 @@ def test_report_is_text_or_json(stopped: Gossamer) -> None:
     ("arguments", "sent"),
     [
         (["seed", "crawl", "http://a/", "http://b/x"], ["seed", "http://a/", "http://b/x"]),
-        (["pause", "crawl"], ["paused; 0 s: 0 pages"]),
+        (["pause", "crawl"], ["paused; ", " s: 0 pages"]),
         (["unpause", "crawl"], ["unpause"]),
         (["checkpoint", "crawl"], ["checkpoint"]),
         (["stop", "crawl", "--now"], ["stop", "True"]),

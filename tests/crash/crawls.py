@@ -18,7 +18,11 @@ Victim = Literal["child", "supervisor", "both"]
 VICTIMS: tuple[Victim, ...] = ("child", "supervisor", "both")
 END_S_MAX = 60.0
 SOURCE = Path(__file__).parents[2] / "src"
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(SOURCE)}
+
+
+def environment() -> dict[str, str]:
+    """Return ours, with the sources of this tree."""
+    return {**os.environ, "PYTHONPATH": str(SOURCE)}
 
 
 class Crawl:
@@ -34,18 +38,18 @@ class Crawl:
         self._process: subprocess.Popen[bytes] | None = None
         self._child = 0
 
-    def start(self) -> None:
-        """Run `crawl`, or `resume` once there is something to resume."""
+    def start(self, *changes: str) -> None:
+        """Run `crawl`, or `resume` with changes once there is something to resume."""
         self.commands += 1
         if (self.directory / "crawl.toml").exists():
-            command = ["resume", str(self.directory), "--json"]
+            command = ["resume", str(self.directory), "--json", *changes]
         else:
             command = ["crawl", *self.arguments, "-o", str(self.directory), "--json"]
         paths = [self._output(name) for name in ("out", "err")]
         with paths[0].open("wb") as out, paths[1].open("wb") as err:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "gossamer", *command],
-                stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=ENVIRONMENT,
+                stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment(),
             )  # fmt: skip
         self._child = 0
 
@@ -83,6 +87,10 @@ class Crawl:
         self._collect()
         return status
 
+    def said(self) -> str:
+        """Return what the command under way has printed so far."""
+        return self._output("out").read_text()
+
     def finish(self) -> int:
         """Go on until the crawl ends by itself, and return the last exit status."""
         if self._process is None:
@@ -97,7 +105,7 @@ class Crawl:
     def ask(self, *arguments: str) -> dict[str, object]:
         """Return what a command that answers in JSON says of the crawl."""
         command = [sys.executable, "-m", "gossamer", arguments[0], str(self.directory), *arguments[1:], "--json"]
-        done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, check=False, timeout=END_S_MAX)
+        done = subprocess.run(command, env=environment(), capture_output=True, check=False, timeout=END_S_MAX)
         assert done.returncode == 0, done.stderr.decode()
         answer = json.loads(done.stdout)
         assert isinstance(answer, dict)

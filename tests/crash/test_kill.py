@@ -27,7 +27,7 @@ IMPATIENT = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("web", [PLAIN, ODD], ids=["plain", "odd"])
+@pytest.mark.parametrize("web", [pytest.param(PLAIN, marks=pytest.mark.acceptance), ODD], ids=["plain", "odd"])
 def test_a_killed_crawl_ends_as_an_undisturbed_one(web: SimwebOptions, tmp_path: Path) -> None:
     calm, web = undisturbed(web, tmp_path / "calm", *IMPATIENT)
     assert (calm.status, calm.again, calm.harvest.faults()) == (0, 0, [])

@@ -16,7 +16,7 @@ from gossamer.fetch.options import FetchOptions
 from gossamer.process.chain import Modules, standard_modules
 from gossamer.process.options import ProcessOptions
 from gossamer.state.slots import Suspect
-from gossamer.testing import page
+from gossamer.testing import page, reply
 from gossamer.world.clock import WallClock
 from tests.crawl.ring import Ring, url_of
 
@@ -78,8 +78,12 @@ def test_suspects_are_remembered_with_the_commit(tmp_path: Path) -> None:
         assert not ring.quarantine.suspects(url_of(ROOT + "a").fingerprint)
 
 
-def test_a_suspects_robots_txt_is_not_decoded(tmp_path: Path) -> None:
-    with Ring(tmp_path, PAGES, obey=True, accused=accused(ROOT + "robots.txt")) as ring:
+def test_a_suspect_robots_txt_is_not_decoded_and_allows_nothing(tmp_path: Path) -> None:
+    pages = {**PAGES, ROOT + "robots.txt": reply(b"User-agent: *\nAllow: /", media_type="text/plain")}
+    with Ring(tmp_path, pages, obey=True, accused=accused(ROOT + "robots.txt")) as ring:
+        ring.crawl(ROOT)
+        assert ring.outcomes[ROOT] == "robots_unreachable"
+    with Ring(tmp_path / "cleared", pages, obey=True) as ring:
         ring.crawl(ROOT)
         assert ring.outcomes[ROOT] == "fetched"
 

@@ -320,11 +320,11 @@ def test_a_server_that_never_answers(run: Run) -> None:
 def test_should_libcurl_lose_count_of_time_we_have_not(run: Run) -> None:
     async def main() -> None:
         async with serving(never) as mute, serving(reply()) as server, speaking() as module:
-            module._deadline_s = 0.1
+            module._transfers._deadline_s = 0.1
             failure = failed(await module.fetch(to(mute)))
             assert (failure.outcome, failure.host_level) == ("internal_error", False)
             await mute.hung_up.wait()
-            module._deadline_s = 60
+            module._transfers._deadline_s = 60
             replied(await module.fetch(to(server)))
 
     run(main())

@@ -81,7 +81,7 @@ def test_broken_hosts_slow_nobody_else(tmp_path: Path) -> None:
     behaviours = ("robots_500", "robots_stall", "away", "hangs", "robots_allow")
     shares = {"robots_500": 0.1, "robots_stall": 0.1, "away": 0.2, "hangs": 0.2, "robots_allow": 0.6}
     options = SimwebOptions(
-        seed=4, hosts=20, pages=400, behaviours=behaviours, shares=shares, zipf_exponent=0.1, links_per_page=8,
+        seed=4, hosts=20, pages=200, behaviours=behaviours, shares=shares, zipf_exponent=0.1, links_per_page=8,
         latency_s=0.002, drip_s=0.2,
     )  # fmt: skip
     with SimwebProcess(options, tmp_path / "web") as simweb:

@@ -84,8 +84,9 @@ def robots_asked_again(log: Sequence[Logged], kills: Sequence[float], commit_s: 
 def test_no_promise_is_broken(tmp_path: Path, preset: str) -> None:
     """At least five names share an address; hosts with a backlog get most of the visits that they permit."""
     promise = PROMISES[preset]
-    pages = 100 if promise.delay_s_min > 0.1 else 240
-    with SimwebProcess(odd_web(pages=pages), tmp_path / "web") as simweb:
+    patient = {"pages": 60, "behaviours": (*ROBOTS, "slow"), "shares": {"robots_stall": 0, "slow": 0.2}}
+    web = odd_web(**patient) if promise.delay_s_min > 0.1 else odd_web(pages=120)
+    with SimwebProcess(web, tmp_path / "web") as simweb:
         crawled = crawl(simweb.seeds, tmp_path / "crawl", *keys(preset), hosts=str(simweb.hosts_file), scope="any")
     log = simweb.requests()
     walked = Truth(simweb.web).walk(simweb.seeds)
@@ -95,7 +96,7 @@ def test_no_promise_is_broken(tmp_path: Path, preset: str) -> None:
         assert early_after_backoff(log, BACKOFF_S) == []
     assert robots_asked_again(log, ()) == []
     if promise.delay_s_min:
-        busy = [host.utilisation for host in rates(log, promise, simweb.web).values() if host.requests >= 20]
+        busy = [host.utilisation for host in rates(log, promise, simweb.web).values() if host.requests >= 8]
         assert busy
         assert median(busy) > 0.8
 
@@ -104,7 +105,7 @@ def test_no_promise_is_broken_by_a_crawler_that_is_killed(tmp_path: Path) -> Non
     """Killed five times, by the real command line, which starts it again: nobody is contacted sooner for that."""
     promise = PROMISES["polite"]
     kills: list[float] = []
-    with SimwebProcess(odd_web(), tmp_path / "web") as simweb, command_line(tmp_path / "crawl") as running:
+    with SimwebProcess(odd_web(pages=140), tmp_path / "web") as simweb, command_line(tmp_path / "crawl") as running:
         running.crawl(simweb.seeds, *keys("polite"), hosts=str(simweb.hosts_file), scope="any")
         for pause_s in (0.7, 0.3, 1.1, 0.1, 1.5):
             running.until_commit()
@@ -125,9 +126,9 @@ def test_a_crawl_in_several_runs_keeps_what_it_knows_of_hosts(tmp_path: Path) ->
     """Stopped and resumed: fetch times, rests, Crawl-delay, Retry-After and robots.txt are as if it had gone on."""
     promise = PROMISES["polite"]
     directory = tmp_path / "crawl"
-    with SimwebProcess(odd_web(pages=120), tmp_path / "web") as simweb:
-        first = crawl(simweb.seeds, directory, *keys("polite"), hosts=str(simweb.hosts_file), scope="any", max_pages=30)
-        second = crawl((), directory, "limits.max_pages=80", resuming=True)
+    with SimwebProcess(odd_web(pages=60), tmp_path / "web") as simweb:
+        first = crawl(simweb.seeds, directory, *keys("polite"), hosts=str(simweb.hosts_file), scope="any", max_pages=20)
+        second = crawl((), directory, "limits.max_pages=60", resuming=True)
         assert (first.end, second.end) == ("limit", "limit")
         third = crawl((), directory, "limits.max_pages=none", resuming=True)
     assert third.end == "finished"

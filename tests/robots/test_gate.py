@@ -208,6 +208,21 @@ def test_a_host_is_given_up_after_its_time() -> None:
     assert kind(after(404, previous=late, now=end), end) == "allowed"
 
 
+def test_a_host_whose_turns_are_rare_is_given_up_all_the_same() -> None:
+    """Each turn comes after the pause is over, so each turn could ask again: one that failed too late is the last."""
+    record, now = None, NOW
+    for _ in range(1_000):
+        record = failed(record, now)
+        if kind(record, now) == "given_up":
+            break
+        now = record.retry_at + 600.0
+        assert kind(record, now) == "unknown"
+    assert NOW + OPTIONS.robots_wait_max_s <= now <= NOW + OPTIONS.robots_wait_max_s + 2 * 3_600 + 600
+    assert record is not None
+    assert kind(record, now + 0.9 * OPTIONS.ttl_s) == "given_up"
+    assert kind(record, now + OPTIONS.ttl_s) == "unknown", "after a day somebody may try again"
+
+
 def test_an_older_copy_stands_while_the_refresh_fails() -> None:
     record = after(200, b"User-agent: *\nDisallow: /x")
     now = NOW + DAY_S

@@ -118,3 +118,20 @@ def test_of_the_crawl_delays_of_http_and_https_the_longer_one_holds(epochs: Epoc
     site.answer(site.errand(plain), reply(404), b"", NOW)
     assert site.crawl_delay_s(plain) == site.crawl_delay_s(secure) == 4.0
     assert site.crawl_delay_s(url("http://www.example.org/")) is None
+
+
+def test_ftp_is_ruled_by_its_own_robots_txt_and_schemes_without_one_by_none(epochs: Epochs) -> None:
+    site = robots(epochs)
+    for free in ("gopher://example.org/0/x", "file:///x"):
+        assert site.verdict(url(free), NOW).kind == "allowed"
+    page = url("ftp://example.org/x")
+    errand = site.errand(page)
+    assert errand.url.text == "ftp://example.org/robots.txt"
+    assert site.answer(errand, Failure("http_error", "FTP 421 too many", retry=True), b"", NOW) is None
+    assert site.verdict(page, NOW).kind == "wait"
+    assert site.answer(errand, Failure("http_error", "FTP 550 no such file"), b"", NOW) is None
+    assert site.verdict(page, NOW).kind == "allowed"
+    done = Reply(errand.url.text, 226, (), b"User-agent: *\nDisallow: /x", "192.0.2.1", NOW, 0.1, 100)
+    assert site.answer(errand, done, done.body, NOW) is None
+    assert site.verdict(page, NOW).kind == "denied"
+    assert site.verdict(url("ftp://example.org/y"), NOW).kind == "allowed"

@@ -13,7 +13,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from gossamer.seen.urls import DEPTH_MAX, HOPS_MAX, KNOWN, NEW, SHORTER, RocksUrlSeen
+from gossamer.seen.urls import RocksUrlSeen
+from gossamer.seen.ways import DEPTH_MAX, HOPS_MAX, KNOWN, NEW, SHORTER
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.url.name import Namer

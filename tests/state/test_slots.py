@@ -120,3 +120,12 @@ def test_a_file_of_another_size_is_made_anew(tmp_path: Path, damage: bytes) -> N
     assert slots.take_suspects() == []
     slots.close()
     assert accuse(tmp_path) == 0
+
+
+def test_what_an_earlier_process_left_is_not_laid_at_a_later_one_s_door(tmp_path: Path) -> None:
+    """One that was killed in a page leaves its slot busy until the next one has started."""
+    die_of(tmp_path, f"slots.enter(0, 77, {PROCESS}, {NOW})")
+    later = NOW + 60
+    assert not overdue(tmp_path, later + 0.5, 30.0, since=later)
+    assert accuse(tmp_path, since=later) == 0
+    assert accuse(tmp_path, since=NOW - 1) == 1

@@ -115,6 +115,8 @@ class Crawler:
         try:
             write_whole(self.directory / "crawl.toml", effective_toml(self.config).encode())
             self._attach(shard)
+            if shard.quarantine.accused:  # Known for good before another page can be the death of us.
+                await shard.committer.commit()
             seeding = Seeding(shard)
             control = Control(self.directory / "state", Verbs(shard, seeding, self.status).table(), shard.logs)
             async with asyncio.TaskGroup() as group:

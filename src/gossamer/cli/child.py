@@ -18,6 +18,7 @@ from pathlib import Path
 from gossamer.cli.ends import FAILED, FINISHED, INTERRUPTED, REFUSED, complain
 from gossamer.cli.job import Job, decode
 from gossamer.model.errors import ConfigError
+from gossamer.world.files import NO_ROOM
 from gossamer.world.process import die_with_parent
 
 COLLECTOR_THRESHOLDS = (20_000, 20, 50)
@@ -48,6 +49,9 @@ def guarded(job: Job, work: Callable[[Job], int]) -> int:
             return REFUSED
         if isinstance(error, SystemExit | GeneratorExit):
             raise
+        if isinstance(error, OSError) and error.errno in NO_ROOM:
+            complain(full(error, Path(job.directory)))
+            return FAILED
         keep(error, Path(job.directory))
         complain(
             f"internal error: {type(error).__name__}: {error}; the state is saved, logs/critical.log says more, "
@@ -99,6 +103,13 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
         return asyncio.new_event_loop
     factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
     return factory
+
+
+def full(error: OSError, directory: Path) -> str:
+    """Return the line for a disk that holds no more."""
+    again = f"gossamer resume {directory}" if (directory / "crawl.toml").exists() else "the same command"
+    which = os.strerror(error.errno or 0).lower()
+    return f"the disk of {directory} is full ({which}); nothing is lost: make room there, then {again} continues"
 
 
 def config_error(error: BaseException) -> ConfigError | None:

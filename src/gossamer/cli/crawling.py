@@ -125,12 +125,19 @@ def supervised(job: Job, config: Config) -> int:
 
     directory = Path(job.directory)
     state, clock = directory / "state", WallClock()
+    started_at = clock.now()
+
+    def start_again(restarts: int) -> subprocess.Popen[bytes]:
+        nonlocal started_at
+        started_at = clock.now()
+        return start(job, restart=restarts > 0)
+
     watched = Slots(
-        accuse=lambda: slots.accuse(state),
-        overdue=lambda: slots.overdue(state, clock.now(), config.crawl.process_s_max),
+        accuse=lambda: slots.accuse(state, started_at),
+        overdue=lambda: slots.overdue(state, clock.now(), config.crawl.process_s_max, started_at),
         progress=lambda: slots.progress(state),
     )
-    supervisor = Supervisor(lambda restarts: start(job, restart=restarts > 0), watched, complain)
+    supervisor = Supervisor(start_again, watched, complain)
     status = supervisor.run()
     show_cursor()
     return status

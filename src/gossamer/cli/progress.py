@@ -177,7 +177,7 @@ def line_of(status: Status) -> str:
         f"{number(status, 'pages_s'):.1f}/s",
         f"{count(number(status, 'queued'))} queued",
         f"{count(number(status, 'in_flight'))} in flight",
-        f"{count(number(status, 'hosts_active'))} hosts active",
+        f"{counted(number(status, 'hosts_active'), 'host')} active",
         size(number(status, "wire_bytes")),
     ]
     if errors := errors_of(status):

@@ -67,7 +67,8 @@ def check_addresses(config: Config, addresses: Iterable[str]) -> int:
     count = 0
     for address in addresses:
         count += 1
-        host = (urlsplit(address).hostname or "").rstrip(".")
+        parts = urlsplit(address)
+        host = (parts.hostname or ("localhost" if parts.scheme == "file" else "")).rstrip(".")
         private = is_private(host) or host in local
         if private and not config.resolve.allow_private:
             raise ConfigError(f"seed {address} is at a private address; add --allow-private to visit those")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -24,6 +24,7 @@ MANIFEST = META_PARTITION + b"manifest"
 _encode = msgspec.msgpack.Encoder().encode
 
 
+@runtime_checkable
 class Cuts(Protocol):
     """A room that gives the open epoch what it holds in memory."""
 

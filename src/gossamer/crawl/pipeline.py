@@ -32,6 +32,7 @@ from gossamer.model.links import SEED_ARGUMENT, Found, Link
 from gossamer.model.visits import (
     Again,
     Contact,
+    Errand,
     Failure,
     Findings,
     Original,
@@ -181,7 +182,7 @@ class Pipeline(Generic[L]):
             return
         result = await self._fetch(lease, started)
         if lease.errand is not None:
-            self._errands.answer(lease.errand, self._decoded(result, lease.url), result, self._clock.now())
+            self._answer(lease.errand, result)
         elif isinstance(result, Failure):
             self._settle_failure(lease, result)
         elif result.status in REDIRECTS and (target := self._target(result)) is not None:
@@ -250,16 +251,25 @@ class Pipeline(Generic[L]):
 
     def _contact(self, result: Reply | Failure, started: float) -> Contact:
         now = self._clock.now()
+        # The module's own measure: how long we were busy with other pages is not the server's burden.
+        fetch_s = result.fetch_s or now - started
         if isinstance(result, Failure):
-            return Contact(now - started, "failed" if result.host_level else "answered", error=result.error)
+            return Contact(fetch_s, "failed" if result.host_level else "answered", error=result.error)
         if result.status in BUSY:
-            return Contact(now - started, "busy", self._rooms.retry_after_s(result, now))
-        return Contact(now - started, "answered")
+            return Contact(fetch_s, "busy", self._rooms.retry_after_s(result, now))
+        return Contact(fetch_s, "answered")
 
-    def _decoded(self, result: Reply | Failure, url: Url) -> bytes:
-        if isinstance(result, Failure) or result.status != 200 or self._rooms.quarantine.suspects(url.fingerprint):
-            return b""
-        return self._rooms.examiner.decode(result, url.fingerprint)
+    def _answer(self, errand: Errand, result: Reply | Failure) -> None:
+        """Hand on what a robots.txt request brought. One that our process died of says nothing: not even that all is
+        allowed.
+        """
+        body = b""
+        if isinstance(result, Reply) and 200 <= result.status < 300:
+            if self._rooms.quarantine.suspects(errand.url.fingerprint):
+                result = Failure("process_crashed", "a process died of it", ip=result.ip)
+            else:
+                body = self._rooms.examiner.decode(result, errand.url.fingerprint)
+        self._errands.answer(errand, body, result, self._clock.now())
 
     # ---- the ends of a visit
 

@@ -15,6 +15,8 @@ from gossamer.state.store import META_PARTITION
 
 _KEY = META_PARTITION + b"suspects"
 SUSPECTS_MAX = 100_000
+START_S_MAX = 5.0
+"""What a process of one's own takes to begin, on a busy machine: no page's fault."""
 _encode = msgspec.msgpack.Encoder().encode
 _decode_reply = msgspec.msgpack.Decoder(Reply).decode
 _decode_examined = msgspec.msgpack.Decoder(Examined).decode
@@ -42,6 +44,8 @@ class Quarantine:
         self._suspects: dict[int, str] = msgspec.msgpack.decode(stored, type=dict[int, str]) if stored else {}
         for suspect in accused:
             self._suspects[suspect.fingerprint] = suspect.stage
+        self.accused = bool(accused)
+        """Somebody is newly suspected: commit before the next page is examined, lest two of them take turns."""
         if accused:
             self._save()
 
@@ -62,10 +66,14 @@ class Quarantine:
 
     async def _answer(self, question: bytes) -> bytes | None:
         process = await asyncio.create_subprocess_exec(
-            *self._command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env=self._environment
+            *self._command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,  # What it says in dying is not for the terminal.
+            env=self._environment,
         )
         try:
-            async with asyncio.timeout(self._limit_s):
+            async with asyncio.timeout(START_S_MAX + self._limit_s):
                 output, _ = await process.communicate(question)
         except TimeoutError:
             return None

@@ -43,3 +43,14 @@ class FetchOptions(BaseModel):
     verify_tls: bool = Field(default=True, description="Refuse servers whose certificate is not valid for their name.")
     tls_min: Literal["1.0", "1.1", "1.2", "1.3"] = Field(default="1.2", description="The oldest TLS version to accept.")
     headers: dict[str, str] = Field(default_factory=dict, description="Further headers of every request.")
+    logins_file: str = Field(
+        default="",
+        description="File of logins for FTP by host, in the form of netrc(5); anonymous elsewhere. "
+        "What it holds is neither archived nor logged.",
+    )
+    ftp_listing: Literal["LIST", "MLSD"] = Field(
+        default="LIST", description="How FTP servers are asked for a directory: LIST all know, MLSD is exact."
+    )
+    file_roots: tuple[str, ...] = Field(
+        default=(), description="Directories of this machine that file: addresses may be under; none is off."
+    )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
+import socket
 import ssl
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import certifi
 import pycurl
@@ -24,6 +26,18 @@ _TLS_MIN: Final = {
 _RECEIVE_BYTES: Final = 64 * 1024
 """libcurl's receive buffer, one for all handles: fewer callbacks for a page than the 16 KiB it comes with."""
 
+Setting = tuple[int, int | str]
+"""An option of libcurl and its value."""
+
+
+class _SocketAddress(NamedTuple):
+    """What libcurl wants a socket for (curl_sockaddr)."""
+
+    family: int
+    socktype: int
+    protocol: int
+    addr: tuple[str, int]
+
 
 class Transfer:
     """A handle for one request at a time. Options that never change are set once; the handle is never reset.
@@ -33,11 +47,12 @@ class Transfer:
     """
 
     __slots__ = (
-        "_headers", "_pinned", "_requests", "body", "body_bytes", "body_bytes_max", "curl", "head", "head_bytes",
-        "head_bytes_max", "ip", "stopped",
+        "_headers", "_opened", "_opens_more", "_pinned", "_requests", "body", "body_bytes", "body_bytes_max", "curl",
+        "head", "head_bytes", "head_bytes_max", "ip", "stopped",
     )  # fmt: skip
 
-    def __init__(self, options: FetchOptions) -> None:
+    def __init__(self, options: FetchOptions, own: Iterable[Setting] = ()) -> None:
+        """`own` are the settings of the protocol that it speaks."""
         self.curl = pycurl.Curl()
         self.head: list[bytes] = []
         self.head_bytes = 0
@@ -48,14 +63,16 @@ class Transfer:
         self.ip = ""
         self.stopped = ""
         self._headers: list[bytes] = []
+        self._opens_more = False
+        self._opened: list[socket.socket] = []
         self._pinned = not options.proxy
         self._requests = 0
-        self._bind(options)
+        self._bind(options, own)
 
-    def aim(self, request: Request, headers: list[bytes], body_bytes_max: int) -> None:
-        """Make ready for one request."""
+    def aim(self, request: Request, headers: list[bytes], body_bytes_max: int, url: str = "") -> None:
+        """Make ready for one request; `url` is what libcurl is told where that is not the URL as written."""
         self.body_bytes_max = body_bytes_max
-        self.curl.setopt(pycurl.URL, request.url)
+        self.curl.setopt(pycurl.URL, url or request.url)
         if self._pinned:
             # An empty host and port match any, so nothing in the URL's spelling can lead around the pin.
             at = f"[{request.ip}]" if ":" in request.ip else request.ip
@@ -65,6 +82,16 @@ class Transfer:
             self.curl.setopt(pycurl.HTTPHEADER, headers)
             self._headers = headers
 
+    def open_only_pinned(self) -> None:
+        """Open sockets to the address of the request alone: for protocols whose servers name further ones."""
+        self._opens_more = True
+        self.curl.setopt(pycurl.OPENSOCKETFUNCTION, self._open)
+
+    def whole_body(self, truncated: str) -> bytes:
+        """Return the body, cut at its bound where it exceeds it."""
+        body = self.body[0] if len(self.body) == 1 else b"".join(self.body)
+        return body[: self.body_bytes_max] if truncated == "length" else body
+
     def forget(self) -> None:
         """Let go of what was received."""
         self.head = []
@@ -73,14 +100,16 @@ class Transfer:
         self.body_bytes = 0
         self.stopped = ""
         self._requests = 0
+        self._close_opened()
 
     def close(self) -> None:
         """Free the handle; it must not be in use."""
+        self._close_opened()
         self.curl.close()
 
     def _before_connection(self, _socket: int, _purpose: int) -> int:
         """Refuse the connection by which libcurl would send a second time; connecting is contact too."""
-        if self._requests:
+        if self._requests and not self._opens_more:
             self.stopped = "resend"
             return int(pycurl.SOCKOPT_ERROR)
         return int(pycurl.SOCKOPT_OK)
@@ -100,6 +129,20 @@ class Transfer:
             return int(pycurl.PREREQFUNC_ABORT)
         return int(pycurl.PREREQFUNC_OK)
 
+    def _open(self, _purpose: int, at: _SocketAddress) -> socket.socket | int:
+        remote_ip = at.addr[0]
+        if remote_ip != self.ip and not _same_address(remote_ip, self.ip):
+            self.stopped = f"connecting to {remote_ip}"
+            return int(pycurl.SOCKET_BAD)
+        opened = socket.socket(at.family, at.socktype, at.protocol)
+        self._opened.append(opened)
+        return opened
+
+    def _close_opened(self) -> None:
+        # pycurl has made a copy of each descriptor: ours may go, the connection stays.
+        while self._opened:
+            self._opened.pop().close()
+
     def _take_head(self, line: bytes) -> int | None:
         self.head.append(line)
         self.head_bytes += len(line)
@@ -116,9 +159,9 @@ class Transfer:
             return 0
         return None
 
-    def _bind(self, options: FetchOptions) -> None:
+    def _bind(self, options: FetchOptions, own: Iterable[Setting]) -> None:
         """Set what holds for every request. Defaults that our promises rest on are set all the same."""
-        for option, value in _fixed(options):
+        for option, value in (*_fixed(options), *own):
             self.curl.setopt(option, value)
         self.curl.setopt(pycurl.SOCKOPTFUNCTION, self._before_connection)
         self.curl.setopt(pycurl.PREREQFUNCTION, self._before_request)
@@ -126,21 +169,13 @@ class Transfer:
         self.curl.setopt(pycurl.WRITEFUNCTION, self._take_body)
 
 
-def _fixed(options: FetchOptions) -> list[tuple[int, int | str]]:
-    fixed: list[tuple[int, int | str]] = [
-        (pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS),
-        (pycurl.FOLLOWLOCATION, 0),
-        (pycurl.HTTPAUTH, pycurl.HTTPAUTH_NONE),  # credentials that a link carries are not sent
+def _fixed(options: FetchOptions) -> list[Setting]:
+    return [
         (pycurl.NETRC, pycurl.NETRC_IGNORED),
-        (pycurl.HSTS_CTRL, 0),
         # Empty is not unset: unset, libcurl would ask the environment, and a proxy there would undo the pin.
         (pycurl.PROXY, options.proxy),
         (pycurl.NOPROXY, "" if options.proxy else "*"),
         (pycurl.PATH_AS_IS, 1),
-        (pycurl.HTTP09_ALLOWED, 0),
-        (pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS if options.http_versions == "2" else _HTTP_1_1),
-        (pycurl.HTTP_TRANSFER_DECODING, 1),
-        (pycurl.HTTP_CONTENT_DECODING, 0),
         (pycurl.NOSIGNAL, 1),
         (pycurl.NOPROGRESS, 1),
         (pycurl.TCP_NODELAY, 1),
@@ -155,10 +190,6 @@ def _fixed(options: FetchOptions) -> list[tuple[int, int | str]]:
         (pycurl.SSL_VERIFYHOST, 2 if options.verify_tls else 0),
         (pycurl.CAINFO, trusted(options)),
     ]
-    return fixed
-
-
-_HTTP_1_1: Final = pycurl.CURL_HTTP_VERSION_1_1
 
 
 def trusted(options: FetchOptions) -> str:

@@ -11,6 +11,7 @@ from gossamer.ports import ProcessingModule
 from gossamer.process.directives import Directives
 from gossamer.process.html import Document, HtmlPage
 from gossamer.process.links import HeaderLinks, LinkExtractor
+from gossamer.process.listings import ListingLinks
 from gossamer.process.options import ProcessOptions
 from gossamer.process.text import TitleAndText
 
@@ -32,7 +33,13 @@ class Processed(msgspec.Struct, frozen=True):
 
 def standard_modules(options: ProcessOptions) -> tuple[ProcessingModule, ...]:
     """Return the modules that a crawl has unless configured otherwise, in order."""
-    return (LinkExtractor(options), HeaderLinks(options), TitleAndText(options), Directives(options))
+    return (
+        LinkExtractor(options),
+        ListingLinks(options),
+        HeaderLinks(options),
+        TitleAndText(options),
+        Directives(options),
+    )
 
 
 class Modules:

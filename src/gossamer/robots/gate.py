@@ -47,7 +47,7 @@ class Redirect(msgspec.Struct, frozen=True, gc=False):
     hops: int
 
 
-_ALLOWED, _DENIED = Verdict("allowed"), Verdict("denied", reason="robots.txt disallows it")
+ALLOWED, _DENIED = Verdict("allowed"), Verdict("denied", reason="robots.txt disallows it")
 _UNKNOWN = Verdict("unknown", reason="robots.txt must be read first")
 
 
@@ -69,7 +69,7 @@ class RobotsGate:
         """Say what may be done about `url`, given its origin's record. About 1 µs where the rules are in memory."""
         options = self._options
         if not options.obey:
-            return _ALLOWED
+            return ALLOWED
         if record is None:
             return _UNKNOWN
         if record.kind != Kind.UNREACHABLE:
@@ -118,6 +118,9 @@ class RobotsGate:
         """
         if reply is None:
             assert failure is not None, "neither a reply nor a failure"
+            if failure.outcome == "http_error" and not failure.retry:
+                # A server without HTTP's codes that has no such file, for good (FTP's 550).
+                return RobotsRecord(Kind.ALLOW_ALL, b"", now, now + self._options.ttl_s)
             return self._failed(previous, now, 0.0)
         status = reply.status
         if 200 <= status < 300:
@@ -150,11 +153,15 @@ class RobotsGate:
         pause_s = min(options.retry_s_max, options.retry_first_s * 2.0 ** min(failures - 1, 40))
         retry_at = now + max(asked_s, pause_s * self._uniform(0.75, 1.0))
         first_failed_at = previous.first_failed_at if previous is not None and previous.failures else now
-        if previous is None or previous.kind == Kind.UNREACHABLE:
+        copy = previous if previous is not None and previous.kind != Kind.UNREACHABLE else None
+        usable = copy is not None and now < copy.fetched_at + options.stale_s_max
+        if not usable and now >= first_failed_at + options.robots_wait_max_s:
+            # Given up, and for as long as an answer would be good: were it asked again whenever a URL has its
+            # turn, a host whose turns are rarer than its pauses would never be given up.
+            retry_at = max(retry_at, now + options.ttl_s)
+        if copy is None:
             return RobotsRecord(Kind.UNREACHABLE, b"", 0.0, 0.0, failures, first_failed_at, retry_at)
-        return RobotsRecord(
-            previous.kind, previous.text, previous.fetched_at, previous.expires_at, failures, first_failed_at, retry_at
-        )
+        return RobotsRecord(copy.kind, copy.text, copy.fetched_at, copy.expires_at, failures, first_failed_at, retry_at)
 
     def _ttl_s(self, reply: Reply) -> float:
         """Return how long an answer is good: its max-age within our bounds (section 2.4)."""
@@ -174,8 +181,8 @@ class RobotsGate:
 
     def _judged(self, record: RobotsRecord, url: Url) -> Verdict:
         if record.kind == Kind.ALLOW_ALL:
-            return _ALLOWED
-        return _ALLOWED if self._parsed(record, url.origin).allows(url.text) else _DENIED
+            return ALLOWED
+        return ALLOWED if self._parsed(record, url.origin).allows(url.text) else _DENIED
 
     def _parsed(self, record: RobotsRecord, origin: str) -> Rules:
         key = origin, record.fetched_at

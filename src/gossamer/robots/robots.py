@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from gossamer.model.visits import Errand, Failure, Reply
-from gossamer.robots.gate import Redirect, RobotsGate, Verdict, robots_url
+from gossamer.robots.gate import ALLOWED, Redirect, RobotsGate, Verdict, robots_url
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.recent import Recent
 from gossamer.robots.record import Kind, RobotsRecord, decode, encode
@@ -17,6 +17,9 @@ from gossamer.world.dice import Dice
 
 RECORD_BYTES = 300
 """What a record without text costs, about."""
+
+WITHOUT = ("gopher://", "file://")
+"""Addresses that no robots.txt rules: RFC 9309, section 2.3, names HTTP and FTP."""
 
 
 class SiteRobots:
@@ -34,6 +37,8 @@ class SiteRobots:
 
     def verdict(self, url: Url, now: float) -> Verdict:
         """Return what the rules in force say; `unknown` when they must be fetched first. 2 µs from memory."""
+        if url.text.startswith(WITHOUT):
+            return ALLOWED
         verdict = self._gate.verdict(self._record(url), url, now)
         if verdict.kind == "wait":
             other = self._under_other_scheme(url)

@@ -2,8 +2,8 @@
 
 Takes    Url with the way to it; digests
 Gives    new, known, or known by a longer way; who had a content first
-Keeps    fingerprints and digests, in the shard's store
+Keeps    fingerprints and digests, in the shard's store or in files that its manifest names
 Imports  url, model, state, ports
-Touches  nothing directly: the disk is the epoch's
+Touches  state/seen, where two of the four forms keep files
 Never    fetches, or forgets what it was told
 """

@@ -12,7 +12,30 @@ class SeenOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    popular_urls_max: int = Field(200_000, ge=0, description="Fingerprints kept in memory in front of the store")
+    form: Literal["rocksdb", "memory", "diskmerge", "bloom"] = Field(
+        "rocksdb", description="How URLs are remembered; a crawl keeps the form that it began with."
+    )
+    popular_urls_max: int = Field(
+        200_000, ge=0, description="Fingerprints kept in memory in front of the store (rocksdb, diskmerge)."
+    )
+    front_urls_max: int = Field(
+        200_000, ge=1, description="New URLs gathered in memory before they are merged with files (diskmerge)."
+    )
+    filter_bits: int = Field(
+        12,
+        ge=1,
+        le=64,
+        description="Bits of memory for each URL that spare reading the files for new ones (diskmerge).",
+    )
+    expected_urls: int = Field(
+        10_000_000, ge=1, description="URLs that the first filters are sized for; more may come (bloom)."
+    )
+    false_positive_rate: float = Field(
+        1e-4, gt=0, lt=1, description="Share of new URLs that may be taken for known and lost (bloom)."
+    )
+    log_urls_max: int = Field(
+        1_000_000, ge=1, description="New URLs that an opening must read again, before filters are saved (bloom)."
+    )
     content_scope: Literal["host", "site", "shard"] = Field(
-        "site", description="Within what an identical body is archived as a revisit"
+        "site", description="Within what an identical body is archived as a revisit."
     )

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gossamer.seen.ways import DEPTH_MAX, HOPS_MAX, KNOWN, NEW, SHORTER, depth_and_hops, least_of, way_of
 from gossamer.state.epoch import Epochs
 from gossamer.url.url import Url
-
-KNOWN, NEW, SHORTER = 0, 1, 2
-DEPTH_MAX = 0xFFFF
-HOPS_MAX = 0xFF
 
 
 class RocksUrlSeen:
@@ -34,7 +31,7 @@ class RocksUrlSeen:
         asked: list[int] = []
         ways: list[int] = []
         for index, (url, depth, hop) in enumerate(zip(urls, depths, hops, strict=True)):
-            way = depth << 8 | hop if depth <= DEPTH_MAX and hop <= HOPS_MAX else _way(depth, hop)
+            way = depth << 8 | hop if depth <= DEPTH_MAX and hop <= HOPS_MAX else way_of(depth, hop)
             ways.append(way)
             known = popular.get(url.fingerprint)
             if known is None or way < known or (way & HOPS_MAX) < (known & HOPS_MAX):
@@ -48,8 +45,7 @@ class RocksUrlSeen:
         value = self._epochs.get("seen", _key(url))
         if value is None:
             return None
-        way = int.from_bytes(value)
-        return way >> 8, way & HOPS_MAX
+        return depth_and_hops(int.from_bytes(value))
 
     def _ask(self, urls: Sequence[Url], ways: list[int], asked: list[int], answers: list[int]) -> None:
         if len(self._popular) + len(asked) > self._popular_urls_max:
@@ -62,7 +58,7 @@ class RocksUrlSeen:
             known = earlier.get(key)
             if known is None and value is not None:
                 known = int.from_bytes(value)
-            least = way if known is None else _least(way, known)
+            least = way if known is None else least_of(way, known)
             if least != known:
                 answers[index] = NEW if known is None else SHORTER
                 self._epochs.put("seen", key, least.to_bytes(3))
@@ -73,11 +69,3 @@ class RocksUrlSeen:
 
 def _key(url: Url) -> bytes:
     return url.partition.to_bytes(2) + url.fingerprint.to_bytes(8)
-
-
-def _way(depth: int, hops: int) -> int:
-    return min(depth, DEPTH_MAX) << 8 | min(hops, HOPS_MAX)
-
-
-def _least(one: int, other: int) -> int:
-    return min(one | HOPS_MAX, other | HOPS_MAX) & ~HOPS_MAX | min(one & HOPS_MAX, other & HOPS_MAX)

@@ -71,12 +71,14 @@ class Slots:
         self._map.close()
 
 
-def accuse(directory: Path) -> int:
-    """Add a strike to every page in a slot of a dead process; return how many there were.
+def accuse(directory: Path, since: float = 0.0) -> int:
+    """Add a strike to every page in a slot of a process that was started at `since` and is dead; return how many
+    there were.
 
-    For a supervisor that saw the death itself. A death with no slot set accuses nobody.
+    For a supervisor that saw the death itself. A death with no slot set accuses nobody; what an earlier process left
+    in a slot had no part in this death.
     """
-    busy = _busy(directory)
+    busy = _busy(directory, since)
     if busy:
         with (directory / FILE).open("r+b") as file:
             for number, (fingerprint, started, strikes, stage) in busy.items():
@@ -85,9 +87,9 @@ def accuse(directory: Path) -> int:
     return len(busy)
 
 
-def overdue(directory: Path, now: float, limit_s: float) -> bool:
-    """Say whether any slot has been busy for longer than `limit_s`."""
-    return any(now - started > limit_s for _, started, _, _ in _busy(directory).values())
+def overdue(directory: Path, now: float, limit_s: float, since: float = 0.0) -> bool:
+    """Say whether any slot of a process that was started at `since` has been busy for longer than `limit_s`."""
+    return any(now - started > limit_s for _, started, _, _ in _busy(directory, since).values())
 
 
 def progress(directory: Path) -> int:
@@ -99,10 +101,10 @@ def progress(directory: Path) -> int:
     return int.from_bytes(data[_EPOCH_AT : _EPOCH_AT + 8])
 
 
-def _busy(directory: Path) -> dict[int, tuple[int, float, int, int]]:
+def _busy(directory: Path, since: float) -> dict[int, tuple[int, float, int, int]]:
     try:
         data = (directory / FILE).read_bytes()
     except FileNotFoundError:
         return {}
     records = {number: _RECORD.unpack_from(data, number * _RECORD.size) for number in range(_EPOCH_AT // _RECORD.size)}
-    return {number: record for number, record in records.items() if record[3]}
+    return {number: record for number, record in records.items() if record[3] and record[1] >= since}

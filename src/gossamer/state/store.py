@@ -12,12 +12,16 @@ is a put or a delete, so twice is as good as once.
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
 from rocksdict import (
     AccessType,
+    BlockBasedIndexType,
     BlockBasedOptions,
     Cache,
     Checkpoint,
@@ -30,7 +34,7 @@ from rocksdict import (
 )
 
 from gossamer.world.clock import give_way
-from gossamer.world.files import sync_directory
+from gossamer.world.files import NO_ROOM, sync_directory
 
 FAMILIES = ("queue", "host", "ready", "sleep", "due", "seen", "content", "page", "outbox", "inbox", "meta")
 META_PARTITION = b"\xff\xff"
@@ -85,13 +89,14 @@ class Store:
         try:
             self._db = Rdict(str(path), options, column_families=families, access_type=AccessType.read_write())
         except Exception as error:  # rocksdict raises bare Exception for all that RocksDB reports.
-            raise OSError(f"cannot open the store {path}: {error}") from error
+            raise _refusal(f"cannot open the store {path}", error) from error
         self._families = {name: self._db.get_column_family(name) for name in FAMILIES}
         self._handles: list[ColumnFamily] = [self._db.get_column_family_handle(name) for name in FAMILIES]
         self._meta = self._families["meta"]
         if fresh:
             sync_directory(path.parent)
-        self.epoch = self._recover()
+        with _refusals(f"cannot open the store {path}"):
+            self.epoch = self._recover()
         """Number of the last committed epoch; 0 in a new store."""
 
     def get(self, family: str, key: bytes) -> bytes | None:
@@ -114,25 +119,35 @@ class Store:
             iterator.next()
 
     def commit(self, epoch: int, ranges: Sequence[Range], changes: Mapping[int, Mapping[bytes, bytes | None]]) -> int:
-        """Make an epoch durable and return the number of its chunks. Blocks for one fsync, off the GIL."""
+        """Make an epoch durable and return the number of its chunks. Blocks for one fsync, off the GIL.
+
+        Raises:
+            OSError: the disk refuses. Write nothing more then; the next opening tells which epoch was the last.
+        """
         chunks = 0
-        for chunk in _chunks(ranges, changes):
-            self._put_meta(_redo_key(epoch, chunks), _encoder.encode(chunk))
-            chunks += 1
-            give_way()
-        self._put_meta(_COMMITTED, _encoder.encode(Committed(epoch, chunks)))
-        self._db.flush_wal(True)
+        with _refusals("cannot commit"):
+            for chunk in _chunks(ranges, changes):
+                self._put_meta(_redo_key(epoch, chunks), _encoder.encode(chunk))
+                chunks += 1
+                give_way()
+            self._put_meta(_COMMITTED, _encoder.encode(Committed(epoch, chunks)))
+            self._db.flush_wal(True)
         self.epoch = epoch
         return chunks
 
     def apply(self, epoch: int, ranges: Sequence[Range], changes: Mapping[int, Mapping[bytes, bytes | None]]) -> None:
-        """Bring a committed epoch to its families, giving way to the loop between slices."""
+        """Bring a committed epoch to its families, giving way to the loop between slices.
+
+        Raises:
+            OSError: the disk refuses. The epoch is committed all the same, and applied when the store is next opened.
+        """
         chunks = 0
-        for chunk in _chunks(ranges, changes):
-            self._db.write(self._batch(chunk))
-            chunks += 1
-            give_way()
-        self._forget_redo(epoch, chunks)
+        with _refusals("cannot apply a commit"):
+            for chunk in _chunks(ranges, changes):
+                self._db.write(self._batch(chunk))
+                chunks += 1
+                give_way()
+            self._forget_redo(epoch, chunks)
 
     def checkpoint(self, path: Path) -> None:
         """Make a consistent copy by hard links. Milliseconds; holds the GIL (27 ms measured)."""
@@ -140,13 +155,17 @@ class Store:
 
     def close(self) -> None:
         """Flush and let go. Whatever was committed is safe without it."""
-        self._db.flush_wal(True)
+        # A disk that refused a commit refuses this too, and that was the error to hear of.
+        with suppress(Exception):
+            self._db.flush_wal(True)
         self._handles.clear()
         for family in self._families.values():
-            family.close()
+            with suppress(Exception):
+                family.close()
         self._families.clear()
         del self._meta
-        self._db.close()
+        with suppress(Exception):
+            self._db.close()
 
     def _recover(self) -> int:
         word = self._meta.get(_COMMITTED)
@@ -198,6 +217,23 @@ def _chunks(ranges: Sequence[Range], changes: Mapping[int, Mapping[bytes, bytes 
         yield Chunk(first, operations)
 
 
+@contextmanager
+def _refusals(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (AssertionError, OSError):
+        raise
+    except Exception as error:
+        raise _refusal(what, error) from error
+
+
+def _refusal(what: str, error: Exception) -> OSError:
+    # rocksdict raises bare Exception for all that RocksDB reports: only its words tell a full disk.
+    said = str(error)
+    number = next((number for number in NO_ROOM if os.strerror(number) in said), errno.EIO)
+    return OSError(number, f"{what}: {said}")
+
+
 def _redo_key(epoch: int, number: int) -> bytes:
     return _REDO + epoch.to_bytes(8) + number.to_bytes(4)
 
@@ -218,6 +254,10 @@ def _options(cache_bytes: int, write_buffer_bytes: int) -> Options:
     table = BlockBasedOptions()
     table.set_block_cache(_shared_cache(cache_bytes))
     table.set_bloom_filter(10, False)
+    # In parts of 4 KiB: a whole filter is megabytes, and a cache too small for all of them would read one a question.
+    table.set_index_type(BlockBasedIndexType.two_level_index_search())
+    table.set_partition_filters(True)
+    table.set_pin_top_level_index_and_filter(True)
     table.set_cache_index_and_filter_blocks(True)
     table.set_pin_l0_filter_and_index_blocks_in_cache(True)
     table.set_format_version(5)

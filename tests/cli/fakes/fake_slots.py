@@ -3,14 +3,15 @@
 from pathlib import Path
 
 
-def accuse(state: Path) -> None:
+def accuse(state: Path, since: float) -> None:
     with (state / "accused").open("a") as log:
         log.write("strike\n")
 
 
-def overdue(state: Path, now: float, limit_s: float) -> bool:
+def overdue(state: Path, now: float, limit_s: float, since: float) -> bool:
     slot = state / "slot"
-    return slot.exists() and now - float(slot.read_text() or "inf") > limit_s
+    started = float(slot.read_text() or "inf") if slot.exists() else 0.0
+    return started >= since and now - started > limit_s
 
 
 def progress(state: Path) -> int:

@@ -1,0 +1,153 @@
+"""File: the protocol module for trees of this machine (RFC 8089). Off unless the configuration names roots."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote_from_bytes, unquote_to_bytes, urlsplit
+
+from gossamer.fetch.media_types import URI_LIST, media_type_of
+from gossamer.fetch.options import FetchOptions
+from gossamer.model.errors import ConfigError
+from gossamer.model.visits import Failure, Reply, Request
+from gossamer.world.clock import Clock
+
+_SAFE: Final = "/!$&'()*+,;=:@~"
+# A pipe that nobody writes to must not hold us up.
+_OPEN_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+
+
+class FileModule:
+    """`ports.ProtocolModule` for file: regular files, and directories as lists of addresses (`text/uri-list`).
+
+    Serves what lies under `fetch.file_roots` once `..` and symbolic links are resolved, and refuses all else as
+    `excluded`. In a list a symbolic link stands for what it leads to, if that may be read at all: so each file has one
+    address, and links that lead back into the tree end. Success has the status 200. Reads in a thread.
+    """
+
+    def __init__(self, options: FetchOptions, agent: str, clock: Clock) -> None:  # noqa: ARG002  # a disk asks no names
+        """Raises ConfigError for a root that is no directory."""
+        self._options = options
+        self._clock = clock
+        self._roots = tuple(_root(text) for text in options.file_roots)
+
+    async def fetch(self, request: Request) -> Reply | Failure:
+        """Read one file or one directory."""
+        started_at = self._clock.now()
+        try:
+            async with asyncio.timeout(self._options.request_s_max):
+                result = await asyncio.to_thread(self._read, request, started_at)
+        except TimeoutError:
+            result = self._failure(request, started_at, "timeout", "the disk does not answer", retry=True)
+        return result
+
+    async def close(self) -> None:
+        """There is nothing to let go of."""
+
+    def _read(self, request: Request, started_at: float) -> Reply | Failure:
+        written = _path(request.url)
+        if written is None:
+            return self._failure(request, started_at, "unsupported", "no path on this machine")
+        if not self._roots:
+            return self._failure(request, started_at, "excluded", "fetch.file_roots names no directory")
+        try:
+            path = os.path.realpath(written, strict=True)
+        except (OSError, ValueError) as error:
+            # Whether a file outside the roots exists is nobody's business.
+            path = os.path.realpath(written)
+            if self._within(path):
+                return self._failure(request, started_at, "http_error", _reason(error))
+        if not self._within(path):
+            return self._failure(request, started_at, "excluded", "outside fetch.file_roots")
+        bytes_max = request.body_bytes_max or self._options.body_bytes_max
+        try:
+            if os.path.isdir(path):  # noqa: PTH112  # paths are bytes
+                body, media_type = self._listing(path, bytes_max), URI_LIST
+            else:
+                body, media_type = _content(path, bytes_max), media_type_of(os.fsdecode(path))
+        except OSError as error:
+            return self._failure(request, started_at, "http_error", _reason(error))
+        return Reply(
+            url=request.url,
+            status=200,
+            headers=(),
+            body=body[:bytes_max],
+            ip=request.ip,
+            started_at=started_at,
+            fetch_s=self._clock.now() - started_at,
+            wire_bytes=len(body),
+            http_version="",
+            truncated="length" if len(body) > bytes_max else "",
+            media_type=media_type,
+        )
+
+    def _within(self, path: bytes) -> bool:
+        return any(path == root or path.startswith(root.rstrip(b"/") + b"/") for root in self._roots)
+
+    def _listing(self, path: bytes, bytes_max: int) -> bytes:
+        """Return the addresses of what a directory holds, sorted; of a very large one those met first."""
+        addresses: set[bytes] = set()
+        size = 0
+        for address in self._addresses(path):
+            if address not in addresses:
+                addresses.add(address)
+                size += len(address)
+            if size > bytes_max:
+                break
+        return b"".join(sorted(addresses))
+
+    def _addresses(self, path: bytes) -> Iterator[bytes]:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                leads_to = os.path.realpath(entry.path) if entry.is_symlink() else entry.path
+                if not self._within(leads_to):
+                    continue
+                try:
+                    mode = os.stat(leads_to).st_mode  # noqa: PTH116  # paths are bytes
+                except OSError:
+                    continue
+                if stat.S_ISDIR(mode) or stat.S_ISREG(mode):
+                    slash = "/" if stat.S_ISDIR(mode) else ""
+                    yield f"file://{quote_from_bytes(leads_to, _SAFE)}{slash}\r\n".encode()
+
+    def _failure(
+        self, request: Request, started_at: float, outcome: str, error: str, *, retry: bool = False
+    ) -> Failure:
+        fetch_s = self._clock.now() - started_at
+        return Failure(outcome, error, retry=retry, ip=request.ip, started_at=started_at, fetch_s=fetch_s)
+
+
+def _root(text: str) -> bytes:
+    path = Path(text)
+    if not path.is_absolute() or not path.is_dir():
+        raise ConfigError(f"fetch.file_roots: {text} is no directory; name existing ones by their whole path")
+    return os.fsencode(path.resolve())
+
+
+def _path(url: str) -> bytes | None:
+    """Return the path that a file URL names; None where it names none or one on another machine."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return None
+    path = unquote_to_bytes(parts.path)
+    if parts.scheme != "file" or parts.netloc.lower() not in ("", "localhost") or parts.query:
+        return None
+    return path if path.startswith(b"/") and b"\0" not in path else None
+
+
+def _content(path: bytes, bytes_max: int) -> bytes:
+    """Read a regular file, one byte beyond the bound at most."""
+    descriptor = os.open(path, _OPEN_FLAGS)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError("neither a file nor a directory")
+        return file.read(bytes_max + 1)
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -1,0 +1,164 @@
+"""FTP: the protocol module for ftp and ftps, over libcurl (RFC 959, 2428, 4217; URLs: RFC 1738, section 3.2)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+import pycurl
+
+from gossamer.fetch.errors import one_line
+from gossamer.fetch.logins import Login, Logins
+from gossamer.fetch.media_types import FTP_LISTING, media_type_of
+from gossamer.fetch.options import FetchOptions
+from gossamer.fetch.transfer import Setting, Transfer, trusted
+from gossamer.fetch.transfers import End, Transfers, cut
+from gossamer.model.visits import Failure, Reply, Request
+from gossamer.world.clock import Clock
+
+TRANSFERRED: Final = 226
+"""What a transfer counts as that succeeded before, or without, the server's last word."""
+_UNAVAILABLE: Final = 421
+_ADDRESS = re.compile(r"(ftps?)://(?:[^/@]*@)*((\[[0-9a-f:.]+\]|[^/@:\[\]]+)(?::\d*)?)(/[!-~]*)?", re.IGNORECASE)
+_CONTROL = re.compile(r"%(?:[01][0-9a-f]|7f)", re.IGNORECASE)
+_TYPED = re.compile(r";type=(.*)\Z", re.IGNORECASE | re.DOTALL)
+_CONTACT = re.compile(r"\(\+(?:mailto:)?([^\s()]+)\)")
+_REFUSED: Final = frozenset(
+    {
+        pycurl.E_FTP_WEIRD_SERVER_REPLY,
+        pycurl.E_REMOTE_ACCESS_DENIED,
+        pycurl.E_FTP_WEIRD_PASV_REPLY,
+        pycurl.E_FTP_COULDNT_SET_TYPE,
+        pycurl.E_FTP_COULDNT_RETR_FILE,
+        pycurl.E_QUOTE_ERROR,
+        pycurl.E_LOGIN_DENIED,
+        pycurl.E_REMOTE_FILE_NOT_FOUND,
+    }
+)
+"""Errors that may stand for a negative reply of the server; then its code says more."""
+
+
+class Place(NamedTuple):
+    """An FTP URL taken apart."""
+
+    host: str
+    url: str
+    """Without user, password and `;type=`: what libcurl is told."""
+    name: str
+    """The file; empty for a directory."""
+
+
+class FtpModule:
+    """`ports.ProtocolModule` for ftp and ftps (TLS from the first byte): files, and directories as listings.
+
+    Passive mode alone, and every connection, also for data, goes to `Request.ip`, whatever address the server names.
+    An address that ends with a slash is a directory; its reply is the listing as sent, but for line ends (FTP's text
+    type: they become LF), of type `text/x-ftp-listing`.
+    `Reply.status` is the server's last code (226, 250). What the server refuses is a `Failure` with `http_error` and
+    its words; 4yz codes are worth a retry (RFC 959, section 4.2.1). Credentials in a URL are not sent.
+    """
+
+    def __init__(self, options: FetchOptions, agent: str, clock: Clock) -> None:
+        """The contact in `agent` is the anonymous password. Raises ConfigError for files that cannot be read."""
+        trusted(options)
+        self._options = options
+        self._clock = clock
+        contact = _CONTACT.search(agent)
+        self._logins = Logins(options.logins_file, Login("anonymous", contact[1] if contact else "gossamer@"))
+        self._transfers = Transfers(options, clock, lambda: _transfer(options))
+
+    async def fetch(self, request: Request) -> Reply | Failure:
+        """Fetch one file or one listing. Cancelling it ends the transfer and its connections."""
+        assert request.ip, "a request without a checked address"
+        started_at = self._clock.now()
+        at = place(request.url)
+        if at is None:
+            return self._transfers.ours(request, started_at, "unsupported", "no URL that FTP can be asked for")
+        if self._options.proxy:  # Its data connections would go where the proxy pleases.
+            return self._transfers.ours(request, started_at, "unsupported", "FTP does not go through fetch.proxy")
+        transfer = self._transfers.take()
+        transfer.aim(request, [], request.body_bytes_max or self._options.body_bytes_max, at.url)
+        login = self._logins.of(at.host)
+        transfer.curl.setopt(pycurl.USERNAME, login.user)
+        transfer.curl.setopt(pycurl.PASSWORD, login.password)
+        if not at.name and self._options.ftp_listing != "LIST":
+            transfer.curl.setopt(pycurl.CUSTOMREQUEST, self._options.ftp_listing)
+        else:
+            transfer.curl.unsetopt(pycurl.CUSTOMREQUEST)
+        end = await self._transfers.run(transfer, request, started_at)
+        if isinstance(end, Failure):
+            return end
+        result = _result(transfer, request, started_at, at, end)
+        self._transfers.keep(transfer)
+        return result
+
+    async def close(self) -> None:
+        """Let go of all connections. Fetches still under way end with a `Failure`."""
+        await self._transfers.close()
+
+
+def place(url: str) -> Place | None:
+    """Take an FTP URL apart; None for one that cannot be asked for: no host, control characters, another type."""
+    match = _ADDRESS.fullmatch(url.partition("#")[0])
+    if match is None or _CONTROL.search(url):
+        return None
+    scheme, authority, host, path = match.groups()
+    path = path or "/"
+    typed = _TYPED.search(path)
+    if typed is not None:
+        if typed[1].lower() not in ("i", "a"):
+            return None
+        path = path[: typed.start()]  # Always binary: what is archived is what is there.
+    return Place(host, f"{scheme.lower()}://{authority}{path}", path.rpartition("/")[2])
+
+
+def _transfer(options: FetchOptions) -> Transfer:
+    settings: list[Setting] = [
+        (pycurl.PROTOCOLS, pycurl.PROTO_FTP | pycurl.PROTO_FTPS),
+        (pycurl.FTP_SKIP_PASV_IP, 1),
+        (pycurl.FTP_USE_EPSV, 1),
+        (pycurl.FTP_FILEMETHOD, pycurl.FTPMETHOD_MULTICWD),  # RFC 1738, section 3.2.2
+        (pycurl.FTP_RESPONSE_TIMEOUT, max(1, round(options.request_s_max))),
+        (pycurl.TRANSFERTEXT, 0),
+    ]
+    transfer = Transfer(options, settings)
+    transfer.open_only_pinned()
+    return transfer
+
+
+def _result(transfer: Transfer, request: Request, started_at: float, at: Place, end: End) -> Reply | Failure:
+    code: int = transfer.curl.getinfo(pycurl.RESPONSE_CODE)
+    fetch_s: float = transfer.curl.getinfo(pycurl.TOTAL_TIME)
+    # libcurl takes a 421 at any time for a timeout.
+    refused = end.code in _REFUSED or (end.code and code == _UNAVAILABLE)
+    if refused and not transfer.stopped and 400 <= code < 600:
+        return Failure(
+            outcome="http_error",
+            error=f"FTP {_last_line(transfer) or code}",
+            retry=code < 500,
+            host_level=code == _UNAVAILABLE,
+            ip=request.ip,
+            started_at=started_at,
+            fetch_s=fetch_s,
+        )
+    truncated = cut(transfer, request, started_at, end)
+    if isinstance(truncated, Failure):
+        return truncated
+    return Reply(
+        url=request.url,
+        status=code if 200 <= code < 300 else TRANSFERRED,
+        headers=(),
+        body=transfer.whole_body(truncated),
+        ip=request.ip,
+        started_at=started_at,
+        fetch_s=fetch_s,
+        wire_bytes=transfer.head_bytes + transfer.body_bytes,
+        http_version="",
+        reason=_last_line(transfer)[4:],
+        truncated=truncated,
+        media_type=media_type_of(at.name) if at.name else FTP_LISTING,
+    )
+
+
+def _last_line(transfer: Transfer) -> str:
+    return one_line(transfer.head[-1].decode("utf-8", "replace")) if transfer.head else ""

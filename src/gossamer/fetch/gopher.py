@@ -1,0 +1,115 @@
+"""Gopher: the protocol module for gopher, over libcurl (RFC 1436; URLs: RFC 4266)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+import pycurl
+
+from gossamer.fetch.errors import one_line
+from gossamer.fetch.media_types import GOPHER_MENU, media_type_of
+from gossamer.fetch.options import FetchOptions
+from gossamer.fetch.transfer import Setting, Transfer
+from gossamer.fetch.transfers import End, Transfers, cut
+from gossamer.model.visits import Failure, Reply, Request
+from gossamer.world.clock import Clock
+
+_ADDRESS = re.compile(r"gopher://(?:[^/@?]*@)*([^/@?]+)(?:/([!-~])?)?([!-~]*)", re.IGNORECASE)
+_CONTROL = re.compile(r"%(?:[01][0-9a-f]|7f)", re.IGNORECASE)
+_ERROR = re.compile(rb"3([^\t\r\n]*)(?:\t[^\t\r\n]*){3,}\r?\n?(?:\.\r?\n?)?")
+_ERROR_BYTES_MAX: Final = 2_000
+_BINARY: Final = "application/octet-stream"
+_TYPES: Final = {"0": "text/plain", "1": GOPHER_MENU, "4": "application/mac-binhex40", "7": GOPHER_MENU,
+                 "h": "text/html", "g": "image/gif"}  # fmt: skip
+
+
+class Item(NamedTuple):
+    """A Gopher URL taken apart."""
+
+    url: str
+    """Without user and password: what libcurl is told."""
+    kind: str
+    """The item type; `1` where the URL names none."""
+    selector: str
+    """Still escaped."""
+
+
+class GopherModule:
+    """`ports.ProtocolModule` for gopher: one connection, one selector, all that comes until it closes.
+
+    A success has the status 200. The media type is that of the item type, for files that of the name. An answer that
+    consists of one item of type 3 is the server's way to refuse: a `Failure` with `http_error`. Selectors with control
+    characters are not sent: they could say something to servers of other protocols.
+    """
+
+    def __init__(self, options: FetchOptions, agent: str, clock: Clock) -> None:  # noqa: ARG002  # Gopher has no names
+        self._options = options
+        self._clock = clock
+        self._transfers = Transfers(options, clock, lambda: _transfer(options))
+
+    async def fetch(self, request: Request) -> Reply | Failure:
+        """Ask for one selector. Cancelling it ends the transfer and its connection."""
+        assert request.ip, "a request without a checked address"
+        started_at = self._clock.now()
+        item = item_of(request.url)
+        if item is None:
+            return self._transfers.ours(request, started_at, "unsupported", "no URL that Gopher can be asked for")
+        if self._options.proxy:
+            return self._transfers.ours(request, started_at, "unsupported", "Gopher does not go through fetch.proxy")
+        transfer = self._transfers.take()
+        transfer.aim(request, [], request.body_bytes_max or self._options.body_bytes_max, item.url)
+        end = await self._transfers.run(transfer, request, started_at)
+        if isinstance(end, Failure):
+            return end
+        result = _result(transfer, request, started_at, item, end)
+        self._transfers.keep(transfer)
+        return result
+
+    async def close(self) -> None:
+        """Let go of all connections. Fetches still under way end with a `Failure`."""
+        await self._transfers.close()
+
+
+def item_of(url: str) -> Item | None:
+    """Take a Gopher URL apart; None for one that cannot be asked for: no host, control characters."""
+    url = url.partition("#")[0]
+    match = _ADDRESS.fullmatch(url)
+    if match is None or _CONTROL.search(url):
+        return None
+    authority, kind, selector = match.groups()
+    if kind is None and selector:
+        return None  # A query without a path.
+    return Item(f"gopher://{authority}/{kind or ''}{selector}", kind or "1", selector)
+
+
+def _transfer(options: FetchOptions) -> Transfer:
+    settings: list[Setting] = [(pycurl.PROTOCOLS, pycurl.PROTO_GOPHER)]
+    transfer = Transfer(options, settings)
+    transfer.open_only_pinned()
+    return transfer
+
+
+def _result(transfer: Transfer, request: Request, started_at: float, item: Item, end: End) -> Reply | Failure:
+    truncated = cut(transfer, request, started_at, end)
+    if isinstance(truncated, Failure):
+        return truncated
+    fetch_s: float = transfer.curl.getinfo(pycurl.TOTAL_TIME)
+    body = transfer.whole_body(truncated)
+    refused = _ERROR.fullmatch(body) if len(body) <= _ERROR_BYTES_MAX else None
+    if refused is not None:
+        error = f"Gopher: {one_line(refused[1].decode('utf-8', 'replace'))}"
+        return Failure("http_error", error, ip=request.ip, started_at=started_at, fetch_s=fetch_s)
+    return Reply(
+        url=request.url,
+        status=200,
+        headers=(),
+        body=body,
+        ip=request.ip,
+        started_at=started_at,
+        fetch_s=fetch_s,
+        wire_bytes=transfer.body_bytes,
+        http_version="",
+        truncated=truncated,
+        media_type=_TYPES.get(item.kind) or media_type_of(item.selector) or _BINARY,
+    )

@@ -1,0 +1,92 @@
+"""The Bloom form: its rate is what was asked for, however the URLs fall, and its files are what was committed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gossamer.seen.bloom import BloomUrlSeen
+from gossamer.seen.groups import FOLDER, GROUPS
+from gossamer.seen.options import SeenOptions
+from gossamer.seen.ways import KNOWN, NEW
+from gossamer.url.fingerprint import fingerprint
+from gossamer.url.url import Url
+from tests.seen.opened import Opened, numbered
+
+
+def of_one_site(number: int) -> Url:
+    return Url("", "", fingerprint(f"http://one.example/{number}"), "one.example", "one.example", 77)
+
+
+def bloom_of(opened: Opened) -> BloomUrlSeen:
+    assert isinstance(opened.seen, BloomUrlSeen)
+    return opened.seen
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.001])
+@pytest.mark.parametrize("expected", [20_000, 2_000], ids=["as expected", "ten times as many"])
+@pytest.mark.parametrize("url", [numbered, of_one_site])
+def test_no_more_new_urls_are_lost_than_was_stated(tmp_path: Path, rate: float, expected: int, url: object) -> None:
+    opened = Opened("bloom", tmp_path, SeenOptions(expected_urls=expected, false_positive_rate=rate))
+    count = 20_000
+    lost = 0
+    for start in range(0, count, 1000):
+        lost += opened.offer([url(number) for number in range(start, start + 1000)]).count(KNOWN)  # type: ignore[operator]
+    asked = [url(number) for number in range(count, 2 * count)]  # type: ignore[operator]
+    wrong = sum(
+        any(one.fingerprint in each.bits for each in bloom_of(opened)._chains[one.partition >> 8]) for one in asked
+    )
+    chance = 5 * (count * rate) ** 0.5
+    assert lost <= count * rate + chance
+    assert wrong <= count * rate + chance, "the rate holds for a filter that holds them all"
+    assert opened.offer([url(number) for number in range(count)]).count(NEW) == 0  # type: ignore[operator]
+    opened.crash()
+
+
+def test_memory_is_what_the_expected_urls_need(tmp_path: Path) -> None:
+    opened = Opened("bloom", tmp_path, SeenOptions(expected_urls=100_000, false_positive_rate=1e-4))
+    for start in range(0, 50_000, 1000):
+        opened.offer([numbered(number) for number in range(start, start + 1000)])
+    held = bloom_of(opened).memory
+    assert held["filters"] == GROUPS
+    assert held["filter_bytes"] < 2.7 * 100_000
+    opened.crash()
+
+
+def test_files_take_over_from_the_log_and_other_files_go(tmp_path: Path) -> None:
+    options = SeenOptions(expected_urls=1000, false_positive_rate=1e-6, log_urls_max=1600)
+    opened = Opened("bloom", tmp_path, options)
+    for start in range(0, 6000, 100):
+        opened.offer([numbered(number) for number in range(start, start + 100)])
+        opened.commit()
+        opened.wait()
+        assert max(bloom_of(opened)._logged) <= 1600 // GROUPS + 100
+    while bloom_of(opened)._saving is not None:
+        opened.wait()
+        opened.commit()
+    names = {entry.name for entry in opened.journals.finals(FOLDER)}
+    assert len(names) > GROUPS
+    assert {f"{FOLDER}/{path.name}" for path in (tmp_path / FOLDER).iterdir()} == names
+    opened.crash()
+    (tmp_path / FOLDER / "03-00-00000999.bloom").write_bytes(b"of an epoch that never was")
+    opened = Opened("bloom", tmp_path, options)
+    assert {f"{FOLDER}/{path.name}" for path in (tmp_path / FOLDER).iterdir()} == names
+    assert set(opened.offer([numbered(number) for number in range(6000)])) == {KNOWN}
+    assert bloom_of(opened).memory["urls"] == 6000
+    opened.crash()
+
+
+def test_a_damaged_file_does_not_open(tmp_path: Path) -> None:
+    options = SeenOptions(expected_urls=1000, log_urls_max=1)
+    opened = Opened("bloom", tmp_path, options)
+    opened.offer([numbered(1)])
+    opened.commit()
+    opened.wait()
+    opened.commit()
+    opened.crash()
+    path = next((tmp_path / FOLDER).iterdir())
+    data = path.read_bytes()
+    path.write_bytes(data[:30] + bytes([data[30] ^ 1]) + data[31:])
+    with pytest.raises(OSError, match="damaged"):
+        Opened("bloom", tmp_path, options)

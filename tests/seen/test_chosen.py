@@ -1,0 +1,53 @@
+"""The form that the configuration names is the one that a crawl gets, keeps, and can be asked when it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from gossamer.assembly import assemble, open_stopped
+from gossamer.config import Config
+from gossamer.model.errors import ConfigError
+from gossamer.seen.options import SeenOptions
+from tests.seen.opened import FORMS, numbered
+
+NAMES = ("RocksUrlSeen", "MemoryUrlSeen", "DiskMergeUrlSeen", "BloomUrlSeen")
+URLS = [numbered(number) for number in range(200)]
+ZEROS = [0] * len(URLS)
+
+
+def config_of(form: str) -> Config:
+    seen = SeenOptions.model_validate({"form": form, "front_urls_max": 50, "log_urls_max": 1, "expected_urls": 1000})
+    return Config(seen=seen)
+
+
+async def crawled(form: str, directory: Path) -> tuple[str, list[int]]:
+    """Open a crawl, offer, commit as the shard does, and close; return the form's class and its answers."""
+    shard = assemble(config_of(form), directory)
+    try:
+        answers = list(shard.url_seen.offer(URLS, ZEROS, ZEROS))
+        for _ in range(4):
+            await shard.committer.commit()
+        return type(shard.url_seen).__name__, answers
+    finally:
+        await shard.close()
+
+
+@pytest.mark.parametrize(("form", "name"), list(zip(FORMS, NAMES, strict=True)))
+def test_a_crawl_gets_its_form_and_keeps_what_it_committed(tmp_path: Path, form: str, name: str) -> None:
+    assert asyncio.run(crawled(form, tmp_path)) == (name, [1] * 200)
+    stopped = open_stopped(config_of(form), tmp_path)
+    assert stopped.url_seen.way(URLS[0]) == (None if form == "bloom" else (0, 0))
+    stopped.close()
+    assert asyncio.run(crawled(form, tmp_path)) == (name, [0] * 200)
+
+
+def test_a_crawl_keeps_the_form_that_it_began_with(tmp_path: Path) -> None:
+    asyncio.run(crawled("memory", tmp_path))
+    with pytest.raises(ConfigError, match=r"seen\.form: this crawl began with 'memory'"):
+        assemble(config_of("bloom"), tmp_path)
+    with pytest.raises(ConfigError, match=r"seen\.form"):
+        open_stopped(config_of("rocksdb"), tmp_path)
+    assert asyncio.run(crawled("memory", tmp_path))[1] == [0] * 200, "a refusal changes nothing and holds nothing"
