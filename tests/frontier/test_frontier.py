@@ -273,6 +273,55 @@ def test_after_a_death_a_host_under_way_rests_and_its_url_comes_again(opened: Op
     assert again.url.text == "http://a.test/1"
 
 
+def test_after_a_death_overlapping_requests_leave_the_longest_rest(opened: Open) -> None:
+    """Each one's end changes the mean that the other's rest is reckoned from."""
+    shard = opened(PolitenessOptions(per_host=2, per_address=0))
+    add(shard, *(f"http://a.test/{number}" for number in range(9)))
+    now = T0
+    for _ in range(5):
+        now = visit(shard.frontier, now + 60, fetch_s=0.1)
+    shard.commit_all(now)
+    leases = [lend(shard.frontier, now + 60) for _ in range(2)]
+    for lease in leases:
+        assert lease is not None
+        assert shard.frontier.begin(lease, now + 60)
+    assert leases[0] is not None
+    shard.frontier.ended(leases[0], Contact(20.0, "answered"), now + 80)
+    shard.crash()
+    frontier = shard.open(now + 80)
+
+    assert lend(frontier, now + 139) is None
+    assert lend(frontier, now + 140) is not None
+
+
+def test_a_request_may_not_begin_when_its_hosts_gate_has_closed_since(opened: Open) -> None:
+    shard = opened(PolitenessOptions(preset="own"))
+    add(shard, *(f"http://a.test/{number}" for number in range(3)))
+    first, second = lend(shard.frontier, T0), lend(shard.frontier, T0)
+    assert first is not None
+    assert second is not None
+    shard.frontier.begin(first, T0)
+    shard.frontier.ended(first, Contact(0.1, "busy", 60.0), T0 + 0.1)
+    assert not shard.frontier.begin(second, T0 + 0.1)
+    shard.frontier.give_back(second, T0 + 0.1)
+
+    assert lend(shard.frontier, T0 + 60) is None
+    again = lend(shard.frontier, T0 + 60.1)
+    assert again is not None
+    assert again.url == second.url
+    assert shard.frontier.begin(again, T0 + 60.1)
+
+
+def test_a_host_that_failed_is_looked_up_again(opened: Open) -> None:
+    """Another of its addresses may answer."""
+    shard = opened()
+    add(shard, "http://a.test/1", "http://a.test/2")
+    visit(shard.frontier, T0, kind="failed")
+    lease = shard.frontier.select(T0 + 60)
+    assert lease is not None
+    assert lease.address == ""
+
+
 def test_after_a_death_in_the_first_epoch_nobody_is_early(opened: Open) -> None:
     """Nothing was ever committed: the seeds are handed in anew, but their hosts and addresses were asked."""
     shard = opened(PolitenessOptions(delay_s_min=7.0, address_delay_s=3.0))
@@ -507,6 +556,17 @@ def test_a_sleeper_with_nothing_due_makes_room_for_others(opened: Open) -> None:
     assert lease is not None
 
     assert lease.url.host in ("b.test", "c.test")
+
+
+def test_room_on_the_bench_is_told_at_once(opened: Open) -> None:
+    shard = opened(bench_hosts_max=1)
+    add(shard, "http://a.test/1", "http://b.test/1")
+    now = visit(shard.frontier, T0)
+
+    assert shard.frontier.benched == 0
+    wake_at = shard.frontier.wake_at()
+    assert wake_at is not None
+    assert wake_at <= now
 
 
 def test_a_new_url_wakes_a_host_that_sleeps_until_a_retry(opened: Open) -> None:

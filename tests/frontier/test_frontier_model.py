@@ -579,12 +579,12 @@ def _settings(examples: int) -> settings:
 
 
 class TestPolite(FrontierMachine.TestCase):  # type: ignore[name-defined,misc]
-    settings = _settings(60)
+    settings = _settings(100)
 
 
 class TestOwn(OwnMachine.TestCase):  # type: ignore[name-defined,misc]
-    settings = _settings(30)
+    settings = _settings(50)
 
 
 class TestPair(PairMachine.TestCase):  # type: ignore[name-defined,misc]
-    settings = _settings(20)
+    settings = _settings(50)

@@ -189,7 +189,8 @@ def test_a_start_names_who_was_on_the_bench_and_finds_the_others(disk: Disk) -> 
     disk.commit()
 
     assert sorted(disk.reopen()) == sorted(benched)
-    assert disk.index._ready == {0: {7, 8}, 3: {7, 8}, 7: {7, 8}}
+    ready = {level: sorted(partitions.listed) for level, partitions in disk.index._ready.items()}
+    assert ready == {0: [7, 8], 3: [7, 8], 7: [7, 8]}
     assert disk.index.next_wake_at() == T0 + 5
     assert disk.index._wakes.keys() == {0, 4095}
 

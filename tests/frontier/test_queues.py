@@ -254,6 +254,7 @@ def test_a_due_url_is_out_once_and_gone_when_finished(one: OneHost) -> None:
     assert one.dues() == 1
     one.finish(*items)
     assert one.host.record.queued == 0
+    assert not one.host.due_out
     one.commit()
     assert one.dues() == 0
 

@@ -20,13 +20,33 @@ PARTITIONS = 4096
 _FIRST, _END = b"\0\0", b"\xff\xff"
 
 
+class _Partitions:
+    """A set that one can be drawn from by its place."""
+
+    __slots__ = ("_known", "listed")
+
+    def __init__(self) -> None:
+        self.listed: list[int] = []
+        self._known: set[int] = set()
+
+    def add(self, partition: int) -> None:
+        if partition not in self._known:
+            self._known.add(partition)
+            self.listed.append(partition)
+
+    def remove(self, at: int) -> None:
+        self._known.discard(self.listed[at])
+        self.listed[at] = self.listed[-1]
+        self.listed.pop()
+
+
 class HostIndex:
     """Finds a host to activate. In memory: which partitions hold something, never which hosts."""
 
     def __init__(self, epochs: Epochs, dice: Dice) -> None:
         self._epochs = epochs
         self._dice = dice
-        self._ready: dict[int, set[int]] = {}
+        self._ready: dict[int, _Partitions] = {}
         """Level to partitions that may hold ready hosts; no level without any."""
         self._wakes: dict[int, int] = {}
         """Partition to when its next host wakes, at the earliest, in microseconds as the keys have it."""
@@ -48,7 +68,7 @@ class HostIndex:
                 benched += [(int.from_bytes(partition), name) for name in names]
             else:
                 begin = partition + bytes((level + 1,))
-                self._ready.setdefault(level, set()).add(int.from_bytes(partition))
+                self._ready.setdefault(level, _Partitions()).add(int.from_bytes(partition))
         begin = _FIRST
         while (key := _first(store, "sleep", begin)) is not None:
             self._set_alarm(int.from_bytes(key[:2]), _instant(key))
@@ -60,7 +80,7 @@ class HostIndex:
 
     def enter_ready(self, host: Host, level: int) -> None:
         self._move(host, "ready", self._ready_key(host, level))
-        self._ready.setdefault(level, set()).add(host.partition)
+        self._ready.setdefault(level, _Partitions()).add(host.partition)
 
     def enter_sleep(self, host: Host, wake_at: float) -> None:
         instant = micros(wake_at)
@@ -118,12 +138,12 @@ class HostIndex:
                     chosen = level
                     break
             partitions = self._ready[chosen]
-            partition = self._any_of(partitions)
-            found = self._seek(partition, chosen)
+            at = self._dice.below(len(partitions.listed))
+            found = self._seek(partitions.listed[at], chosen)
             if found is not None:
                 return found
-            partitions.discard(partition)
-            if not partitions:
+            partitions.remove(at)
+            if not partitions.listed:
                 del self._ready[chosen]
         return None
 
@@ -146,14 +166,6 @@ class HostIndex:
             heapq.heapify(self._alarms)
         else:
             heapq.heappush(self._alarms, (instant, partition))
-
-    def _any_of(self, partitions: set[int]) -> int:
-        # Sets of small ints iterate from the lowest: step in by chance, at most 4096.
-        skip = self._dice.below(len(partitions))
-        for index, partition in enumerate(partitions):
-            if index == skip:
-                return partition
-        raise AssertionError
 
     def _ready_key(self, host: Host, level: int) -> bytes:
         chance = self._dice.below(1 << 32)
