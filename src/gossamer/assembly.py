@@ -16,6 +16,9 @@ from gossamer.archive.archive import Archives, Closing
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.archive.follower import Follower
 from gossamer.archive.tables import Tables
+from gossamer.archive.uploads import Counts as UploadCounts
+from gossamer.archive.uploads import Store as FileStore
+from gossamer.archive.uploads import Uploads, counts_of
 from gossamer.archive.warc import About, WarcArchive
 from gossamer.config import Config, effective_toml
 from gossamer.crawl.commit import MANIFEST, Committer, Cuts
@@ -83,6 +86,9 @@ SEEN_FORMS = {
     "bloom": "gossamer.seen.bloom:BloomUrlSeen",
 }
 """By name, for what they import is not installed, nor paid for at every start, unless they are chosen."""
+INDEX = "index.cdxj"
+OBJECT_STORE = "gossamer.archive.objectstore:ObjectStore"
+"""By name, as those."""
 
 
 @dataclass(slots=True)
@@ -115,6 +121,7 @@ class Assembled:
     resolver: Resolver
     quarantine: Quarantine
     url_seen: UrlSeen
+    uploads: Uploads | None
 
     async def close(self) -> None:
         """Let go of everything. What was committed is safe whether this is called or not."""
@@ -148,7 +155,7 @@ class Assembled:
         tables = sorted((self.directory / "pages").glob("*.parquet"))
         options = self.config.archive
         return write_index(
-            self.directory / "index.cdxj",
+            self.directory / INDEX,
             entries_of_tables(tables),
             options.index_sort_bytes_max,
         )
@@ -243,7 +250,7 @@ def _assembled(
     return Assembled(
         config, directory, clock, lock, slots, store, epochs, contacts, journals, archives, follower, namer, roots,
         exclusions, chain, frontier, pipeline, committer, shard, tally, story, logs, protocols, resolver, quarantine,
-        url_seen,
+        url_seen, _uploads(config, journals, dice, tally),
     )  # fmt: skip
 
 
@@ -257,6 +264,7 @@ class Opened:
     rejected: dict[str, int]
     story: Story
     url_seen: UrlSeen
+    uploads: UploadCounts | None
 
     def close(self) -> None:
         _close(self.url_seen)
@@ -289,7 +297,8 @@ def open_stopped(config: Config, directory: Path) -> Opened:
         story = Story(namer, chain, url_seen, History(epochs), lambda url: facts_of(epochs, url), lambda _: False)
         totals = _stored(store, TALLY, Totals, Totals())
         undo.pop_all()
-        return Opened(lock, store, totals, chain.counts, story, url_seen)
+        uploads = counts_of(config.archive.store, manifest) if config.archive.store else None
+        return Opened(lock, store, totals, chain.counts, story, url_seen, uploads)
 
 
 def locked(directory: Path, wait_s: float = LOCK_S_MAX) -> DirectoryLock:
@@ -396,6 +405,13 @@ def _archives(
         for name in config.components.archives
     ]
     return Archives([warc, Tables(config.archive, journals, 0, incarnation), *more]), follower
+
+
+def _uploads(config: Config, journals: Journals, dice: Dice, tally: Tally) -> Uploads | None:
+    if not config.archive.store:
+        return None
+    store = cast("FileStore", build(OBJECT_STORE, "archive.store", options=config.archive))
+    return Uploads(config.archive, journals, store, dice, tally.note)
 
 
 @runtime_checkable

@@ -63,7 +63,7 @@ def guarded(job: Job, work: Callable[[Job], int]) -> int:
 def crawl(job: Job) -> int:
     """Crawl as the job says and show its progress."""
     from gossamer.cli.door import crawler
-    from gossamer.cli.progress import progress_for
+    from gossamer.cli.progress import progress_for, to_upload_of
     from gossamer.cli.run import drive
     from gossamer.config.gather import reopen_text
 
@@ -83,6 +83,14 @@ def crawl(job: Job) -> int:
     finally:
         progress.close()
     progress.end(status, job.directory, ended)
+    if to_upload := to_upload_of(status):
+        uploads = status["uploads"]
+        assert isinstance(uploads, dict)
+        complain(
+            f"{to_upload} not uploaded to {uploads['store']}: {uploads['error'] or 'there was no time'}; "
+            f"they are kept, gossamer resume {job.directory} uploads them"
+        )
+        return INTERRUPTED if ended == "stopped" else FAILED
     return INTERRUPTED if ended == "stopped" else FINISHED
 
 

@@ -20,6 +20,7 @@ from gossamer.cli.progress import (
     number,
     state_of,
     summary_of,
+    to_upload_of,
     write_line,
 )
 from gossamer.cli.words import count, duration, harmless, size
@@ -76,6 +77,8 @@ class Live:
             parts.append(ProgressBar(total=1.0, completed=share, width=60))
         if done := done_of(self._status):
             parts.append(Text(done))
+        if to_upload := to_upload_of(self._status):
+            parts.append(Text(f"{to_upload} to upload"))
         parts += [Text(note, style="dim") for note in self._notes]
         return Group(*parts)
 
