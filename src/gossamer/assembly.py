@@ -218,7 +218,7 @@ def _assembled(
         prioritizer=_prioritizer(config),
         sink=frontier,
         source=frontier,
-        hosts=frontier,
+        hosts=frontier.control,
         resolver=resolver,
         permit=Permit(exclusions, SiteRobots(epochs, config.robots, namer.name, dice), obey=config.robots.obey),
         protocols=protocols,
