@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from contextlib import ExitStack
@@ -64,7 +65,6 @@ from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Entry, Journals
 from gossamer.state.slots import Slots
 from gossamer.state.store import META_PARTITION, Store
-from gossamer.url.canonical import Canonicalizer
 from gossamer.url.name import Namer
 from gossamer.world.clock import Clock, WallClock
 from gossamer.world.dice import Dice
@@ -76,6 +76,7 @@ LOCK_S_MAX = 5.0
 """How long a directory is waited for: a child whose supervisor was killed lets go within that."""
 JOURNAL_FOLDERS = ("warc", "state/tables")
 SEEN_FORM = META_PARTITION + b"seen_form"
+URL_RULES = META_PARTITION + b"url_rules"
 SEEN_FORMS = {
     "memory": "gossamer.seen.memory:MemoryUrlSeen",
     "diskmerge": "gossamer.seen.diskmerge:DiskMergeUrlSeen",
@@ -191,7 +192,7 @@ def _assembled(
     totals.incarnation += 1
     tally, logs = Tally(totals, config.crawl), _held(Logs(directory / "logs", clock), undo)
 
-    namer = Namer(Canonicalizer(config.url.rules))
+    namer = _namer(config, epochs)
     roots, exclusions = Roots(config.scope.scope), ExcludedHost()
     chain = scope_chain(config.scope, roots, exclusions, _filters(config))
     memory = ScopeMemory(epochs, roots, exclusions, chain.counts)
@@ -274,7 +275,7 @@ def open_stopped(config: Config, directory: Path) -> Opened:
         undo.callback(lock.release)
         store = _held(Store(directory / "state/store", config.state.cache_bytes, config.state.write_buffer_bytes), undo)
         epochs = Epochs(store)
-        namer = Namer(Canonicalizer(config.url.rules))
+        namer = _namer(config, epochs)
         roots, exclusions = Roots(config.scope.scope), ExcludedHost()
         chain = scope_chain(config.scope, roots, exclusions, _filters(config))
         ScopeMemory(epochs, roots, exclusions, chain.counts)
@@ -334,6 +335,17 @@ def text_of(visited: Visited, config: Config) -> str:
     options = config.process.model_copy(update={"text": True})
     page = Page(reply.url, reply.media_type, reply.charset, reply.headers, content.body)
     return Modules([TitleAndText(options)], options).process(page).findings.text
+
+
+def _namer(config: Config, epochs: Epochs) -> Namer:
+    """Return what names addresses, by the rules that this crawl began with: what it knows stands under their keys."""
+    rules = json.dumps(config.url.model_dump(), sort_keys=False).encode()
+    begun = epochs.get("meta", URL_RULES)
+    if begun is None:
+        epochs.put("meta", URL_RULES, rules)
+    elif begun != rules:
+        raise ConfigError("this crawl began with other rules in the section [url] and keeps them; set them back")
+    return Namer(config.url.canonicalizer())
 
 
 def _filters(config: Config) -> list[Filter]:

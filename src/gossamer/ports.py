@@ -88,6 +88,10 @@ class Namer(Protocol):
         """Name several, in order."""
         ...
 
+    def changes(self, text: str) -> list[tuple[str, str]]:
+        """Return the rules that have a part in an address's key, each with what it made: for people who ask why."""
+        ...
+
 
 class Chain(Protocol):
     """All filters, in order."""
