@@ -7,6 +7,7 @@ import os
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar, cast, runtime_checkable
 
@@ -149,7 +150,7 @@ class Assembled:
         options = self.config.archive
         return write_index(
             self.directory / "index.cdxj",
-            entries_of_tables(tables, self.directory / "warc"),
+            entries_of_tables(tables),
             options.index_sort_bytes_max,
         )
 
@@ -201,8 +202,8 @@ def _assembled(
     url_seen, history = _url_seen(config, epochs, journals), History(epochs)
     undo.callback(_close, url_seen)
     agent = config.operator.user_agent(__version__)
-    protocols, resolver = protocol_modules(config, agent, clock), _resolver(config, clock)
     archives, follower = _archives(config, journals, directory, agent, totals.incarnation)
+    protocols, resolver = protocol_modules(config, agent, clock), _resolver(config, clock, archives)
     quarantine = Quarantine(
         epochs,
         slots.take_suspects(),
@@ -380,11 +381,12 @@ def _content_seen(config: Config, epochs: Epochs) -> ContentSeen:
     return ExactContentSeen(epochs, config.seen.content_scope)
 
 
-def _resolver(config: Config, clock: Clock) -> Resolver:
+def _resolver(config: Config, clock: Clock, archives: Archives) -> Resolver:
     name = config.components.resolver
     if name:
         return cast("Resolver", build(name, "components.resolver", options=config.resolve, clock=clock))
-    return DnsResolver(config.resolve, clock)
+    told = partial(archives.add_prerequisite, via="", link_type="dns") if config.archive.warc_dns else None
+    return DnsResolver(config.resolve, clock, told)
 
 
 def _archives(
