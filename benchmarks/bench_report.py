@@ -2,8 +2,8 @@
 
     python benchmarks/bench_report.py [ROWS …]
 
-The tables are made by DuckDB: hosts by Zipf's law, three pages a second, one link row for each page. Each report runs in
-a process of its own, so that its peak of memory is its own.
+The tables are made by DuckDB: hosts by Zipf's law, three pages a second, one link row for each page. Each report
+runs in a process of its own, so that its peak of memory is its own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ PAGES_A_FILE = 2_000_000
 _PAGES = """
 COPY (
     SELECT 'http://' || host || '/' || n AS url, url AS key, host, site,
-        to_timestamp(1767225600 + n * 0.3)::TIMESTAMPTZ AS fetched_at, outcome, CASE WHEN outcome = 'fetched' THEN 200 WHEN outcome = 'http_error' THEN 404 END::SMALLINT AS status,
+        to_timestamp(1767225600 + n * 0.3)::TIMESTAMPTZ AS fetched_at, outcome,
+        CASE WHEN outcome = 'fetched' THEN 200 WHEN outcome = 'http_error' THEN 404 END::SMALLINT AS status,
         'text/html' AS media_type, 'utf-8' AS charset, size // 4 AS wire_bytes, size AS body_bytes, '' AS truncated,
         md5(n::VARCHAR) AS digest, CASE WHEN chance < 0.05 THEN 'http://' || host || '/0' ELSE '' END AS duplicate_of,
         'title ' || n AS title, (n % 12)::INTEGER AS depth, '' AS referrer, 'anchor' AS link_type, '' AS redirect_to,
