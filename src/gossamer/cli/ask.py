@@ -12,7 +12,7 @@ import typer
 from gossamer.cli import door
 from gossamer.cli.control import NotRunningError, ask
 from gossamer.cli.crawling import require_crawl
-from gossamer.cli.progress import errors_of, line_of, number, state_of
+from gossamer.cli.standing import errors_of, line_of, number, state_of
 from gossamer.cli.words import count, duration, harmless, size
 from gossamer.model.errors import ConfigError
 from gossamer.world.files import write_whole
