@@ -77,4 +77,4 @@ class Examiner:
 
 
 def _page(reply: Reply, content: Content) -> Page:
-    return Page(reply.url, reply.media_type, reply.charset, reply.headers, content.body)
+    return Page(reply.url, reply.media_type, reply.charset, reply.headers, content.body, content.file)
