@@ -9,7 +9,7 @@ from typing import Generic
 
 import msgspec
 
-from gossamer.crawl.examine import Examined
+from gossamer.crawl.examine import Examined, page_of
 from gossamer.crawl.history import page_record
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
@@ -121,6 +121,8 @@ class Ends(Generic[L]):
             self._logs.info(row.outcome, url=url.text, error=row.error)
             return None
         content, findings = examined.content, examined.findings
+        if rooms.apart is not None and rooms.apart.wants(reply.media_type):
+            examined.errors += await rooms.apart.look(page_of(reply, content), findings)
         row.body_bytes = content.body_bytes
         row.truncated = row.truncated or content.truncated
         row.error = content.error

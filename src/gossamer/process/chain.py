@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
 
-from gossamer.model.visits import Findings, Page, PageRow
+from gossamer.model.visits import Findings, Page
 from gossamer.ports import ProcessingModule
 from gossamer.process.directives import Directives
+from gossamer.process.fitting import Fitting
 from gossamer.process.html import Document, HtmlPage
 from gossamer.process.links import HeaderLinks, LinkExtractor
 from gossamer.process.listings import ListingLinks
@@ -19,8 +19,6 @@ from gossamer.process.text import TitleAndText
 
 CHOICES_MAX = 256
 """Media types whose modules are remembered."""
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
-_TAKEN = frozenset(PageRow.__struct_fields__)
 
 
 class ModuleError(msgspec.Struct, frozen=True):
@@ -87,14 +85,14 @@ class Modules:
         options: ProcessOptions,
         types: Mapping[str, Sequence[ProcessingModule]] | None = None,
         watch: Watch | None = None,
+        fitting: Fitting | None = None,
     ) -> None:
         self._modules = tuple(modules)
         self._options = options
         self._types = dict(types or {})
         self._watch = watch or Unwatched()
         self._chosen: dict[str, tuple[ProcessingModule, ...]] = {}
-        self._good: set[str] = set()
-        """Names of columns and tables that were found to be fit."""
+        self._fitting = fitting or Fitting({}, {})
 
     def wants(self, media_type: str) -> bool:
         """Say whether any module would look at such a page."""
@@ -157,14 +155,4 @@ class Modules:
         return None
 
     def _checked(self, findings: Findings) -> list[ModuleError]:
-        """Take out what could stand in no table, and say so."""
-        errors = []
-        for things, what in ((findings.columns, "column"), (findings.rows, "table")):
-            for name in [name for name in things if name not in self._good]:
-                if isinstance(name, str) and _NAME.fullmatch(name) and not (what == "column" and name in _TAKEN):
-                    if len(self._good) < CHOICES_MAX:
-                        self._good.add(name)
-                    continue
-                things.pop(name)
-                errors.append(ModuleError("columns", f"no {what} can be called {name!r}"))
-        return errors
+        return [ModuleError("columns", problem) for problem in self._fitting.fit(findings)]

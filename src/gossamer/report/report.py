@@ -62,9 +62,9 @@ def summary(directory: Path, memory_bytes_max: int = MEMORY_BYTES_MAX) -> Report
             "autoload_known_extensions": False,
         }
         with duckdb.connect(":memory:", config=config) as tables:
-            tables.read_parquet(pages).create_view("pages")
+            tables.read_parquet(pages, union_by_name=True).create_view("pages")
             if links:
-                tables.read_parquet(links).create_view("links")
+                tables.read_parquet(links, union_by_name=True).create_view("links")
             return _asked(tables, bool(links))
 
 
