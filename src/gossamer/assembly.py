@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol, TypeVar, cast, runtime_checkable
@@ -70,7 +72,6 @@ from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Entry, Journals
 from gossamer.state.slots import Slots
 from gossamer.state.store import META_PARTITION, Store
-from gossamer.url.canonical import Canonicalizer
 from gossamer.url.name import Namer
 from gossamer.world.alarm import Alarm
 from gossamer.world.clock import Clock, WallClock
@@ -84,6 +85,7 @@ LOCK_S_MAX = 5.0
 """How long a directory is waited for: a child whose supervisor was killed lets go within that."""
 JOURNAL_FOLDERS = ("warc", "state/tables")
 SEEN_FORM = META_PARTITION + b"seen_form"
+URL_RULES = META_PARTITION + b"url_rules"
 SEEN_FORMS = {
     "memory": "gossamer.seen.memory:MemoryUrlSeen",
     "diskmerge": "gossamer.seen.diskmerge:DiskMergeUrlSeen",
@@ -161,7 +163,7 @@ class Assembled:
         options = self.config.archive
         return write_index(
             self.directory / "index.cdxj",
-            entries_of_tables(tables, self.directory / "warc"),
+            entries_of_tables(tables),
             options.index_sort_bytes_max,
         )
 
@@ -204,7 +206,7 @@ def _assembled(
     totals.incarnation += 1
     tally, logs = Tally(totals, config.crawl), _held(Logs(directory / "logs", clock), undo)
 
-    namer = Namer(Canonicalizer(config.url.rules))
+    namer = _namer(config, epochs)
     roots, exclusions = Roots(config.scope.scope), ExcludedHost()
     chain = scope_chain(config.scope, roots, exclusions, _filters(config))
     memory = ScopeMemory(epochs, roots, exclusions, chain.counts)
@@ -217,8 +219,8 @@ def _assembled(
     if alarm is not None:
         undo.callback(alarm.close)
     modules, spills = chosen_modules(config, alarm), Spills(state / "spill", config.archive.digests)
-    protocols, resolver = protocol_modules(config, agent, clock, spills), _resolver(config, clock)
     archives, follower = _archives(config, journals, directory, agent, totals.incarnation, modules)
+    protocols, resolver = protocol_modules(config, agent, clock, spills), _resolver(config, clock, archives)
     quarantine, apart = _quarantine(config, directory, epochs, slots), _apart(config, directory, modules.apart)
     rooms = Rooms(
         namer=namer,
@@ -228,7 +230,7 @@ def _assembled(
         prioritizer=_prioritizer(config),
         sink=frontier,
         source=frontier,
-        hosts=frontier,
+        hosts=frontier.control,
         resolver=resolver,
         permit=Permit(exclusions, SiteRobots(epochs, config.robots, namer.name, dice), obey=config.robots.obey),
         protocols=protocols,
@@ -285,7 +287,7 @@ def open_stopped(config: Config, directory: Path) -> Opened:
         undo.callback(lock.release)
         store = _held(Store(directory / "state/store", config.state.cache_bytes, config.state.write_buffer_bytes), undo)
         epochs = Epochs(store)
-        namer = Namer(Canonicalizer(config.url.rules))
+        namer = _namer(config, epochs)
         roots, exclusions = Roots(config.scope.scope), ExcludedHost()
         chain = scope_chain(config.scope, roots, exclusions, _filters(config))
         ScopeMemory(epochs, roots, exclusions, chain.counts)
@@ -394,6 +396,17 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)}
 
 
+def _namer(config: Config, epochs: Epochs) -> Namer:
+    """Return what names addresses, by the rules that this crawl began with: what it knows stands under their keys."""
+    rules = json.dumps(config.url.model_dump(), sort_keys=False).encode()
+    begun = epochs.get("meta", URL_RULES)
+    if begun is None:
+        epochs.put("meta", URL_RULES, rules)
+    elif begun != rules:
+        raise ConfigError("this crawl began with other rules in the section [url] and keeps them; set them back")
+    return Namer(config.url.canonicalizer())
+
+
 def _filters(config: Config) -> list[Filter]:
     return [cast("Filter", build(name, "components.filters")) for name in config.components.filters]
 
@@ -426,11 +439,12 @@ def _content_seen(config: Config, epochs: Epochs) -> ContentSeen:
     return ExactContentSeen(epochs, config.seen.content_scope)
 
 
-def _resolver(config: Config, clock: Clock) -> Resolver:
+def _resolver(config: Config, clock: Clock, archives: Archives) -> Resolver:
     name = config.components.resolver
     if name:
         return cast("Resolver", build(name, "components.resolver", options=config.resolve, clock=clock))
-    return DnsResolver(config.resolve, clock)
+    told = partial(archives.add_prerequisite, via="", link_type="dns") if config.archive.warc_dns else None
+    return DnsResolver(config.resolve, clock, told)
 
 
 def _archives(

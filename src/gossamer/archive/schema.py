@@ -40,6 +40,7 @@ PAGES = pa.schema(
         ("warc_length", pa.int64()),
         ("shard", pa.int32()),
         ("error", _TEXT),
+        ("warc_type", FEW),
     ]
 )
 """One row per attempt: the fields of `PageRow`, in their order."""

@@ -13,13 +13,13 @@ from gossamer.crawl.permit import Permit
 from gossamer.crawl.quarantine import Quarantine
 from gossamer.model.visits import Reply
 from gossamer.ports import (
-    Archive,
     Chain,
     ContentSeen,
     HostControl,
     L,
     LinkSink,
     Namer,
+    PrerequisiteArchive,
     Prioritizer,
     ProtocolModule,
     Resolver,
@@ -49,7 +49,7 @@ class Rooms(Generic[L]):
     quarantine: Quarantine
     redirect_target: Callable[[Reply], str | None]
     retry_after_s: Callable[[Reply, float], float | None]
-    archive: Archive
+    archive: PrerequisiteArchive
     digest_algorithm: str
     """Of payloads, as hashlib names it."""
     history: History

@@ -241,6 +241,8 @@ class PageRow(msgspec.Struct):
     warc_length: int | None = None
     shard: int = 0
     error: str = ""
+    warc_type: str = ""
+    """`response`, `revisit` or `resource`; empty when nothing is archived."""
 
 
 class Visited(msgspec.Struct):
