@@ -88,6 +88,10 @@ class Namer(Protocol):
         """Name several, in order."""
         ...
 
+    def changes(self, text: str) -> list[tuple[str, str]]:
+        """Return the rules that have a part in an address's key, each with what it made: for people who ask why."""
+        ...
+
 
 class Chain(Protocol):
     """All filters, in order."""
@@ -312,7 +316,11 @@ class Decoder(Protocol):
 
 
 class ProcessingModule(Protocol):
-    """Looks at one page. Pure: no waiting, no disk, no network."""
+    """Looks at one page. Pure: no waiting, no disk, no network.
+
+    It may also have `columns` and `tables`, which declare what it adds to the tables (names to kinds of value), and
+    `isolated = True`: then it runs in a process of its own.
+    """
 
     name: str
 

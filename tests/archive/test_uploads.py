@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import sys
 from pathlib import Path
 
 import pytest
 
 from gossamer.archive.options import ArchiveOptions
-from gossamer.archive.uploads import MANIFEST, Counts, StoreError, Uploads, counts_of
+from gossamer.archive.uploads import MANIFEST, Counts, StoreError, Uploads, counts_of, uploads_of
+from gossamer.model.errors import ConfigError
 from gossamer.world.dice import Dice
 
 from .web import Shard
@@ -274,3 +276,12 @@ def test_a_crawl_that_does_not_run_can_be_counted(case: Case) -> None:
     case.shard.journals.create("warc/3")
     case.shard.commit()
     assert counts_of("s3://b/p", case.shard.manifest) == Counts("s3://b/p", 1, 5, 1, 3)
+
+
+def test_a_store_without_obstore_says_what_to_install(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert uploads_of(ArchiveOptions(), case.shard.journals, Dice(1), case.said.append) is None
+    assert counts_of("", case.shard.manifest) is None
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    monkeypatch.delitem(sys.modules, "gossamer.archive.objectstore", raising=False)
+    with pytest.raises(ConfigError, match=r"archive\.store: obstore is not installed; pip install 'gossamer\[store\]'"):
+        uploads_of(case.options, case.shard.journals, Dice(1), case.said.append)

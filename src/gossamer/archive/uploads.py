@@ -7,6 +7,7 @@ only after that commit may the local copy go. Whatever a crash interrupts is don
 from __future__ import annotations
 
 import asyncio
+import importlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Protocol
 import msgspec
 
 from gossamer.archive.options import ArchiveOptions
+from gossamer.model.errors import ConfigError
 from gossamer.state.journals import STATE, Entry, Journals, Phase
 from gossamer.world.dice import Dice
 
@@ -183,8 +185,27 @@ class Uploads:
         return pause_s * self._dice.uniform(1 - JITTER, 1 + JITTER)
 
 
-def counts_of(store: str, manifest: Iterable[Entry]) -> Counts:
-    """Return how far a crawl that does not run has come."""
+def uploads_of(
+    options: ArchiveOptions, journals: Journals, dice: Dice, say: Callable[[str], None]
+) -> Uploads | None:  # fmt: skip
+    """Return the uploads to the store that the options name, if they name one: only then obstore is imported.
+
+    Raises:
+        ConfigError: obstore is missing, or the options are no good.
+    """
+    if not options.store:
+        return None
+    try:
+        module = importlib.import_module("gossamer.archive.objectstore")
+    except ImportError as error:
+        raise ConfigError(f"archive.store: {error}") from error
+    return Uploads(options, journals, module.ObjectStore(options), dice, say)
+
+
+def counts_of(store: str, manifest: Iterable[Entry]) -> Counts | None:
+    """Return how far a crawl that does not run has come, if its files go to a store."""
+    if not store:
+        return None
     counts = Counts(store)
     for entry in manifest:
         if entry.phase >= Phase.UPLOADED:

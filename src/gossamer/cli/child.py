@@ -63,8 +63,9 @@ def guarded(job: Job, work: Callable[[Job], int]) -> int:
 def crawl(job: Job) -> int:
     """Crawl as the job says and show its progress."""
     from gossamer.cli.door import crawler
-    from gossamer.cli.progress import progress_for, to_upload_of
+    from gossamer.cli.progress import progress_for
     from gossamer.cli.run import drive
+    from gossamer.cli.standing import to_upload_of
     from gossamer.config.gather import reopen_text
 
     config = reopen_text(job.config, f"{job.directory}/crawl.toml")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic
 
+from gossamer.crawl.apart import Apart
 from gossamer.crawl.examine import Examiner
 from gossamer.crawl.history import History
 from gossamer.crawl.permit import Permit
@@ -52,3 +53,5 @@ class Rooms(Generic[L]):
     digest_algorithm: str
     """Of payloads, as hashlib names it."""
     history: History
+    apart: Apart | None = None
+    """Modules in processes of their own."""

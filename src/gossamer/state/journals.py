@@ -73,6 +73,17 @@ class Journal:
                 raise
         return offset
 
+    def rewind(self, length: int) -> None:
+        """Take back what was appended beyond `length`, since the last cut: half of what belongs together."""
+        assert length <= self.length, "nothing can be taken back that was not appended"
+        if length >= self._written:
+            del self._buffer[length - self._written :]
+        else:
+            self._buffer.clear()
+            self._file.truncate(length)
+            self._written = length
+        self.length = length
+
     def flush(self) -> None:
         """Hand what is buffered to the system. After an error the buffer still holds what is not written."""
         pending, self._buffer = self._buffer, bytearray()
