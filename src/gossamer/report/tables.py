@@ -15,11 +15,18 @@ NEAR = "near_duplicate_of"
 
 
 class Tables:
-    """Answers questions in SQL about `pages` and `links`."""
+    """Answers questions in SQL about `pages`, `links` and `epochs`."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, pages: Sequence[str], links: Sequence[str]) -> None:
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        pages: Sequence[str],
+        links: Sequence[str],
+        epochs: Sequence[str],
+    ) -> None:
         self._connection = connection
         self.has_links = bool(links)
+        self.has_epochs = bool(epochs)
         # Segments of one crawl may differ in their last columns.
         seen = connection.read_parquet(list(pages), union_by_name=True)
         more = "" if NEAR in seen.columns else f", NULL::VARCHAR AS {NEAR}"
@@ -28,6 +35,8 @@ class Tables:
         connection.execute(f"CREATE VIEW pages AS SELECT *{more}, {times} FROM rows")  # noqa: S608 - all ours
         if links:
             connection.read_parquet(list(links), union_by_name=True).create_view("links")
+        if epochs:
+            connection.read_parquet(list(epochs), union_by_name=True).create_view("epochs")
 
     def all(self, query: str, **names: object) -> list[tuple[Any, ...]]:
         """Return all rows; names stand in braces in the query and are ours."""
@@ -45,8 +54,9 @@ def opened(directory: Path, memory_bytes_max: int) -> Iterator[Tables | None]:
     """Open a crawl's finished tables; None when there are none. What does not fit in memory goes to a temporary
     folder.
     """
-    pages = sorted(str(path) for path in (directory / "pages").glob("*.parquet"))
-    links = sorted(str(path) for path in (directory / "links").glob("*.parquet"))
+    pages, links, epochs = (
+        sorted(str(path) for path in (directory / table).glob("*.parquet")) for table in ("pages", "links", "epochs")
+    )
     if not pages:
         yield None
         return
@@ -59,4 +69,4 @@ def opened(directory: Path, memory_bytes_max: int) -> Iterator[Tables | None]:
             "autoload_known_extensions": False,
         }
         with duckdb.connect(":memory:", config=config) as connection:
-            yield Tables(connection, pages, links)
+            yield Tables(connection, pages, links, epochs)
