@@ -117,7 +117,7 @@ class Gaps(msgspec.Struct, frozen=True):
     counted: int = 0
     least: float = 0.0
     median: float = 0.0
-    """An estimate (t-digest)."""
+    """Within a twelfth of it."""
     mean: float = 0.0
     overlaps: int = 0
     """Requests that began before the one before them had ended."""
