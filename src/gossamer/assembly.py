@@ -19,6 +19,7 @@ from gossamer.archive.archive import Archives, Closing
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.archive.follower import Follower
 from gossamer.archive.tables import Tables
+from gossamer.archive.uploads import Counts, Uploads, counts_of, uploads_of
 from gossamer.archive.warc import About, WarcArchive
 from gossamer.config import Config, effective_toml
 from gossamer.crawl.apart import Apart
@@ -92,6 +93,7 @@ SEEN_FORMS = {
     "bloom": "gossamer.seen.bloom:BloomUrlSeen",
 }
 """By name, for what they import is not installed, nor paid for at every start, unless they are chosen."""
+INDEX = "index.cdxj"
 
 
 @dataclass(slots=True)
@@ -126,6 +128,7 @@ class Assembled:
     url_seen: UrlSeen
     apart: Apart
     alarm: Alarm | None
+    uploads: Uploads | None
 
     async def close(self) -> None:
         """Let go of everything. What was committed is safe whether this is called or not."""
@@ -162,7 +165,7 @@ class Assembled:
         tables = sorted((self.directory / "pages").glob("*.parquet"))
         options = self.config.archive
         return write_index(
-            self.directory / "index.cdxj",
+            self.directory / INDEX,
             entries_of_tables(tables),
             options.index_sort_bytes_max,
         )
@@ -256,7 +259,7 @@ def _assembled(
     return Assembled(
         config, directory, clock, lock, slots, store, epochs, contacts, journals, archives, follower, namer, roots,
         exclusions, chain, frontier, pipeline, committer, shard, tally, story, logs, protocols, resolver, quarantine,
-        url_seen, apart, alarm,
+        url_seen, apart, alarm, uploads_of(config.archive, journals, dice, tally.note),
     )  # fmt: skip
 
 
@@ -270,6 +273,7 @@ class Opened:
     rejected: dict[str, int]
     story: Story
     url_seen: UrlSeen
+    uploads: Counts | None
 
     def close(self) -> None:
         _close(self.url_seen)
@@ -302,7 +306,8 @@ def open_stopped(config: Config, directory: Path) -> Opened:
         story = Story(namer, chain, url_seen, History(epochs), lambda url: facts_of(epochs, url), lambda _: False)
         totals = _stored(store, TALLY, Totals, Totals())
         undo.pop_all()
-        return Opened(lock, store, totals, chain.counts, story, url_seen)
+        uploads = counts_of(config.archive.store, manifest)
+        return Opened(lock, store, totals, chain.counts, story, url_seen, uploads)
 
 
 def locked(directory: Path, wait_s: float = LOCK_S_MAX) -> DirectoryLock:
