@@ -36,6 +36,9 @@ class ArchiveOptions(BaseModel):
     table_segment_bytes_max: int = Field(
         256_000_000, ge=1, description="A table's log with this many bytes is finished and becomes Parquet."
     )
+    table_segment_s_max: float = Field(
+        600.0, gt=0, description="A table's log that has grown for so long is finished and becomes Parquet, in seconds."
+    )
     table_frame_rows_max: int = Field(
         50_000, ge=1, description="Rows held in memory before they go to the log, even within an epoch."
     )
