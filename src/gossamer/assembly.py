@@ -18,6 +18,7 @@ from gossamer.archive.tables import Tables
 from gossamer.archive.warc import About, WarcArchive
 from gossamer.config import Config, effective_toml
 from gossamer.crawl.commit import MANIFEST, Committer, Cuts
+from gossamer.crawl.copies import Copies
 from gossamer.crawl.examine import Examiner
 from gossamer.crawl.history import History
 from gossamer.crawl.logs import Logs
@@ -31,6 +32,7 @@ from gossamer.crawl.shard import Shard
 from gossamer.crawl.story import Story
 from gossamer.crawl.tally import KEY as TALLY
 from gossamer.crawl.tally import Tally, Totals
+from gossamer.crawl.trapping import Trapping, watch_key
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.fetch.file import FileModule
 from gossamer.fetch.ftp import FtpModule
@@ -47,7 +49,16 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.product import __version__
 from gossamer.model.visits import Page, Visited
 from gossamer.plugins import build
-from gossamer.ports import ContentSeen, Filter, Prioritizer, ProcessingModule, ProtocolModule, Resolver, UrlSeen
+from gossamer.ports import (
+    ContentSeen,
+    Filter,
+    NearSeen,
+    Prioritizer,
+    ProcessingModule,
+    ProtocolModule,
+    Resolver,
+    UrlSeen,
+)
 from gossamer.process.chain import Modules, standard_modules
 from gossamer.process.links import redirect_target
 from gossamer.process.text import TitleAndText
@@ -56,8 +67,11 @@ from gossamer.robots.robots import SiteRobots
 from gossamer.scope.chain import Chain, scope_chain
 from gossamer.scope.exclusions import ExcludedHost
 from gossamer.scope.roots import Roots
+from gossamer.scope.traps import Trapped, Traps
 from gossamer.seen.content import ExactContentSeen
 from gossamer.seen.groups import FOLDER as SEEN_FOLDER
+from gossamer.seen.near import NearContentSeen
+from gossamer.seen.shingles import sketch
 from gossamer.seen.urls import RocksUrlSeen
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
@@ -114,6 +128,8 @@ class Assembled:
     resolver: Resolver
     quarantine: Quarantine
     url_seen: UrlSeen
+    trapping: Trapping
+    traps: Traps
 
     async def close(self) -> None:
         """Let go of everything. What was committed is safe whether this is called or not."""
@@ -192,24 +208,19 @@ def _assembled(
     tally, logs = Tally(totals, config.crawl), _held(Logs(directory / "logs", clock), undo)
 
     namer = Namer(Canonicalizer(config.url.rules))
-    roots, exclusions = Roots(config.scope.scope), ExcludedHost()
-    chain = scope_chain(config.scope, roots, exclusions, _filters(config))
+    roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), _traps(config, epochs)
+    chain = scope_chain(config.scope, roots, exclusions, [*_filters(config), Trapped(traps)])
     memory = ScopeMemory(epochs, roots, exclusions, chain.counts)
+    trapping = Trapping(traps, epochs, sketch, tally)
     rules = politeness(config.politeness)
     frontier = Frontier(store, epochs, contacts, rules, config.frontier, namer.name, dice, now)
     url_seen, history = _url_seen(config, epochs, journals), History(epochs)
+    content_seen, near_seen = _content_seen(config, epochs), _near_seen(config, epochs)
     undo.callback(_close, url_seen)
     agent = config.operator.user_agent(__version__)
     protocols, resolver = protocol_modules(config, agent, clock), _resolver(config, clock)
     archives, follower = _archives(config, journals, directory, agent, totals.incarnation)
-    quarantine = Quarantine(
-        epochs,
-        slots.take_suspects(),
-        (sys.executable, "-m", "gossamer.isolated", str(directory / "crawl.toml")),
-        config.crawl.process_s_max,
-        # It must find the modules that we found, from wherever we were started.
-        {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)},
-    )
+    quarantine = _quarantine(config, directory, epochs, slots)
     rooms = Rooms(
         namer=namer,
         chain=chain,
@@ -220,9 +231,11 @@ def _assembled(
         source=frontier,
         hosts=frontier,
         resolver=resolver,
-        permit=Permit(exclusions, SiteRobots(epochs, config.robots, namer.name, dice), obey=config.robots.obey),
+        permit=Permit(
+            exclusions, SiteRobots(epochs, config.robots, namer.name, dice), trapping.reason, obey=config.robots.obey
+        ),
         protocols=protocols,
-        content_seen=_content_seen(config, epochs),
+        content_seen=content_seen,
         examiner=examiner(config, clock, slots),
         quarantine=quarantine,
         redirect_target=lambda reply: redirect_target(reply.url, reply.headers),
@@ -230,19 +243,21 @@ def _assembled(
         archive=archives,
         digest_algorithm=config.archive.digests,
         history=history,
+        copies=Copies(content_seen, near_seen, sketch, history, url_seen, namer, follow=config.crawl.follow_copies),
+        trapping=trapping,
     )
     options = config.frontier
     retries = Retries(options.attempts_max, options.retry_s_first, options.retry_s_max, dice)
     pipeline = Pipeline(rooms, retries, config.crawl, clock, logs, tally)
-    cuts: list[Cuts] = [frontier, memory, *([url_seen] if isinstance(url_seen, Cuts) else [])]
+    cuts: list[Cuts] = [frontier, memory, trapping, *([url_seen] if isinstance(url_seen, Cuts) else [])]
     committer = Committer(epochs, journals, contacts, archives, cuts, tally, logs, clock)
     committer.on_epoch = slots.note_epoch
     shard = Shard(frontier, pipeline, committer, tally, lambda: contacts.crowded, config.crawl, config.limits, clock)
-    story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent)
+    story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent, trapping.reason)
     return Assembled(
         config, directory, clock, lock, slots, store, epochs, contacts, journals, archives, follower, namer, roots,
         exclusions, chain, frontier, pipeline, committer, shard, tally, story, logs, protocols, resolver, quarantine,
-        url_seen,
+        url_seen, trapping, traps,
     )  # fmt: skip
 
 
@@ -275,8 +290,9 @@ def open_stopped(config: Config, directory: Path) -> Opened:
         store = _held(Store(directory / "state/store", config.state.cache_bytes, config.state.write_buffer_bytes), undo)
         epochs = Epochs(store)
         namer = Namer(Canonicalizer(config.url.rules))
-        roots, exclusions = Roots(config.scope.scope), ExcludedHost()
-        chain = scope_chain(config.scope, roots, exclusions, _filters(config))
+        roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), _traps(config, epochs)
+        chain = scope_chain(config.scope, roots, exclusions, [*_filters(config), Trapped(traps)])
+        trapping = Trapping(traps, epochs, sketch, Tally(Totals(), config.crawl))
         ScopeMemory(epochs, roots, exclusions, chain.counts)
         journals = Journals(directory)
         manifest = _stored(store, MANIFEST, list[Entry], [])
@@ -285,7 +301,9 @@ def open_stopped(config: Config, directory: Path) -> Opened:
         )  # The others stay as they are.
         url_seen = _url_seen(config, epochs, journals)
         undo.callback(_close, url_seen)
-        story = Story(namer, chain, url_seen, History(epochs), lambda url: facts_of(epochs, url), lambda _: False)
+        story = Story(
+            namer, chain, url_seen, History(epochs), lambda url: facts_of(epochs, url), lambda _: False, trapping.reason
+        )
         totals = _stored(store, TALLY, Totals, Totals())
         undo.pop_all()
         return Opened(lock, store, totals, chain.counts, story, url_seen)
@@ -359,6 +377,26 @@ def _url_seen(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
         return RocksUrlSeen(epochs, config.seen.popular_urls_max)
     given = {"epochs": epochs} if form == "memory" else {"epochs": epochs, "journals": journals, "options": config.seen}
     return cast("UrlSeen", build(SEEN_FORMS[form], "seen.form", **given))
+
+
+def _quarantine(config: Config, directory: Path, epochs: Epochs, slots: Slots) -> Quarantine:
+    return Quarantine(
+        epochs,
+        slots.take_suspects(),
+        (sys.executable, "-m", "gossamer.isolated", str(directory / "crawl.toml")),
+        config.crawl.process_s_max,
+        # It must find the modules that we found, from wherever we were started.
+        {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)},
+    )
+
+
+def _traps(config: Config, epochs: Epochs) -> Traps:
+    return Traps(config.scope, lambda partition, host: epochs.get("content", watch_key(partition, host)))
+
+
+def _near_seen(config: Config, epochs: Epochs) -> NearSeen | None:
+    options = config.seen
+    return None if options.near_scope == "off" else NearContentSeen(epochs, options.near_scope, options.near_bits_max)
 
 
 def _content_seen(config: Config, epochs: Epochs) -> ContentSeen:

@@ -37,6 +37,8 @@ PAGES = pa.schema(
         ("warc_length", pa.int64()),
         ("shard", pa.int32()),
         ("error", _TEXT),
+        ("near_duplicate_of", _TEXT),
+        ("simhash", pa.uint64()),
     ]
 )
 """One row per attempt: the fields of `PageRow`, in their order."""

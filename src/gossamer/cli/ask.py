@@ -63,6 +63,17 @@ def act(directory: Path, verb: str, **arguments: object) -> int:
     return 0
 
 
+def release(directory: Path, name: str) -> int:
+    """Let go of traps: by the crawl itself while it runs, else in its store."""
+    require_crawl(directory)
+    try:
+        found = mapping(ask(directory, "release", {"name": name}))
+    except NotRunningError:
+        found = door.release_of(directory, name)
+    typer.echo(pairs_text(found))
+    return 0
+
+
 def seeds_for(urls: Sequence[str]) -> list[str]:
     """Return seeds for a running crawl, checked."""
     from gossamer.config.seeds import seed

@@ -99,6 +99,17 @@ def exclude(directory: Directory, hosts: Hosts) -> None:
     _end(ask.act(directory, "exclude", hosts=hosts))
 
 
+@app.command("release")
+def release(
+    directory: Directory,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A trap, as `status` names it, or a host with all of its.")],
+) -> None:
+    """Let go of what was taken for a trap, for good; it is crawled on, or will be when the crawl is resumed."""
+    from gossamer.cli import ask
+
+    _end(ask.release(directory, name))
+
+
 @app.command("pause")
 def pause(directory: Directory) -> None:
     """Have a running crawl send no more requests until `unpause`."""
