@@ -137,7 +137,7 @@ class Ring:
             prioritizer=BreadthFirst(),
             sink=self.frontier,
             source=self.frontier,
-            hosts=self.frontier,
+            hosts=self.frontier.control,
             resolver=self.resolver,
             permit=Permit(self.exclusions, self.robots, self.trapping.reason, obey=obey),
             protocols=self.web,

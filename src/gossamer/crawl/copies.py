@@ -51,7 +51,7 @@ class Copies:
         """
         if not content.body or content.truncated or content.error or row.truncated:
             return True
-        digest = _DECODED + xxh3_128_digest(content.body)
+        digest = _DECODED + (xxh3_128_digest(content.body) if content.file is None else content.file.digest)
         led_to = xxh3_64_intdigest("\n".join([link.url.key for link in links]).encode()) if links else 0
         original = self._content_seen.find(digest, visit.url)
         if original is None:
