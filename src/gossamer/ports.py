@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from gossamer.model.links import Link
+from gossamer.model.sketches import Sketch
 from gossamer.model.visits import (
     Again,
     Archived,
@@ -67,6 +68,18 @@ class ContentSeen(Protocol):
 
     def remember(self, digest: bytes, url: Url, original: Original) -> None:
         """Remember the first holder of a content. Durable with the epoch."""
+        ...
+
+
+class NearSeen(Protocol):
+    """The test for contents that are nearly the same."""
+
+    def find(self, sketch: Sketch, url: Url) -> tuple[int, int] | None:
+        """Return partition and fingerprint of who had nearly this content first, within the configured scope."""
+        ...
+
+    def remember(self, sketch: Sketch, url: Url) -> None:
+        """Remember a content unlike all others. Durable with the epoch."""
         ...
 
 

@@ -243,6 +243,10 @@ class PageRow(msgspec.Struct):
     error: str = ""
     warc_type: str = ""
     """`response`, `revisit` or `resource`; empty when nothing is archived."""
+    near_duplicate_of: str = ""
+    """The URL whose content is nearly the same."""
+    simhash: int | None = None
+    """64 bits, where near-duplicates are looked for."""
 
 
 class Visited(msgspec.Struct):
@@ -278,11 +282,13 @@ class EpochRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class Original(msgspec.Struct, frozen=True, gc=False):
-    """The archived response whose payload is the same."""
+    """Who had a content first: the archived response."""
 
     url: str
     fetched_at: float
     record_id: str = ""
+    links: int = 0
+    """Stands for the keys of the links that may be followed from it, in order; 0 where that was not asked."""
 
 
 class Archived(msgspec.Struct, frozen=True, gc=False):
