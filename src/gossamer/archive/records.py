@@ -132,8 +132,8 @@ class Gzip:
 class Zstd:
     """Packs frames with their size and checksum in them (IIPC, Zstandard Compression for WARC Files 1.0).
 
-    No dictionary: request and metadata records would have a sixth of their size, files some 8 % less, but the file could
-    then not be read from its middle by whoever has not read its beginning.
+    No dictionary: request and metadata records would have a sixth of their size, files some 8 % less, but nobody could
+    read a record without the beginning of its file.
     """
 
     suffix = ".warc.zst"
