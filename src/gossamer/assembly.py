@@ -18,6 +18,7 @@ from gossamer.archive.follower import Follower
 from gossamer.archive.tables import Tables
 from gossamer.archive.warc import About, WarcArchive
 from gossamer.config import Config, effective_toml
+from gossamer.config.lists import scope_lists
 from gossamer.crawl.commit import MANIFEST, Committer, Cuts
 from gossamer.crawl.examine import Examiner
 from gossamer.crawl.history import History
@@ -194,7 +195,7 @@ def _assembled(
 
     namer = _namer(config, epochs)
     roots, exclusions = Roots(config.scope.scope), ExcludedHost()
-    chain = scope_chain(config.scope, roots, exclusions, _filters(config))
+    chain = scope_chain(config.scope, roots, exclusions, _filters(config), scope_lists(config))
     memory = ScopeMemory(epochs, roots, exclusions, chain.counts)
     rules = politeness(config.politeness)
     frontier = Frontier(store, epochs, contacts, rules, config.frontier, namer.name, dice, now)
@@ -277,7 +278,7 @@ def open_stopped(config: Config, directory: Path) -> Opened:
         epochs = Epochs(store)
         namer = _namer(config, epochs)
         roots, exclusions = Roots(config.scope.scope), ExcludedHost()
-        chain = scope_chain(config.scope, roots, exclusions, _filters(config))
+        chain = scope_chain(config.scope, roots, exclusions, _filters(config), scope_lists(config))
         ScopeMemory(epochs, roots, exclusions, chain.counts)
         journals = Journals(directory)
         manifest = _stored(store, MANIFEST, list[Entry], [])

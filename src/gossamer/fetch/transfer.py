@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import certifi
 import pycurl
 
+from gossamer.fetch.headers import content_type, parse_head
 from gossamer.fetch.options import FetchOptions
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Request
@@ -48,7 +49,7 @@ class Transfer:
 
     __slots__ = (
         "_headers", "_opened", "_opens_more", "_pinned", "_requests", "body", "body_bytes", "body_bytes_max", "curl",
-        "head", "head_bytes", "head_bytes_max", "ip", "stopped",
+        "head", "head_bytes", "head_bytes_max", "ip", "media_types", "stopped",
     )  # fmt: skip
 
     def __init__(self, options: FetchOptions, own: Iterable[Setting] = ()) -> None:
@@ -60,6 +61,7 @@ class Transfer:
         self.body: list[bytes] = []
         self.body_bytes = 0
         self.body_bytes_max = 0
+        self.media_types: tuple[str, ...] = ()
         self.ip = ""
         self.stopped = ""
         self._headers: list[bytes] = []
@@ -72,6 +74,7 @@ class Transfer:
     def aim(self, request: Request, headers: list[bytes], body_bytes_max: int, url: str = "") -> None:
         """Make ready for one request; `url` is what libcurl is told where that is not the URL as written."""
         self.body_bytes_max = body_bytes_max
+        self.media_types = request.media_types
         self.curl.setopt(pycurl.URL, url or request.url)
         if self._pinned:
             # An empty host and port match any, so nothing in the URL's spelling can lead around the pin.
@@ -152,6 +155,9 @@ class Transfer:
         return None
 
     def _take_body(self, piece: bytes) -> int | None:
+        if self.media_types and not self.body and not wanted(self.head, self.media_types):
+            self.stopped = "media_type"
+            return 0
         self.body.append(piece)
         self.body_bytes += len(piece)
         if self.body_bytes > self.body_bytes_max:
@@ -202,6 +208,15 @@ def trusted(options: FetchOptions) -> str:
             raise ConfigError(f"fetch.ca_bundle: no file {options.ca_bundle}; name a PEM file of certificates")
         return options.ca_bundle
     return ssl.get_default_verify_paths().cafile or certifi.where()
+
+
+def wanted(head: Iterable[bytes], media_types: tuple[str, ...]) -> bool:
+    """Say whether a body is wanted, by the head that came before it: of a document, those types alone."""
+    parsed = parse_head(head)
+    if parsed is None or not 200 <= parsed.status < 300:
+        return True
+    kind = content_type(parsed.headers)[0]
+    return not kind or any(one in (kind, kind.partition("/")[0] + "/*", "*/*") for one in media_types)
 
 
 def _same_address(one: str, other: str) -> bool:
