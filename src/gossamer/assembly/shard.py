@@ -32,6 +32,7 @@ from gossamer.assembly.parts import (
     url_seen_of,
 )
 from gossamer.config import Config
+from gossamer.config.lists import scope_lists
 from gossamer.crawl.apart import Apart
 from gossamer.crawl.commit import MANIFEST, Committer, Cuts
 from gossamer.crawl.copies import Copies
@@ -196,7 +197,7 @@ def _assembled(
 
     namer = namer_of(config, epochs)
     roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)
-    chain = scope_chain(config.scope, roots, exclusions, [*filters_of(config), Trapped(traps)])
+    chain = scope_chain(config.scope, roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(config))
     memory = ScopeMemory(epochs, roots, exclusions, chain.counts)
     trapping = Trapping(traps, epochs, sketch, tally)
     rules = politeness(config.politeness)

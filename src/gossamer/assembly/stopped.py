@@ -9,6 +9,7 @@ from pathlib import Path
 from gossamer.archive.uploads import Counts, counts_of
 from gossamer.assembly.parts import close, filters_of, held, locked, namer_of, stored, traps_of, url_seen_of
 from gossamer.config import Config
+from gossamer.config.lists import scope_lists
 from gossamer.crawl.commit import MANIFEST
 from gossamer.crawl.history import History
 from gossamer.crawl.memory import ScopeMemory
@@ -64,7 +65,7 @@ def open_stopped(config: Config, directory: Path) -> Opened:
         epochs = Epochs(store)
         namer = namer_of(config, epochs)
         roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)
-        chain = scope_chain(config.scope, roots, exclusions, [*filters_of(config), Trapped(traps)])
+        chain = scope_chain(config.scope, roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(config))
         trapping = Trapping(traps, epochs, sketch, Tally(Totals(), config.crawl))
         ScopeMemory(epochs, roots, exclusions, chain.counts)
         journals = Journals(directory)
