@@ -40,8 +40,9 @@ from gossamer.fetch.registry import Protocols
 from gossamer.frontier.facts import facts_of
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
+from gossamer.frontier.host_priority import Combined, HostOpic, LargerSites
 from gossamer.frontier.politeness import politeness
-from gossamer.frontier.priority import BreadthFirst
+from gossamer.frontier.priority import BestFirst, BreadthFirst
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import __version__
 from gossamer.model.visits import Page, Visited
@@ -54,6 +55,7 @@ from gossamer.resolve.resolver import DnsResolver
 from gossamer.robots.robots import SiteRobots
 from gossamer.scope.chain import Chain, scope_chain
 from gossamer.scope.exclusions import ExcludedHost
+from gossamer.scope.patterns import PatternSet
 from gossamer.scope.roots import Roots
 from gossamer.seen.content import ExactContentSeen
 from gossamer.seen.groups import FOLDER as SEEN_FOLDER
@@ -195,7 +197,10 @@ def _assembled(
     chain = scope_chain(config.scope, roots, exclusions, _filters(config))
     memory = ScopeMemory(epochs, roots, exclusions, chain.counts)
     rules = politeness(config.politeness)
-    frontier = Frontier(store, epochs, contacts, rules, config.frontier, namer.name, dice, now)
+    prioritizer = _prioritizer(config)
+    frontier = Frontier(
+        store, epochs, contacts, rules, config.frontier, namer.name, dice, now, config.budget, prioritizer
+    )  # fmt: skip
     url_seen, history = _url_seen(config, epochs, journals), History(epochs)
     undo.callback(_close, url_seen)
     agent = config.operator.user_agent(__version__)
@@ -214,7 +219,7 @@ def _assembled(
         chain=chain,
         roots=roots,
         url_seen=url_seen,
-        prioritizer=_prioritizer(config),
+        prioritizer=prioritizer,
         sink=frontier,
         source=frontier,
         hosts=frontier.control,
@@ -229,6 +234,7 @@ def _assembled(
         archive=archives,
         digest_algorithm=config.archive.digests,
         history=history,
+        watcher=frontier if frontier.watches_links else None,
     )
     options = config.frontier
     retries = Retries(options.attempts_max, options.retry_s_first, options.retry_s_max, dice)
@@ -284,7 +290,9 @@ def open_stopped(config: Config, directory: Path) -> Opened:
         )  # The others stay as they are.
         url_seen = _url_seen(config, epochs, journals)
         undo.callback(_close, url_seen)
-        story = Story(namer, chain, url_seen, History(epochs), lambda url: facts_of(epochs, url), lambda _: False)
+        story = Story(
+            namer, chain, url_seen, History(epochs), lambda url: facts_of(epochs, url, config.budget), lambda _: False
+        )
         totals = _stored(store, TALLY, Totals, Totals())
         undo.pop_all()
         return Opened(lock, store, totals, chain.counts, story, url_seen)
@@ -341,7 +349,21 @@ def _filters(config: Config) -> list[Filter]:
 
 def _prioritizer(config: Config) -> Prioritizer:
     name = config.components.prioritizer
-    return cast("Prioritizer", build(name, "components.prioritizer")) if name else BreadthFirst()
+    if name:
+        return cast("Prioritizer", build(name, "components.prioritizer"))
+    scores = config.frontier.scores
+    scored = BestFirst(scores, PatternSet(tuple(scores))) if scores else None
+    match config.frontier.priority:
+        case "best_first":
+            return scored or BestFirst({}, PatternSet(()))
+        case "larger_sites":
+            return LargerSites()
+        case "opic":
+            return HostOpic()
+        case "combined":
+            return Combined(scored)
+        case _:
+            return BreadthFirst()
 
 
 def _url_seen(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:

@@ -49,6 +49,7 @@ from gossamer.ports import (
     HostControl,
     L,
     LinkSink,
+    LinkWatcher,
     Located,
     Namer,
     Prioritizer,
@@ -94,6 +95,8 @@ class Rooms(Generic[L]):
     digest_algorithm: str
     """Of payloads, as hashlib names it."""
     history: History
+    watcher: LinkWatcher | None = None
+    """Sees every link of a fetched page that is ours, known or not."""
 
 
 class Pipeline(Generic[L]):
@@ -112,10 +115,15 @@ class Pipeline(Generic[L]):
 
     # ---- discover → admit → route → dedupe → enqueue
 
-    def discover(self, links: Sequence[Link]) -> None:
-        """Take links to the frontier: those that are ours and new are queued. About 3 µs a known link."""
+    def discover(self, links: Sequence[Link], page: Url | None = None) -> None:
+        """Take links to the frontier: those that are ours and new are queued. About 3 µs a known link.
+
+        `page` is the one that was just finished and has all these links, where there is one.
+        """
         rooms, now = self._rooms, self._clock.now()
         admitted = [link for link in links if rooms.chain.reason(link) is None]
+        if page is not None and rooms.watcher is not None:
+            rooms.watcher.linked(page, admitted)
         if not admitted:
             return
         answers = rooms.url_seen.offer(
@@ -245,7 +253,7 @@ class Pipeline(Generic[L]):
         finally:
             now = self._clock.now()
             if not contact.fetch_s:
-                contact = Contact(now - started, contact.kind, error=contact.error)
+                contact = msgspec.structs.replace(contact, fetch_s=now - started)
             rooms.source.ended(lease, contact, now)
         return result
 
@@ -256,8 +264,10 @@ class Pipeline(Generic[L]):
         if isinstance(result, Failure):
             return Contact(fetch_s, "failed" if result.host_level else "answered", error=result.error)
         if result.status in BUSY:
-            return Contact(fetch_s, "busy", self._rooms.retry_after_s(result, now))
-        return Contact(fetch_s, "answered")
+            return Contact(
+                fetch_s, "busy", self._rooms.retry_after_s(result, now), wire_bytes=result.wire_bytes
+            )  # fmt: skip
+        return Contact(fetch_s, "answered", wire_bytes=result.wire_bytes)
 
     def _answer(self, errand: Errand, result: Reply | Failure) -> None:
         """Hand on what a robots.txt request brought. One that our process died of says nothing: not even that all is
@@ -316,7 +326,8 @@ class Pipeline(Generic[L]):
             if note:
                 self._tally.note(note)
         self._conclude(lease, visited)
-        self.discover([Link(target, "redirect", visit.depth, visit.hops + 1, visit.url.text, visit.seed)])
+        link = Link(target, "redirect", visit.depth, visit.hops + 1, visit.url.text, visit.seed)
+        self.discover([link], visit.url)
 
     async def _settle_reply(self, lease: L, reply: Reply) -> None:
         """A document, or the last word about one: digest, process, record, and its links back to discover."""
@@ -336,7 +347,7 @@ class Pipeline(Generic[L]):
         self._conclude(lease, visited, outlinks=self._kept_outlinks(links))
         if row.duplicate_of and not self._options.follow_copies:
             return
-        self.discover(links)
+        self.discover(links, url)
 
     async def _examine(self, reply: Reply, url: Url, row: PageRow) -> Examined | None:
         rooms = self._rooms

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 from xxhash import xxh3_64_intdigest
@@ -16,13 +16,15 @@ from gossamer.frontier.health import settle
 from gossamer.frontier.host import Host, Item, Lease
 from gossamer.frontier.hosts import Hosts
 from gossamer.frontier.index import HostIndex
-from gossamer.frontier.options import FrontierOptions
+from gossamer.frontier.ledger import Ledger
+from gossamer.frontier.options import BudgetOptions, FrontierOptions
 from gossamer.frontier.politeness import SAMPLES, Politeness
 from gossamer.frontier.queues import Queues
 from gossamer.frontier.record import Entry
 from gossamer.frontier.turns import Turns
 from gossamer.model.links import Link
 from gossamer.model.visits import Again, Contact, HostFacts
+from gossamer.ports import Prioritizer
 from gossamer.state.contacts import Contacts, Rest
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
@@ -48,6 +50,8 @@ class Frontier:
         name_url: Callable[[str], Url | None],
         dice: Dice,
         now: float,
+        budget: BudgetOptions | None = None,
+        prioritizer: Prioritizer | None = None,
     ) -> None:
         self.politeness = politeness
         self._epochs = epochs
@@ -64,8 +68,14 @@ class Frontier:
         self._hosts = Hosts(epochs, politeness, contacts.recovered, options.records_cached_max)
         self._queues = Queues(epochs, bias, options.window_urls_max)
         self._bench = Bench(politeness.per_address)
-        index = HostIndex(epochs, dice, bias)
-        self._turns = Turns(self._hosts, self._queues, index, self._bench, self.counts, politeness, options)
+        self._index = index = HostIndex(epochs, dice, bias)
+        index.hosts, index.hosts_deferred = self.counts.working, self.counts.deferred
+        self._ledger = ledger = Ledger(epochs, budget or BudgetOptions(), prioritizer, options.records_cached_max, now)
+        self._budgets = ledger.budgets
+        self._turns = Turns(
+            self._hosts, self._queues, index, self._bench, self.counts, politeness, options, ledger.budgets,
+            ledger.host_level,
+        )  # fmt: skip
         self.control = Control(self._hosts, self._turns, contacts, politeness)
         self._resumed_at = 0.0 if is_new else now
         self._lent: set[int] = set()
@@ -78,6 +88,16 @@ class Frontier:
     def benched(self) -> int:
         """Hosts in memory with work."""
         return len(self._turns.benched)
+
+    @property
+    def hosts_left(self) -> int:
+        """Hosts with URLs that are not finished, wherever they wait."""
+        return self._index.hosts
+
+    @property
+    def round(self) -> int:
+        """Number of the budget round."""
+        return self._budgets.round if self._budgets is not None else 0
 
     # ---- links in
 
@@ -92,6 +112,17 @@ class Frontier:
         self._queues.append(host, level, _entry_of(link))
         self._hosts.touch(host)
         self._turns.bring(host, level, now)
+
+    def linked(self, page: Url, links: Sequence[Link]) -> None:
+        """Take in what a page that was just finished links to: what others are worth by it (`ports.LinkWatcher`)."""
+        if self._ledger.reputation is not None:
+            host = self._hosts.get(page.host, page.partition)
+            self._ledger.reputation.linked(page, links, host.record.queued)
+
+    @property
+    def watches_links(self) -> bool:
+        """Somebody makes use of what `linked` is told."""
+        return self._ledger.reputation is not None
 
     def retry(self, lease: Lease, again: Again, now: float) -> None:
         """Let a lent URL wait and be lent again: another attempt, or the next hop of a redirect within one key."""
@@ -168,6 +199,8 @@ class Frontier:
         host, place = lease.host, lease.place
         host.out -= 1
         if contact is not None:
+            if self._budgets is not None:
+                self._budgets.spend(host, contact, page=lease.item is not None)
             settle(host.record, contact, now, self.politeness, self._options, self._dice.uniform(0.0, 1.0))
             if contact.kind == "failed":
                 host.located_until = 0.0  # Another of its addresses may answer.
@@ -213,7 +246,7 @@ class Frontier:
 
     def facts(self, url: Url) -> HostFacts:
         """Return what is known of a URL's host, for `why`."""
-        return facts_of(self._epochs, url, self._hosts.get(url.host, url.partition))
+        return facts_of(self._epochs, url, self._ledger.options, self._hosts.get(url.host, url.partition))
 
     def lent(self, url: Url) -> bool:
         """Say whether a URL is in somebody's hands now."""
@@ -232,6 +265,8 @@ class Frontier:
             self.counts.hosts += host.is_new
             host.is_new = False
         self._bench.forget_rested(now)
+        self._ledger.cut()
+        self.counts.working, self.counts.deferred = self._index.hosts, self._index.hosts_deferred
         self._epochs.put("meta", COUNTS_KEY, msgspec.msgpack.encode(self.counts))
 
     # ---- inside
@@ -240,7 +275,7 @@ class Frontier:
         if host.place is not None and host.located_until <= now:
             self._bench.settle(host, None)
         errand = host.errands.popleft() if host.errands else None
-        item = None if errand is not None or host.parked else self._next_item(host, now)
+        item = None if errand is not None or not self._may_lend(host) else self._next_item(host, now)
         if errand is None and item is None:
             return None
         url = errand.url if errand is not None else self._name_url(item.entry.url) if item is not None else None
@@ -251,6 +286,8 @@ class Frontier:
         if item is not None:
             host.lent += 1
             self._lent.add(url.fingerprint)
+            if self._budgets is not None:
+                self._budgets.lend(host)
         if place is not None:
             lease.place = place
             self.under_way += 1
@@ -265,7 +302,12 @@ class Frontier:
         lease.is_finished = True
         lease.host.lent -= 1
         self._lent.discard(lease.url.fingerprint)
+        if self._budgets is not None:
+            self._budgets.returned(lease.host)
         return lease.item
+
+    def _may_lend(self, host: Host) -> bool:
+        return not (host.parked or (self._budgets is not None and self._budgets.verdict(host)))
 
     def _next_item(self, host: Host, now: float) -> Item | None:
         if not host.window or (host.record.due and host.due_next <= now):
