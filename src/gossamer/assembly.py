@@ -206,14 +206,7 @@ def _assembled(
     agent = config.operator.user_agent(__version__)
     protocols, resolver = protocol_modules(config, agent, clock), _resolver(config, clock)
     archives, follower = _archives(config, journals, directory, agent, totals.incarnation)
-    quarantine = Quarantine(
-        epochs,
-        slots.take_suspects(),
-        (sys.executable, "-m", "gossamer.isolated", str(directory / "crawl.toml")),
-        config.crawl.process_s_max,
-        # It must find the modules that we found, from wherever we were started.
-        {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)},
-    )
+    quarantine = _quarantine(config, directory, epochs, slots)
     rooms = Rooms(
         namer=namer,
         chain=chain,
@@ -341,6 +334,17 @@ def text_of(visited: Visited, config: Config) -> str:
     options = config.process.model_copy(update={"text": True})
     page = Page(reply.url, reply.media_type, reply.charset, reply.headers, content.body)
     return Modules([TitleAndText(options)], options).process(page).findings.text
+
+
+def _quarantine(config: Config, directory: Path, epochs: Epochs, slots: Slots) -> Quarantine:
+    return Quarantine(
+        epochs,
+        slots.take_suspects(),
+        (sys.executable, "-m", "gossamer.isolated", str(directory / "crawl.toml")),
+        config.crawl.process_s_max,
+        # It must find the modules that we found, from wherever we were started.
+        {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)},
+    )
 
 
 def _filters(config: Config) -> list[Filter]:
