@@ -55,11 +55,13 @@ class Deferred:
             at = self._dice.below(len(listed))
             partition = listed[at]
             prefix = partition.to_bytes(2)
-            begin = prefix + self._floor.get(partition, 0).to_bytes(4)
-            for key, _ in self._epochs.scan("deferred", begin, prefix + number.to_bytes(4)):
-                self._floor[partition] = int.from_bytes(key[2:6])
-                return partition, key[6:].decode()
-            self._floor[partition] = number
+            begin, end = prefix + self._floor.get(partition, 0).to_bytes(4), (partition + 1).to_bytes(2)
+            key = next((key for key, _ in self._epochs.scan("deferred", begin, end)), None)
+            if key is not None:
+                self._floor[partition] = since = int.from_bytes(key[2:6])
+                if since < number:
+                    return partition, key[6:].decode()
+                self._later.add(partition)
             listed[at] = listed[-1]
             listed.pop()
         return None
