@@ -208,8 +208,8 @@ def test_what_is_found_of_a_deferred_host_waits_with_the_rest_and_errands_do_not
             frontier.finish(lease, "fetched", now)
     assert "http://a.test/robots.txt" in order[:3], "an errand goes out for a host whose URLs must wait"
     assert [url for url in order if "a.test" in url][1:] == [f"http://a.test/{number}" for number in (2, 3, 100, 101)]
-    assert set(hosts_of(order[:13])) - {"b.test"} == {"a.test"}
-    assert [named(url).host for url in order[13:]] == ["a.test"] * 4, "what is new waits as the rest does"
+    assert set(hosts_of(order[:15])) - {"b.test"} == {"a.test"}
+    assert [named(url).host for url in order[15:]] == ["a.test"] * 4, "what is new waits as the rest does"
 
 
 def test_a_url_to_be_tried_again_waits_for_the_budget_as_well(opened: Open) -> None:
