@@ -8,7 +8,11 @@ APT := $(shell [ "$$(id -u)" = 0 ] || echo sudo) apt-get
 # Real parts that `make acceptance` runs against, and a file by which each is known to be there.
 PARTS := nginx-light:/usr/sbin/nginx python3-doc:/usr/share/doc/python3-doc/html/index.html \
          postgresql-doc:/usr/share/doc/postgresql-doc/copyright \
-         gcc:/usr/bin/gcc libc6-dev:/usr/include/stdio.h wget:/usr/bin/wget pygopherd:/usr/sbin/pygopherd
+         gcc:/usr/bin/gcc libc6-dev:/usr/include/stdio.h wget:/usr/bin/wget pygopherd:/usr/sbin/pygopherd \
+         chromium:/usr/bin/chromium
+
+# A process for each core; what wants the machine for itself is marked `alone`.
+PARALLEL := --numprocesses auto --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test acceptance check format docs bench clean
@@ -20,17 +24,18 @@ demo: $(VENV)/run.stamp  ## crawl a synthetic web on loopback, with progress and
 	$(BIN)/gossamer demo
 
 test: $(VENV)/dev.stamp  ## run the tests: they contact loopback only
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
 
 acceptance: $(VENV)/dev.stamp parts  ## run the checks against real parts from Debian, installing what is missing
-	$(BIN)/python -m pytest -m acceptance --timeout 600
+	$(BIN)/python -m pytest -m "acceptance and alone" --timeout 600
+	$(BIN)/python -m pytest -m "acceptance and not alone" --timeout 600 $(PARALLEL)
 
 check: $(VENV)/dev.stamp  ## the fast inner loop: format, lint, types, import contracts, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q $(PARALLEL)
 
 format: $(VENV)/dev.stamp  ## lay out the code and mend what the linter can
 	$(BIN)/ruff check --fix .

@@ -19,9 +19,10 @@ from gossamer.crawl.logs import Logs
 from gossamer.crawl.memory import ScopeMemory
 from gossamer.crawl.options import CrawlOptions, LimitsOptions
 from gossamer.crawl.permit import Permit
-from gossamer.crawl.pipeline import Pipeline, Rooms
+from gossamer.crawl.pipeline import Pipeline
 from gossamer.crawl.quarantine import Quarantine
 from gossamer.crawl.retries import Retries
+from gossamer.crawl.rooms import Rooms
 from gossamer.crawl.shard import Shard
 from gossamer.crawl.story import Story
 from gossamer.crawl.tally import Tally, Totals

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 
 from gossamer.frontier.bench import Bench
@@ -14,6 +13,8 @@ from gossamer.frontier.index import HostIndex
 from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.queues import NEVER, Queues
+from gossamer.frontier.room import Room
+from gossamer.frontier.sites import Sites
 
 
 class Turns:
@@ -30,6 +31,7 @@ class Turns:
         counts: Counts,
         politeness: Politeness,
         options: FrontierOptions,
+        sites: Sites,
         budgets: Budgets | None = None,
         host_level: Callable[[Host], int] | None = None,
     ) -> None:
@@ -40,8 +42,10 @@ class Turns:
         self._counts = counts
         self._politeness = politeness
         self._options = options
+        self._sites = sites
         self._budgets = budgets
         self._host_level = host_level
+        self.room = Room(options)
         self.benched: dict[str, Host] = {}
         """Hosts in memory with work, by name."""
 
@@ -91,7 +95,7 @@ class Turns:
             if not host.record.index_key or self._index.sleeps_past(host, host.record.rest_until):
                 self._index.enter_sleep(host, host.record.rest_until)
                 self._hosts.touch(host)
-        elif len(self.benched) < self._options.bench_hosts_max:
+        elif len(self.benched) < self.room.hosts:
             self.activate(host, now)
         else:
             if self._host_level is not None:
@@ -102,15 +106,26 @@ class Turns:
 
     def fill(self, now: float) -> None:
         """Bring hosts from the disk while there is room for them: those whose sleep is over, then any by chance."""
-        while len(self.benched) < self._options.bench_hosts_max:
+        while len(self.benched) < self.room.hosts:
             found = self._index.wake(now) or self._index.draw() or self._draw_deferred(now)
             if found is None:
                 return
             self.activate(self._hosts.get(found[1], found[0]), now)
 
+    def widen(self, now: float) -> bool:
+        """Make room for more hosts because somebody waits for one; say whether one came."""
+        waits = self._budgets is not None and self._index.deferred.has_any(self._budgets.round)
+        if not (waits or self._index.has_ready or (self._index.next_wake_at() or NEVER) <= now):
+            return False
+        before = len(self.benched)
+        if not self.room.widen(before, self._queues.window_bytes):
+            return False
+        self.fill(now)
+        return len(self.benched) > before
+
     def wake_at(self) -> float | None:
-        """Return when `fill` may find a host."""
-        if len(self.benched) >= self._options.bench_hosts_max:
+        """Return when `fill` or `widen` may find a host."""
+        if not self.room.may_widen(len(self.benched), self._queues.window_bytes):
             return None
         if self._index.has_ready:
             return 0.0
@@ -131,6 +146,8 @@ class Turns:
         self._index.enter_bench(host)
         self._hosts.touch(host)
         self._bench.settle(host, host.place)
+        if self._bench.has_sites:
+            self._sites.enter(host)
         self.schedule(host, now)
 
     def resume(self, host: Host, now: float) -> None:
@@ -139,6 +156,7 @@ class Turns:
         if host.record.closed:
             self.close(host, now)
         elif len(self.benched) < self._options.bench_hosts_max:
+            self.room.hosts = max(self.room.hosts, len(self.benched) + 1)
             self.activate(host, now)
         elif host.record.queued:
             self._index.enter_ready(host, self._level(host))
@@ -154,7 +172,7 @@ class Turns:
 
     def close(self, host: Host, now: float) -> None:
         """End all that waits at a host whose record says that it is closed."""
-        errands, host.errands = host.errands, deque()
+        errands, host.errands = host.errands, []
         host.parked = False
         for errand in errands:
             # Whoever waited asks again, and is told that this host is closed.
@@ -198,3 +216,4 @@ class Turns:
         if not host.lent:
             self._queues.forget_window(host)
         self._bench.settle(host, None)
+        self._sites.leave(host)

@@ -74,7 +74,11 @@ class Walk:
         here = self._page(page)
         if here is None:
             return
-        distinct = {link.url.fingerprint: link.url.text for link in links if link.url.fingerprint != page.fingerprint}
+        distinct = {
+            link.url.fingerprint: link.url.text
+            for link in links
+            if link.url.fingerprint != page.fingerprint and link.link_type != "embed"
+        }
         texts = list(distinct.values())
         for kept in range(min(len(texts), self._options.links_max)):
             other = kept + self._dice.below(len(texts) - kept)

@@ -1,0 +1,239 @@
+"""Ends: how a visit ends. Digest, process and record, and the URL given back for good or for another time."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+from collections.abc import Sequence
+from typing import Generic
+
+import msgspec
+
+from gossamer.crawl.examine import Examined, page_of
+from gossamer.crawl.history import page_record
+from gossamer.crawl.logs import Logs
+from gossamer.crawl.options import CrawlOptions
+from gossamer.crawl.retries import Retries
+from gossamer.crawl.rooms import Rooms
+from gossamer.crawl.rows import attempt_row, digest_text
+from gossamer.crawl.tally import Tally
+from gossamer.model.links import EMBED, SEED_ARGUMENT, Found, Link
+from gossamer.model.visits import Again, Failure, Findings, Original, PageRow, Reply, Visit, Visited
+from gossamer.ports import L
+from gossamer.url.url import Url
+from gossamer.world.clock import Clock
+
+REDIRECTS = frozenset((301, 302, 303, 307, 308))
+AGAIN = frozenset((408, 425, 429, 500, 502, 503, 504))
+"""Statuses that may be gone next time."""
+DISK_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG))
+
+
+class Ends(Generic[L]):
+    """Every visit ends here, once: in a row, an archive record, a page record and a count."""
+
+    def __init__(
+        self, rooms: Rooms[L], retries: Retries, options: CrawlOptions, clock: Clock, logs: Logs, tally: Tally
+    ) -> None:
+        self._rooms = rooms
+        self._retries = retries
+        self._options = options
+        self._clock = clock
+        self._logs = logs
+        self._tally = tally
+
+    async def settle(self, lease: L, result: Reply | Failure) -> list[Link]:
+        """End a visit by what its request brought; return the links that lead on from it."""
+        if isinstance(result, Failure):
+            self.failure(lease, result)
+            return []
+        if result.status in REDIRECTS and (target := self._target(result)) is not None:
+            return self._redirect(lease, result, target)
+        if result.status in AGAIN and self._retries.left(visit_of(lease)):
+            self._again(lease, result)
+            return []
+        return await self._document(lease, result)
+
+    def failure(self, lease: L, failure: Failure) -> None:
+        """No reply: another attempt, or the end."""
+        visit = self._visit(lease)
+        row = attempt_row(visit, failure.outcome, failure.started_at or self._clock.now())
+        row.error, row.ip, row.fetch_s = failure.error, failure.ip, failure.fetch_s
+        self._logs.info(failure.outcome, url=visit.url.text, error=failure.error, attempt=visit.attempt)
+        again = self._retries.after(visit, failure.error, self._clock.now()) if failure.retry else None
+        self._conclude(lease, Visited(visit.url, row), again)
+
+    def _again(self, lease: L, reply: Reply) -> None:
+        """A server in trouble: kept as it is, asked again later."""
+        visit = self._visit(lease)
+        row = self._reply_row(visit, reply, "http_error")
+        row.error = f"HTTP {reply.status}"
+        self._logs.info("http_error", url=visit.url.text, error=row.error, attempt=visit.attempt)
+        self._conclude(
+            lease, self._digested(visit, reply, row), self._retries.after(visit, row.error, self._clock.now())
+        )
+
+    def _redirect(self, lease: L, reply: Reply, target: Url) -> list[Link]:
+        """A redirect is a link: its target goes through the whole ring, unless it is this very entry's next hop."""
+        visit, rooms, now = self._visit(lease), self._rooms, self._clock.now()
+        row = self._reply_row(visit, reply, "redirected")
+        row.redirect_to = target.text
+        visited = self._digested(visit, reply, row, [Found(target.text, "redirect")], [target.key])
+        if target.key == visit.url.key:
+            hops = visit_of(lease).hops  # Of this very entry: a shorter way to it must not make a loop endless.
+            within = hops < rooms.chain.hops_max
+            self._conclude(lease, visited, Again(target, now, 1, hops + 1) if within else None)
+            return []
+        if visit.seed:
+            note = rooms.roots.redirected(visit.url, target, from_argument=visit.seed == SEED_ARGUMENT)
+            if note:
+                self._tally.note(note)
+        self._conclude(lease, visited)
+        kind = visit.link_type if visit.link_type == EMBED else "redirect"
+        return [Link(target, kind, visit.depth, visit.hops + 1, visit.url.text, visit.seed)]
+
+    async def _document(self, lease: L, reply: Reply) -> list[Link]:
+        """A document, or the last word about one: digest, process, record, and the links that it names."""
+        visit, url = self._visit(lease), lease.url
+        fetched = 200 <= reply.status < 300
+        row = self._reply_row(visit, reply, "fetched" if fetched else "http_error")
+        examined = await self._examine(reply, url, row) if fetched else None
+        visit = self._visit(lease)  # A shorter way may have appeared meanwhile.
+        visited = self._digested(visit, reply, row)
+        links: list[Link] = []
+        if examined is not None:
+            links = self._linked(visit, examined.findings, visited)
+            visited.content, visited.findings = examined.content, examined.findings
+        elif not fetched:
+            row.error = f"HTTP {reply.status}"
+            self._logs.info("http_error", url=url.text, error=row.error, attempt=visit.attempt)
+        self._conclude(lease, visited, outlinks=self._kept_outlinks(links))
+        return [] if row.duplicate_of and not self._options.follow_copies else links
+
+    async def _examine(self, reply: Reply, url: Url, row: PageRow) -> Examined | None:
+        rooms = self._rooms
+        if not rooms.quarantine.suspects(url.fingerprint):
+            examined: Examined | None = rooms.examiner.examine(reply, url.fingerprint)
+        else:
+            examined = await rooms.quarantine.examine(reply, url.fingerprint)
+        if examined is None:
+            row.outcome, row.error = "process_crashed", "a process died of it twice; archived unparsed"
+            self._logs.info(row.outcome, url=url.text, error=row.error)
+            return None
+        content, findings = examined.content, examined.findings
+        if rooms.apart is not None and rooms.apart.wants(reply.media_type):
+            examined.errors += await rooms.apart.look(page_of(reply, content), findings)
+        row.body_bytes = content.body_bytes
+        row.truncated = row.truncated or content.truncated
+        row.error = content.error
+        row.title = findings.title
+        row.charset = findings.charset or row.charset
+        for error in examined.errors:
+            self._logs.critical("module_failed", url=url.text, error_text=error)
+        return examined
+
+    def _linked(self, visit: Visit, findings: Findings, visited: Visited) -> list[Link]:
+        """Name a page's links, hand them to the links table, and return those that may be followed.
+
+        An embed is no click but part of its page, whatever that says of its links; an embed's own embeds count as
+        hops, so that a chain of them ends. Of what lies beyond the scope only these lead on.
+        """
+        named = self._rooms.namer.names([found.url for found in findings.links])
+        links = []
+        beyond = visit.link_type == EMBED and self._is_beyond(visit)
+        embed_hops = visit.hops + 1 if visit.link_type == EMBED else 0
+        for found, url in zip(findings.links, named, strict=True):
+            if url is not None:
+                visited.links.append(found)
+                visited.link_keys.append(url.key)
+                if found.link_type == EMBED:
+                    links.append(Link(url, EMBED, visit.depth, embed_hops, visit.url.text))
+                elif not (found.nofollow or findings.nofollow or beyond):
+                    links.append(Link(url, found.link_type, visit.depth + 1, 0, visit.url.text))
+        return links
+
+    def _is_beyond(self, visit: Visit) -> bool:
+        """Say whether a page that was embedded would not have been ours otherwise."""
+        return self._rooms.chain.explain(Link(visit.url, "anchor", visit.depth, 0, visit.referrer)) is not None
+
+    def _kept_outlinks(self, links: list[Link]) -> list[str]:
+        chain = self._rooms.chain
+        if not chain.depth_limited:
+            return []
+        return [link.url.text for link in links if link.link_type != EMBED and chain.reason_but_depth(link) is None]
+
+    def _visit(self, lease: L) -> Visit:
+        """Return the visit with the shortest way that is known by now: it may have waited long."""
+        visit = visit_of(lease)
+        way = self._rooms.url_seen.way(visit.url)
+        if way is None or way == (visit.depth, visit.hops):
+            return visit
+        return msgspec.structs.replace(visit, depth=min(way[0], visit.depth), hops=min(way[1], visit.hops))
+
+    def _target(self, reply: Reply) -> Url | None:
+        text = self._rooms.redirect_target(reply)
+        return self._rooms.namer.name(text) if text else None
+
+    def _reply_row(self, visit: Visit, reply: Reply, outcome: str) -> PageRow:
+        row = attempt_row(visit, outcome, reply.started_at)
+        row.status, row.media_type, row.charset = reply.status, reply.media_type, reply.charset
+        row.wire_bytes, row.body_bytes = reply.wire_bytes, reply.body_bytes
+        row.truncated, row.ip, row.fetch_s = reply.truncated, reply.ip, reply.fetch_s
+        return row
+
+    def _digested(
+        self, visit: Visit, reply: Reply, row: PageRow, links: list[Found] | None = None, keys: list[str] | None = None
+    ) -> Visited:
+        """The digest stage: whose payload is this? Empty bodies are nobody's copy."""
+        digest = (
+            hashlib.new(self._rooms.digest_algorithm, reply.body, usedforsecurity=False).digest()
+            if reply.file is None
+            else reply.file.digest
+        )
+        row.digest = digest_text(self._rooms.digest_algorithm, digest)
+        original = None
+        if reply.body_bytes and not reply.truncated:
+            original = self._rooms.content_seen.find(digest, visit.url)
+        if original is not None and original.url != visit.url.text:
+            row.duplicate_of = original.url
+        return Visited(visit.url, row, reply, links or [], keys or [], original, digest)
+
+    def _conclude(self, lease: L, visited: Visited, again: Again | None = None, outlinks: Sequence[str] = ()) -> None:
+        """Record the attempt and give the URL back: for good, or for another time. All or nothing is the commit's."""
+        rooms, row, visit = self._rooms, visited.row, visit_of(lease)
+        archived = rooms.archive.add(visited)
+        reply = visited.reply
+        if reply is not None and reply.body_bytes and not reply.truncated and visited.revisit_of is None:
+            original = Original(row.url, reply.started_at, archived.record_id)
+            rooms.content_seen.remember(visited.digest, visit.url, original)
+        rooms.history.put(visit.url, page_record(row, final=again is None, outlinks=outlinks))
+        if again is None:
+            rooms.source.finish(lease, row.outcome, self._clock.now())
+        else:
+            rooms.source.retry(lease, again, self._clock.now())
+        self._tally.ended(visited)
+
+    def internal_error(self, lease: L, error: Exception) -> None:
+        """An error of ours: it ends this page, and nothing else."""
+        visit, now = visit_of(lease), self._clock.now()
+        row = attempt_row(visit, "internal_error", now)
+        row.error = f"{type(error).__name__}: {error}"
+        try:
+            self._conclude(lease, Visited(visit.url, row))
+        except Exception as again:  # noqa: BLE001 - see `Pipeline.turn`
+            if disk_refused(again):
+                self._tally.fatal(again)
+            elif not lease.is_finished:  # Recording is what fails; the URL must end nevertheless.
+                self._rooms.source.finish(lease, "internal_error", now)
+
+
+def visit_of(lease: L) -> Visit:
+    """Return the visit that a lease carries."""
+    visit = lease.visit
+    assert visit is not None, "an errand where a visit was expected"
+    return visit
+
+
+def disk_refused(error: BaseException) -> bool:
+    """Say whether an error is the disk's: no page's fault, and the crawl's end."""
+    return isinstance(error, OSError) and error.errno in DISK_ERRORS

@@ -1,0 +1,60 @@
+"""Rooms: what a shard is made of, in the order in which data meets it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic
+
+from gossamer.crawl.apart import Apart
+from gossamer.crawl.examine import Examiner
+from gossamer.crawl.history import History
+from gossamer.crawl.permit import Permit
+from gossamer.crawl.quarantine import Quarantine
+from gossamer.model.visits import Reply
+from gossamer.ports import (
+    Chain,
+    ContentSeen,
+    HostControl,
+    L,
+    LinkSink,
+    LinkWatcher,
+    Namer,
+    PrerequisiteArchive,
+    Prioritizer,
+    ProtocolModule,
+    Resolver,
+    Roots,
+    UrlSeen,
+    VisitSource,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms(Generic[L]):
+    """The rooms of one shard, each behind its port."""
+
+    namer: Namer
+    chain: Chain
+    roots: Roots
+    url_seen: UrlSeen
+    prioritizer: Prioritizer
+    sink: LinkSink
+    source: VisitSource[L]
+    hosts: HostControl
+    resolver: Resolver
+    permit: Permit
+    protocols: ProtocolModule
+    content_seen: ContentSeen
+    examiner: Examiner
+    quarantine: Quarantine
+    redirect_target: Callable[[Reply], str | None]
+    retry_after_s: Callable[[Reply, float], float | None]
+    archive: PrerequisiteArchive
+    digest_algorithm: str
+    """Of payloads, as hashlib names it."""
+    history: History
+    apart: Apart | None = None
+    """Modules in processes of their own."""
+    watcher: LinkWatcher | None = None
+    """Sees every link of a finished page that is ours, known or not."""
