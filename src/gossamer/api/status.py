@@ -61,7 +61,7 @@ def status_of(directory: Path) -> dict[str, object]:
             "bytes_s": 0.0,
             "epoch": opened.store.epoch,
             "rejected": {name: count for name, count in opened.rejected.items() if count},
-            "waiting_for": "" if not counts.pending else f"nothing runs; `gossamer resume {directory}` continues",
+            "waiting_for": _stopped(counts, opened.totals, config, directory),
             "eta_s": None,
         }
         return status
@@ -92,10 +92,19 @@ def _common(counts: Counts, totals: Totals, elapsed_s: float, limits: LimitsOpti
         "hosts_known": counts.hosts,
         "hosts_left": counts.working,
         "runs": totals.incarnation,
+        "ended": totals.ended,
         "max_pages": limits.max_pages,
         "max_time_s": limits.max_time_s,
         "max_bytes": limits.max_bytes,
     }
+
+
+def _stopped(counts: Counts, totals: Totals, config: Config, directory: Path) -> str:
+    if not counts.pending:
+        return ""
+    few = f"fewer hosts than frontier.hosts_min = {config.frontier.hosts_min} were left"
+    why = few if totals.ended == "low_water" else "nothing runs"
+    return f"{why}; `gossamer resume {directory}` continues"
 
 
 def _budget(config: Config, counts: Counts, number: int) -> dict[str, object]:

@@ -71,6 +71,7 @@ class Frontier:
         self._bench = Bench(politeness.per_address, politeness.per_site, politeness.site_delay_s)
         self._index = index = HostIndex(epochs, dice, bias)
         index.hosts, index.hosts_deferred = self.counts.working, self.counts.deferred
+        index.hosts_most = index.hosts
         self._ledger = ledger = Ledger(epochs, budget or BudgetOptions(), prioritizer, options.records_cached_max, now)
         self._budgets = ledger.budgets
         self._resumed_at = 0.0 if is_new else now
@@ -101,6 +102,11 @@ class Frontier:
     def hosts_left(self) -> int:
         """Hosts with URLs that are not finished, wherever they wait."""
         return self._index.hosts
+
+    @property
+    def hosts_most(self) -> int:
+        """Most of them at once, in this process."""
+        return self._index.hosts_most
 
     @property
     def round(self) -> int:

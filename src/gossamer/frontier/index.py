@@ -59,6 +59,8 @@ class HostIndex:
         self.deferred = Deferred(epochs, dice)
         self.hosts = 0
         """Hosts with an entry: those with work."""
+        self.hosts_most = 0
+        """Most of them at once, in this process."""
         self.hosts_deferred = 0
         """Those of them that have used up their budget."""
 
@@ -188,6 +190,7 @@ class HostIndex:
             self.hosts_deferred -= record.index_family == "deferred"
         else:
             self.hosts += 1
+            self.hosts_most = max(self.hosts_most, self.hosts)
         self._epochs.put(family, key, b"")
         record.index_family, record.index_key = family, key
 

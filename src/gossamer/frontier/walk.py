@@ -142,6 +142,11 @@ class Walk:
         return self._walked.counts.hosts if self._may_step else self._gates.hosts_left
 
     @property
+    def hosts_most(self) -> int:
+        """Most of them at once, in this process."""
+        return max(self._walked.counts.hosts, self._gates.hosts_most)
+
+    @property
     def round(self) -> int:
         """Number of the budget round."""
         return self._gates.round
