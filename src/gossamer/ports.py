@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from gossamer.model.links import Link
+from gossamer.model.sketches import Sketch
 from gossamer.model.visits import (
     Again,
     Archived,
     Contact,
     Content,
+    EpochRow,
     Errand,
     Failure,
     Findings,
@@ -66,6 +68,18 @@ class ContentSeen(Protocol):
 
     def remember(self, digest: bytes, url: Url, original: Original) -> None:
         """Remember the first holder of a content. Durable with the epoch."""
+        ...
+
+
+class NearSeen(Protocol):
+    """The test for contents that are nearly the same."""
+
+    def find(self, sketch: Sketch, url: Url) -> tuple[int, int] | None:
+        """Return partition and fingerprint of who had nearly this content first, within the configured scope."""
+        ...
+
+    def remember(self, sketch: Sketch, url: Url) -> None:
+        """Remember a content unlike all others. Durable with the epoch."""
         ...
 
 
@@ -330,7 +344,11 @@ class Decoder(Protocol):
 
 
 class ProcessingModule(Protocol):
-    """Looks at one page. Pure: no waiting, no disk, no network."""
+    """Looks at one page. Pure: no waiting, no disk, no network.
+
+    It may also have `columns` and `tables`, which declare what it adds to the tables (names to kinds of value), and
+    `isolated = True`: then it runs in a process of its own.
+    """
 
     name: str
 
@@ -352,4 +370,25 @@ class Archive(Protocol):
 
     def cut(self) -> None:
         """Write what is buffered to the journals: the epoch closes now."""
+        ...
+
+
+@runtime_checkable
+class PrerequisiteArchive(Archive, Protocol):
+    """An archive that also keeps what had to be asked before a page could be; the others need not."""
+
+    def add_prerequisite(self, reply: Reply, via: str, link_type: str) -> None:
+        """Take a robots.txt (`robots`) or a host's addresses (`dns`), on behalf of the URL `via`, if one is known.
+
+        It has no row.
+        """
+        ...
+
+
+@runtime_checkable
+class EpochArchive(Archive, Protocol):
+    """An archive that also keeps how commits went; the others need not."""
+
+    def add_epoch(self, row: EpochRow) -> None:
+        """Take the row of a commit that is durable. It is durable itself with the next one."""
         ...
