@@ -9,10 +9,11 @@ Never    decides what a room does
 """
 
 from gossamer.assembly.parts import LOCK_S_MAX, chosen_modules, examiner, locked, protocol_modules, text_of
-from gossamer.assembly.shard import Assembled, assemble
+from gossamer.assembly.shard import INDEX, Assembled, assemble
 from gossamer.assembly.stopped import Opened, open_stopped
 
 __all__ = [
+    "INDEX",
     "LOCK_S_MAX",
     "Assembled",
     "Opened",

@@ -9,6 +9,7 @@ from pathlib import Path
 from gossamer.archive.archive import Archives
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.archive.follower import Follower
+from gossamer.archive.uploads import Uploads, uploads_of
 from gossamer.assembly.parts import (
     apart_of,
     archives_of,
@@ -31,6 +32,7 @@ from gossamer.assembly.parts import (
     url_seen_of,
 )
 from gossamer.config import Config
+from gossamer.config.lists import scope_lists
 from gossamer.crawl.apart import Apart
 from gossamer.crawl.commit import MANIFEST, Committer, Cuts
 from gossamer.crawl.copies import Copies
@@ -76,6 +78,7 @@ from gossamer.world.process import DirectoryLock, boot_id
 from gossamer.world.spill import Spills
 
 JOURNAL_FOLDERS = ("warc", "state/tables")
+INDEX = "index.cdxj"
 
 
 @dataclass(slots=True)
@@ -111,6 +114,7 @@ class Assembled:
     url_seen: UrlSeen
     apart: Apart
     alarm: Alarm | None
+    uploads: Uploads | None
     trapping: Trapping
     traps: Traps
 
@@ -149,7 +153,7 @@ class Assembled:
         tables = sorted((self.directory / "pages").glob("*.parquet"))
         options = self.config.archive
         return write_index(
-            self.directory / "index.cdxj",
+            self.directory / INDEX,
             entries_of_tables(tables),
             options.index_sort_bytes_max,
         )
@@ -194,7 +198,7 @@ def _assembled(
 
     namer = namer_of(config, epochs)
     roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)
-    chain = scope_chain(config.scope, roots, exclusions, [*filters_of(config), Trapped(traps)])
+    chain = scope_chain(config.scope, roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(config))
     memory = ScopeMemory(epochs, roots, exclusions, chain.counts)
     trapping = Trapping(traps, epochs, sketch, tally)
     rules = politeness(config.politeness)
@@ -240,10 +244,11 @@ def _assembled(
     cuts: list[Cuts] = [frontier, memory, trapping, *([url_seen] if isinstance(url_seen, Cuts) else [])]
     committer = Committer(epochs, journals, contacts, archives, cuts, tally, logs, clock)
     committer.on_epoch = slots.note_epoch
+    committer.on_durable = archives.add_epoch
     shard = Shard(frontier, pipeline, committer, tally, lambda: contacts.crowded, config.crawl, config.limits, clock)
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent, trapping.reason)
     return Assembled(
         config, directory, clock, lock, slots, store, epochs, contacts, journals, archives, follower, namer, roots,
         exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, logs, protocols, resolver,
-        quarantine, url_seen, apart, alarm, trapping, traps,
+        quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice, tally.note), trapping, traps,
     )  # fmt: skip

@@ -6,8 +6,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from gossamer.archive.uploads import Counts, counts_of
 from gossamer.assembly.parts import close, filters_of, held, locked, namer_of, stored, traps_of, url_seen_of
 from gossamer.config import Config
+from gossamer.config.lists import scope_lists
 from gossamer.crawl.commit import MANIFEST
 from gossamer.crawl.history import History
 from gossamer.crawl.memory import ScopeMemory
@@ -42,6 +44,7 @@ class Opened:
     story: Story
     url_seen: UrlSeen
     traps: Traps
+    uploads: Counts | None
 
     def close(self) -> None:
         close(self.url_seen)
@@ -62,7 +65,7 @@ def open_stopped(config: Config, directory: Path) -> Opened:
         epochs = Epochs(store)
         namer = namer_of(config, epochs)
         roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)
-        chain = scope_chain(config.scope, roots, exclusions, [*filters_of(config), Trapped(traps)])
+        chain = scope_chain(config.scope, roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(config))
         trapping = Trapping(traps, epochs, sketch, Tally(Totals(), config.crawl))
         ScopeMemory(epochs, roots, exclusions, chain.counts)
         journals = Journals(directory)
@@ -77,4 +80,5 @@ def open_stopped(config: Config, directory: Path) -> Opened:
         )
         totals = stored(store, TALLY, Totals, Totals())
         undo.pop_all()
-        return Opened(lock, store, totals, chain.counts, story, url_seen, traps)
+        uploads = counts_of(config.archive.store, manifest)
+        return Opened(lock, store, totals, chain.counts, story, url_seen, traps, uploads)

@@ -164,7 +164,9 @@ class Pipeline(Generic[L]):
         contact = Contact(0.0, "failed", error="the request was not finished")
         try:
             async with asyncio.timeout(self._options.request_s_max):
-                result = await rooms.protocols.fetch(Request(url.text, lease.address, port_of(url)))
+                wanted = rooms.chain.media_types if lease.errand is None else ()
+                request = Request(url.text, lease.address, port_of(url), media_types=wanted)
+                result = await rooms.protocols.fetch(request)
             contact = self._contact(result, started)
         except TimeoutError:
             result = Failure("timeout", "no end of it", retry=True, started_at=started, ip=lease.address)

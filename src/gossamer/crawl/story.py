@@ -74,10 +74,13 @@ class Story:
         return {"state": "queued", "reason": waits, "next_due": _instant(facts.rest_until)}
 
     def _never_queued(self, url: Url) -> dict[str, object]:
-        rule = self._chain.explain(Link(url, "anchor", 0))
+        link = Link(url, "anchor", 0)
+        rule = self._chain.explain(link)
         if rule is not None:
+            detail = self._chain.detail(link)
+            reason = f"the filter `{rule}` rejects it" + (f": {detail}" if detail else "")
             trap = self._trapped(url) if rule == "trapped" else None
-            return {"state": "rejected", "reason": trap or f"the filter `{rule}` rejects it", "rule": rule}
+            return {"state": "rejected", "reason": trap or reason, "rule": rule}
         return {"state": "unknown", "reason": "no page or seed has named it so far, within the depth allowed"}
 
 
