@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import uuid
 from datetime import UTC, datetime
 
 import msgspec
 
 from gossamer.archive import heads
+from gossamer.archive.large import large_member
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.records import (
     HTTP_REQUEST,
@@ -21,7 +23,7 @@ from gossamer.archive.records import (
     packer,
 )
 from gossamer.archive.segments import Segments
-from gossamer.model.visits import Archived, Original, Reply, Visited
+from gossamer.model.visits import Archived, LargeBody, Original, Reply, Visited
 from gossamer.state.journals import Journal, Journals
 
 SAME_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
@@ -81,7 +83,7 @@ class WarcArchive:
             return Archived()
         row = visited.row
         if not row.digest:
-            row.digest = labelled_digest(self._options.digests, reply.body)
+            row.digest = payload_digest(self._options.digests, reply)
         original = visited.revisit_of
         if original is not None and not row.duplicate_of and original.url != row.url:
             row.duplicate_of = original.url
@@ -103,7 +105,7 @@ class WarcArchive:
         options = self._options
         if not options.warc or not (options.warc_dns if link_type == "dns" else options.warc_robots):
             return
-        main = self._main_record(reply, reply.started_at, labelled_digest(options.digests, reply.body), None)
+        main = self._main_record(reply, reply.started_at, payload_digest(options.digests, reply), None)
         story: Fields = [("fetchTimeMs", _milliseconds(reply)), ("via", via), ("linkType", link_type)]
         self._write(main, reply, [*story, ("wireBytes", str(reply.wire_bytes))] if via else [])
 
@@ -116,16 +118,33 @@ class WarcArchive:
 
     def _write(self, main: Record, reply: Reply, story: Fields) -> Archived:
         """Append a record and what belongs to it, and return the record's place."""
-        data = [self._member(main)]
+        large = reply.file if main.record_type != "revisit" else None
+        data = [self._member(main)] if large is None else []
         if self._options.warc_request_records and reply.request_head:
             data.append(self._member(self._request_record(main, reply)))
         if story and self._options.warc_metadata_records:
             data.append(self._member(self._metadata_record(main, reply, story)))
         journal = self._segments.journal or self._begin(main.date)
-        offset = journal.append(b"".join(data))
+        if large is None:
+            length, offset = len(data[0]), journal.append(b"".join(data))
+        else:
+            length, offset = self._append_large(journal, main, large, data)
         if journal.length >= self._options.warc_segment_bytes_max:
             self._segments.finish()
-        return Archived(journal.name.rpartition("/")[2], offset, len(data[0]), main.record_id)
+        return Archived(journal.name.rpartition("/")[2], offset, length, main.record_id)
+
+    def _append_large(self, journal: Journal, main: Record, payload: LargeBody, others: list[bytes]) -> tuple[int, int]:
+        """Append a record whose payload is on disk, piece by piece; return its length and its offset."""
+        offset = journal.length
+        try:
+            for piece in large_member(main, payload, self._options):
+                journal.append(piece)
+            length = journal.length - offset
+            journal.append(b"".join(others))
+        except OSError:
+            journal.cut_back(offset)  # All of a visit's records, or none.
+            raise
+        return length, offset
 
     def _member(self, record: Record) -> bytes:
         return member(record, self._options.digests, self._pack)
@@ -194,6 +213,13 @@ class WarcArchive:
         )
         journal.append(self._member(info))
         return journal
+
+
+def payload_digest(algorithm: str, reply: Reply) -> str:
+    """Return the digest of a reply's body, `algorithm:BASE32`; a large one was digested when it came in."""
+    if reply.file is None:
+        return labelled_digest(algorithm, reply.body)
+    return f"{algorithm}:{base64.b32encode(reply.file.digest).decode()}"
 
 
 def warc_date(instant: float) -> str:

@@ -66,6 +66,16 @@ class Journal:
                 raise
         return offset
 
+    def cut_back(self, offset: int) -> None:
+        """Take back what was appended from `offset` on, in this epoch: the rest of it could not be had."""
+        if offset >= self._written:
+            del self._buffer[offset - self._written :]
+        else:
+            self._buffer.clear()
+            self._file.truncate(offset)
+            self._written = offset
+        self.length = offset
+
     def flush(self) -> None:
         """Hand what is buffered to the system. After an error the buffer still holds what is not written."""
         pending, self._buffer = self._buffer, bytearray()
