@@ -22,7 +22,7 @@ from gossamer.testing.conformance import check_processing_module
 
 from .pages import SCAN, TREE, URL, page, urls
 
-ARTICLE = """<!doctype html><html lang=de><head><title>T</title></head><body><nav><a href=/>Startseite</a><a href=/x>Mehr
+ARTICLE = """<!doctype html><html lang=de><head><title>T</title></head><body><nav><a href=/>Startseite</a><a href=/x>M
 </a></nav><main><article><h1>Die Spinne</h1><p>Junge Spinnen segeln an einem Faden über das Meer, so weit der Wind sie
 trägt; man nennt den Faden <a href="/faden (alt)">Altweibersommer</a>. Jeder Faden ist fein und leicht, und jeder Faden
 ist irgendwo verankert.</p><h2>Wie weit</h2><p>Schiffe fanden sie tausend Meilen vor der Küste auf ihren Segeln, und in
@@ -63,7 +63,10 @@ def test_markdown() -> None:
 @pytest.mark.parametrize(
     ("minimal", "text"),
     [
-        ("<ul>\n<li>one</li>\n<li>two<ol><li>x</li><li>y</li></ol></li></ul><p>z</p>", "- one\n- two\n   1. x\n   2. y\n\nz"),
+        (
+            "<ul>\n<li>one</li>\n<li>two<ol><li>x</li><li>y</li></ol></li></ul><p>z</p>",
+            "- one\n- two\n   1. x\n   2. y\n\nz",
+        ),
         ("<p>a<br>\nb</p>", "a  \nb"),
         ("<p># no heading</p><p>1. no list</p>", "\\# no heading\n\n\\1. no list"),
         ("<p>a &lt;b&gt; `c` [d]</p>", "a \\<b\\> \\`c\\` \\[d\\]"),
@@ -104,11 +107,15 @@ def test_language_looks_at_the_text_that_a_module_before_it_found() -> None:
     assert findings.columns["language"] == "fr"
 
 
-METADATA = """<html lang=" en-GB "><head><base href=/b/><meta name=Description content=" What it\n is "><link rel="canonical x" href=c>
-<meta property="og:title" content="A"><meta property="OG:image" content="1.png"><meta property="og:image" content="2.png">
+METADATA = """<html lang=" en-GB "><head><base href=/b/>
+<meta name=Description content=" What it\n is "><link rel="canonical x" href=c>
+<meta property="og:title" content="A"><meta property="OG:image" content="1.png">
+<meta property="og:image" content="2.png">
 <meta name="twitter:card" content="summary"><meta property="other" content=no>
-<script type="application/ld+json">{"@type": "Article", "name": "A"}</script><script type='Application/LD+JSON;x'>[1]</script>
-<script type="application/ld+json">{broken</script><!--<script type="application/ld+json">{"no": 1}</script>--></head>"""
+<script type="application/ld+json">{"@type": "Article", "name": "A"}</script>
+<script type='Application/LD+JSON;x'>[1]</script>
+<script type="application/ld+json">{broken</script>
+<!--<script type="application/ld+json">{"no": 1}</script>--></head>"""
 
 
 @pytest.mark.parametrize("options", [TREE, SCAN], ids=["tree", "scan"])
