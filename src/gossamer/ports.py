@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from gossamer.model.links import Link
+from gossamer.model.sketches import Sketch
 from gossamer.model.visits import (
     Again,
     Archived,
     Contact,
     Content,
+    EpochRow,
     Errand,
     Failure,
     Findings,
@@ -66,6 +68,18 @@ class ContentSeen(Protocol):
 
     def remember(self, digest: bytes, url: Url, original: Original) -> None:
         """Remember the first holder of a content. Durable with the epoch."""
+        ...
+
+
+class NearSeen(Protocol):
+    """The test for contents that are nearly the same."""
+
+    def find(self, sketch: Sketch, url: Url) -> tuple[int, int] | None:
+        """Return partition and fingerprint of who had nearly this content first, within the configured scope."""
+        ...
+
+    def remember(self, sketch: Sketch, url: Url) -> None:
+        """Remember a content unlike all others. Durable with the epoch."""
         ...
 
 
@@ -354,4 +368,13 @@ class PrerequisiteArchive(Archive, Protocol):
 
         It has no row.
         """
+        ...
+
+
+@runtime_checkable
+class EpochArchive(Archive, Protocol):
+    """An archive that also keeps how commits went; the others need not."""
+
+    def add_epoch(self, row: EpochRow) -> None:
+        """Take the row of a commit that is durable. It is durable itself with the next one."""
         ...

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import uuid
 from datetime import UTC, datetime
 
 import msgspec
 
 from gossamer.archive import heads
-from gossamer.archive.large import large_member
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.records import (
     HTTP_REQUEST,
@@ -21,9 +19,10 @@ from gossamer.archive.records import (
     member,
     named_fields,
     packer,
+    pieces_of_member,
 )
 from gossamer.archive.segments import Segments
-from gossamer.model.visits import Archived, LargeBody, Original, Reply, Visited
+from gossamer.model.visits import Archived, Original, Reply, Visited
 from gossamer.state.journals import Journal, Journals
 
 SAME_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
@@ -63,8 +62,8 @@ class WarcArchive:
     ) -> None:
         self._options = options
         self._about = about
-        self._pack, suffix = packer(options)
-        self._segments = Segments(journals, "warc/gossamer", suffix, shard, incarnation)
+        self._packer = packer(options)
+        self._segments = Segments(journals, "warc/gossamer", self._packer.suffix, shard, incarnation)
         # 74 random bits that this object alone has, then a count: as unique as a random UUID, at a tenth of its cost.
         self._id_stem = str(uuid.uuid4())[:-12]
         self._ids = 0
@@ -83,7 +82,7 @@ class WarcArchive:
             return Archived()
         row = visited.row
         if not row.digest:
-            row.digest = payload_digest(self._options.digests, reply)
+            row.digest = labelled_digest(self._options.digests, reply.body, file=reply.file)
         original = visited.revisit_of
         if original is not None and not row.duplicate_of and original.url != row.url:
             row.duplicate_of = original.url
@@ -105,7 +104,8 @@ class WarcArchive:
         options = self._options
         if not options.warc or not (options.warc_dns if link_type == "dns" else options.warc_robots):
             return
-        main = self._main_record(reply, reply.started_at, payload_digest(options.digests, reply), None)
+        digest = labelled_digest(options.digests, reply.body, file=reply.file)
+        main = self._main_record(reply, reply.started_at, digest, None)
         story: Fields = [("fetchTimeMs", _milliseconds(reply)), ("via", via), ("linkType", link_type)]
         self._write(main, reply, [*story, ("wireBytes", str(reply.wire_bytes))] if via else [])
 
@@ -118,36 +118,36 @@ class WarcArchive:
 
     def _write(self, main: Record, reply: Reply, story: Fields) -> Archived:
         """Append a record and what belongs to it, and return the record's place."""
-        large = reply.file if main.record_type != "revisit" else None
-        data = [self._member(main)] if large is None else []
+        others = []
         if self._options.warc_request_records and reply.request_head:
-            data.append(self._member(self._request_record(main, reply)))
+            others.append(self._member(self._request_record(main, reply)))
         if story and self._options.warc_metadata_records:
-            data.append(self._member(self._metadata_record(main, reply, story)))
+            others.append(self._member(self._metadata_record(main, reply, story)))
         journal = self._segments.journal or self._begin(main.date)
-        if large is None:
-            length, offset = len(data[0]), journal.append(b"".join(data))
+        if main.file is None:
+            packed = self._member(main)
+            offset, length = journal.append(b"".join((packed, *others))), len(packed)
         else:
-            length, offset = self._append_large(journal, main, large, data)
+            offset, length = self._append_large(journal, main, b"".join(others))
         if journal.length >= self._options.warc_segment_bytes_max:
             self._segments.finish()
         return Archived(journal.name.rpartition("/")[2], offset, length, main.record_id)
 
-    def _append_large(self, journal: Journal, main: Record, payload: LargeBody, others: list[bytes]) -> tuple[int, int]:
-        """Append a record whose payload is on disk, piece by piece; return its length and its offset."""
+    def _append_large(self, journal: Journal, main: Record, others: bytes) -> tuple[int, int]:
+        """Append a record that is not held whole, and what belongs to it: all of it, or nothing."""
         offset = journal.length
         try:
-            for piece in large_member(main, payload, self._options):
+            for piece in pieces_of_member(main, self._options.digests, self._packer):
                 journal.append(piece)
             length = journal.length - offset
-            journal.append(b"".join(others))
+            journal.append(others)
         except OSError:
-            journal.cut_back(offset)  # All of a visit's records, or none.
+            journal.rewind(offset)
             raise
-        return length, offset
+        return offset, length
 
     def _member(self, record: Record) -> bytes:
-        return member(record, self._options.digests, self._pack)
+        return member(record, self._options.digests, self._packer)
 
     def _next_id(self) -> str:
         self._ids += 1
@@ -163,11 +163,11 @@ class WarcArchive:
             fields.append(("WARC-Truncated", reply.truncated))
         if not reply.url.startswith(("http://", "https://")):
             fields.append(("WARC-Payload-Digest", digest))
-            return self._record("resource", at, reply.media_type, fields, b"", reply.body)
+            return self._record("resource", at, reply.media_type, fields, b"", reply)
         head = heads.response_head(reply)
         if original is None:
             fields.append(("WARC-Payload-Digest", digest))
-            return self._record("response", at, HTTP_RESPONSE, fields, head, reply.body)
+            return self._record("response", at, HTTP_RESPONSE, fields, head, reply)
         fields += _refers_to(original, NOT_MODIFIED if reply.status == 304 else SAME_PAYLOAD)
         if reply.status != 304:
             fields.append(("WARC-Payload-Digest", digest))
@@ -200,10 +200,12 @@ class WarcArchive:
         return Record("metadata", self._next_id(), main.date, WARC_FIELDS, fields, named_fields(story))
 
     def _record(
-        self, kind: str, fetched_at: float, content_type: str, fields: Fields, head: bytes, payload: bytes = b""
+        self, kind: str, at: float, content_type: str, fields: Fields, head: bytes, reply: Reply | None = None
     ) -> Record:
+        """Return a record whose payload is the reply's body; without one it has none."""
+        payload, file = (reply.body, reply.file) if reply is not None else (b"", None)
         content_type = content_type or "application/octet-stream"
-        return Record(kind, self._next_id(), warc_date(fetched_at), content_type, fields, head, payload)
+        return Record(kind, self._next_id(), warc_date(at), content_type, fields, head, payload, file)
 
     def _begin(self, date: str) -> Journal:
         journal = self._segments.begin()
@@ -213,13 +215,6 @@ class WarcArchive:
         )
         journal.append(self._member(info))
         return journal
-
-
-def payload_digest(algorithm: str, reply: Reply) -> str:
-    """Return the digest of a reply's body, `algorithm:BASE32`; a large one was digested when it came in."""
-    if reply.file is None:
-        return labelled_digest(algorithm, reply.body)
-    return f"{algorithm}:{base64.b32encode(reply.file.digest).decode()}"
 
 
 def warc_date(instant: float) -> str:

@@ -101,14 +101,17 @@ class Ends(Generic[L]):
         visit = self._visit(lease)  # A shorter way may have appeared meanwhile.
         visited = self._digested(visit, reply, row)
         links: list[Link] = []
+        follow = True
         if examined is not None:
             links = self._linked(visit, examined.findings, visited)
             visited.content, visited.findings = examined.content, examined.findings
+            follow = self._rooms.copies.judge(visit, examined.content, links, row)
+            self._rooms.trapping.fetched(url, examined.content, row)
         elif not fetched:
             row.error = f"HTTP {reply.status}"
             self._logs.info("http_error", url=url.text, error=row.error, attempt=visit.attempt)
         self._conclude(lease, visited, outlinks=self._kept_outlinks(links))
-        return [] if row.duplicate_of and not self._options.follow_copies else links
+        return links if follow else []
 
     async def _examine(self, reply: Reply, url: Url, row: PageRow) -> Examined | None:
         rooms = self._rooms

@@ -52,11 +52,10 @@ class Pipeline(Generic[L]):
         """Take links to the frontier: those that are ours and new are queued. About 3 µs a known link."""
         rooms, now = self._rooms, self._clock.now()
         admitted = [link for link in links if rooms.chain.reason(link) is None]
-        if not admitted:
-            return
         answers = rooms.url_seen.offer(
             [link.url for link in admitted], [link.depth for link in admitted], [link.hops for link in admitted]
         )
+        rooms.trapping.found(links, admitted, answers)
         for link, answer in zip(admitted, answers, strict=True):
             if answer == NEW:
                 rooms.sink.add(link, rooms.prioritizer.level(link), now)

@@ -55,6 +55,25 @@ class ScopeOptions(BaseModel):
         "hop beyond the scope.",
     )
 
+    traps: bool = Field(
+        default=True, description="Cut off templates of addresses that grow without end and bring nothing."
+    )
+    trap_pages_min: int = Field(
+        default=150, ge=40, description="Pages of a template that are fetched before it may be called a trap."
+    )
+    trap_near_pages_min: int = Field(
+        default=1_000, ge=40, description="The same where its pages are only nearly the same as others."
+    )
+    trap_maze_pages_max: int = Field(
+        default=10_000,
+        ge=1_000,
+        description="Pages of a template that may all be new while nearly all that they name of it is new, too.",
+    )
+    trap_exempt: tuple[str, ...] = Field(
+        default=(),
+        description="Regular expressions (RE2); addresses that contain a match are never counted as a trap's.",
+    )
+
     @field_validator("follow")
     @classmethod
     def _known_types(cls, follow: tuple[str, ...]) -> tuple[str, ...]:
@@ -65,7 +84,7 @@ class ScopeOptions(BaseModel):
     def _known_schemes(cls, schemes: tuple[str, ...]) -> tuple[str, ...]:
         return _known(schemes, SCHEMES, "scheme")
 
-    @field_validator("include", "exclude")
+    @field_validator("include", "exclude", "trap_exempt")
     @classmethod
     def _regular(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
         if "" in patterns:
