@@ -55,7 +55,7 @@ def noise(megabytes: int, seed: int = 1) -> Callable[[], Iterator[bytes]]:
 class HostileServer:
     """Answers by path; robots.txt and everything unknown is a 404."""
 
-    def __init__(self, answers: dict[str, Answer]) -> None:
+    def __init__(self, answers: dict[str, Answer], address: str = "127.0.0.1") -> None:
         self.answers = answers
         self.counts: Counter[str] = Counter()
         server = self
@@ -82,9 +82,9 @@ class HostileServer:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = ThreadingHTTPServer((address, 0), Handler)
         self._server.daemon_threads = True
-        self.root = f"http://127.0.0.1:{self._server.server_port}/"
+        self.root = f"http://{address}:{self._server.server_port}/"
 
     def __enter__(self) -> Self:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
