@@ -196,7 +196,7 @@ def _assembled(
     state = directory / "state"
     now = clock.now()
     slots = _held(Slots(state), undo)
-    store = _held(Store(state / "store", config.state.cache_bytes, config.state.write_buffer_bytes), undo)
+    store = _held(Store(state / "store", *_sizes(config)), undo)
     contacts = _held(Contacts(state, boot_id(), now), undo)
     epochs = Epochs(store)
     journals = Journals(directory)
@@ -290,7 +290,7 @@ def open_stopped(config: Config, directory: Path) -> Opened:
     with ExitStack() as undo:
         lock = locked(directory)
         undo.callback(lock.release)
-        store = _held(Store(directory / "state/store", config.state.cache_bytes, config.state.write_buffer_bytes), undo)
+        store = _held(Store(directory / "state/store", *_sizes(config)), undo)
         epochs = Epochs(store)
         namer = _namer(config, epochs)
         roots, exclusions = Roots(config.scope.scope), ExcludedHost()
@@ -490,6 +490,10 @@ C = TypeVar("C", bound=_Closable)
 def _held(thing: C, undo: ExitStack) -> C:
     undo.callback(thing.close)
     return thing
+
+
+def _sizes(config: Config) -> tuple[int, int, int]:
+    return config.state.cache_bytes, config.state.write_buffer_bytes, config.state.background_bytes_s
 
 
 def _stored(store: Store, key: bytes, kind: type[T], default: T) -> T:

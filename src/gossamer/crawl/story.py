@@ -68,7 +68,7 @@ class Story:
                 "reason": f"attempt {facts.attempt} is due after: {facts.error or 'a redirect'}",
                 "next_due": _instant(max(facts.due_at, facts.rest_until)),
             }
-        waits = "its host waits for robots.txt" if facts.parked else "it waits in its host's queue"
+        waits = "its host waits for robots.txt" if facts.parked else facts.site_gate or "it waits in its host's queue"
         return {"state": "queued", "reason": waits, "next_due": _instant(facts.rest_until)}
 
     def _never_queued(self, url: Url) -> dict[str, object]:

@@ -228,7 +228,8 @@ class Frontier:
 
     def facts(self, url: Url) -> HostFacts:
         """Return what is known of a URL's host, for `why`."""
-        return facts_of(self._epochs, url, self._hosts.get(url.host, url.partition))
+        host = self._hosts.get(url.host, url.partition)
+        return facts_of(self._epochs, url, host, self._bench.site_gate(host.site) if host.site is not None else "")
 
     def lent(self, url: Url) -> bool:
         """Say whether a URL is in somebody's hands now."""

@@ -298,3 +298,5 @@ class HostFacts(msgspec.Struct, frozen=True):
     """When the URL that was asked about is due again, if it waits for a time of its own."""
     attempt: int = 1
     error: str = ""
+    site_gate: str = ""
+    """Why its registrable domain may not be asked at once, where sites have a gate."""
