@@ -11,6 +11,9 @@ from gossamer.config.gather import reopen
 from gossamer.crawl.options import LimitsOptions
 from gossamer.crawl.tally import Totals
 from gossamer.frontier.counts import COUNTS_KEY, Counts
+from gossamer.scope.traps import Traps
+
+TRAPS_TOLD_MAX = 100
 
 
 def running_status(shard: Assembled) -> dict[str, object]:
@@ -29,7 +32,9 @@ def running_status(shard: Assembled) -> dict[str, object]:
         "bytes_s": bytes_s,
         "epoch": shard.epochs.number - 1,
         "rejected": {name: count for name, count in shard.chain.counts.items() if count},
+        "traps": traps_told(shard.traps),
         "waiting_for": _waiting_for(shard, under_way),
+        "uploads": msgspec.structs.asdict(shard.uploads.counts) if shard.uploads is not None else None,
         "eta_s": _eta_s(shard.config.limits, totals, elapsed_s, pages_s, bytes_s),
     }
     return status
@@ -56,12 +61,19 @@ def status_of(directory: Path) -> dict[str, object]:
             "bytes_s": 0.0,
             "epoch": opened.store.epoch,
             "rejected": {name: count for name, count in opened.rejected.items() if count},
+            "traps": traps_told(opened.traps),
             "waiting_for": "" if not counts.pending else f"nothing runs; `gossamer resume {directory}` continues",
+            "uploads": msgspec.structs.asdict(opened.uploads) if opened.uploads is not None else None,
             "eta_s": None,
         }
         return status
     finally:
         opened.close()
+
+
+def traps_told(traps: Traps) -> list[str]:
+    """Return a sentence for each trap that is not released, the first ones first."""
+    return [trap.says() for trap in traps.all if not trap.released][:TRAPS_TOLD_MAX]
 
 
 def why_of(directory: Path, url: str) -> dict[str, object]:
@@ -95,6 +107,12 @@ def _common(counts: Counts, totals: Totals, elapsed_s: float, limits: LimitsOpti
 def _waiting_for(shard: Assembled, under_way: int) -> str:
     if shard.shard.paused:
         return "`gossamer unpause`"
+    if (
+        shard.uploads is not None
+        and shard.shard.state in ("finished", "stopped")
+        and shard.uploads.counts.waiting_files
+    ):
+        return f"{shard.uploads.counts.waiting_files} files on their way to {shard.uploads.counts.store}"
     if under_way or shard.shard.state != "running":
         return ""
     turn = shard.frontier.next_turn()
