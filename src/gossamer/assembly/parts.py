@@ -57,7 +57,7 @@ from gossamer.scope.patterns import PatternSet
 from gossamer.scope.traps import Traps
 from gossamer.seen.content import ExactContentSeen
 from gossamer.seen.near import NearContentSeen
-from gossamer.seen.urls import RocksUrlSeen
+from gossamer.seen.urls import POPULAR_BYTES, RocksUrlSeen
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.state.slots import Slots
@@ -211,7 +211,7 @@ def url_seen_of(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
     if begun != form.encode():
         raise ConfigError(f"seen.form: this crawl began with {begun.decode()!r} and keeps it; set it back")
     if form == "rocksdb":
-        return RocksUrlSeen(epochs, config.seen.popular_urls_max)
+        return RocksUrlSeen(epochs, config.seen.popular_bytes_max // POPULAR_BYTES)
     given = {"epochs": epochs} if form == "memory" else {"epochs": epochs, "journals": journals, "options": config.seen}
     return cast("UrlSeen", build(SEEN_FORMS[form], "seen.form", **given))
 
@@ -290,6 +290,11 @@ def held(thing: C, undo: ExitStack) -> C:
     """Have a thing closed if what follows fails."""
     undo.callback(thing.close)
     return thing
+
+
+def store_sizes(config: Config) -> tuple[int, int, int]:
+    """Return how large a store may be in memory, and how fast in the background."""
+    return config.state.cache_bytes, config.state.write_buffer_bytes, config.state.background_bytes_s
 
 
 def stored(store: Store, key: bytes, kind: type[T], default: T) -> T:

@@ -27,6 +27,7 @@ from gossamer.assembly.parts import (
     protocol_modules,
     quarantine_of,
     resolver_of,
+    store_sizes,
     stored,
     traps_of,
     url_seen_of,
@@ -199,7 +200,7 @@ class _Kept:
 def _kept(config: Config, directory: Path, clock: Clock, undo: ExitStack) -> _Kept:
     state = directory / "state"
     slots = held(Slots(state), undo)
-    store = held(Store(state / "store", config.state.cache_bytes, config.state.write_buffer_bytes), undo)
+    store = held(Store(state / "store", *store_sizes(config)), undo)
     contacts = held(Contacts(state, boot_id(), clock.now()), undo)
     journals = Journals(directory)
     undo.callback(journals.close_files)
@@ -266,9 +267,12 @@ def _assembled(
     committer = Committer(epochs, journals, kept.contacts, archives, cuts, tally, kept.logs, clock)
     committer.on_epoch = slots.note_epoch
     committer.on_durable = archives.add_epoch
-    shard = Shard(
-        frontier, pipeline, committer, tally, lambda: kept.contacts.crowded, config.crawl, config.limits, clock
-    )
+
+    def crowding() -> float:
+        waiting_bytes = frontier.memory_bytes + epochs.memory_bytes
+        return max(float(kept.contacts.crowded), waiting_bytes / config.crawl.epoch_bytes_max)
+
+    shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent, trapping.reason)
     return Assembled(
         config, directory, clock, lock, slots, store, epochs, kept.contacts, journals, archives, follower, namer, roots,
