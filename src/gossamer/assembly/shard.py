@@ -238,8 +238,7 @@ def _assembled(
         trapping=trapping,
         apart=apart,
     )
-    options = config.frontier
-    retries = Retries(options.attempts_max, options.retry_s_first, options.retry_s_max, dice)
+    retries = Retries(config.frontier.attempts_max, config.frontier.retry_s_first, config.frontier.retry_s_max, dice)
     pipeline = Pipeline(rooms, retries, config.crawl, clock, logs, tally)
     cuts: list[Cuts] = [frontier, memory, trapping, *([url_seen] if isinstance(url_seen, Cuts) else [])]
     committer = Committer(epochs, journals, contacts, archives, cuts, tally, logs, clock)
