@@ -177,7 +177,8 @@ def _environment() -> dict[str, str]:
 
 def namer_of(config: Config, epochs: Epochs) -> Namer:
     """Return what names addresses, by the rules that this crawl began with: what it knows stands under their keys."""
-    rules = json.dumps(config.url.model_dump(), sort_keys=False).encode()
+    # The defaults of tables may gain keys with a new version; the default rules are written out, for they make keys.
+    rules = json.dumps({"rules": config.url.rules, **config.url.model_dump(exclude_defaults=True)}).encode()
     begun = epochs.get("meta", URL_RULES)
     if begun is None:
         epochs.put("meta", URL_RULES, rules)
