@@ -31,7 +31,7 @@ from gossamer.fetch.ftp import FtpModule
 from gossamer.fetch.gopher import GopherModule
 from gossamer.fetch.http import HttpModule
 from gossamer.fetch.registry import Protocols
-from gossamer.frontier.priority import BreadthFirst
+from gossamer.frontier import forms
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import __version__
 from gossamer.model.visits import Page, Visited
@@ -53,10 +53,11 @@ from gossamer.process.text import TitleAndText
 from gossamer.resolve.resolver import DnsResolver
 from gossamer.robots.robots import SiteRobots
 from gossamer.scope.exclusions import ExcludedHost
+from gossamer.scope.patterns import PatternSet
 from gossamer.scope.traps import Traps
 from gossamer.seen.content import ExactContentSeen
 from gossamer.seen.near import NearContentSeen
-from gossamer.seen.urls import RocksUrlSeen
+from gossamer.seen.urls import POPULAR_BYTES, RocksUrlSeen
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.state.slots import Slots
@@ -176,7 +177,8 @@ def _environment() -> dict[str, str]:
 
 def namer_of(config: Config, epochs: Epochs) -> Namer:
     """Return what names addresses, by the rules that this crawl began with: what it knows stands under their keys."""
-    rules = json.dumps(config.url.model_dump(), sort_keys=False).encode()
+    # The defaults of tables may gain keys with a new version; the default rules are written out, for they make keys.
+    rules = json.dumps({"rules": config.url.rules, **config.url.model_dump(exclude_defaults=True)}).encode()
     begun = epochs.get("meta", URL_RULES)
     if begun is None:
         epochs.put("meta", URL_RULES, rules)
@@ -193,7 +195,9 @@ def filters_of(config: Config) -> list[Filter]:
 def prioritizer_of(config: Config) -> Prioritizer:
     """Return what says how urgent a link is."""
     name = config.components.prioritizer
-    return cast("Prioritizer", build(name, "components.prioritizer")) if name else BreadthFirst()
+    if name:
+        return cast("Prioritizer", build(name, "components.prioritizer"))
+    return forms.prioritizer_of(config.frontier, PatternSet)
 
 
 def url_seen_of(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
@@ -208,7 +212,7 @@ def url_seen_of(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
     if begun != form.encode():
         raise ConfigError(f"seen.form: this crawl began with {begun.decode()!r} and keeps it; set it back")
     if form == "rocksdb":
-        return RocksUrlSeen(epochs, config.seen.popular_urls_max)
+        return RocksUrlSeen(epochs, config.seen.popular_bytes_max // POPULAR_BYTES)
     given = {"epochs": epochs} if form == "memory" else {"epochs": epochs, "journals": journals, "options": config.seen}
     return cast("UrlSeen", build(SEEN_FORMS[form], "seen.form", **given))
 
@@ -287,6 +291,11 @@ def held(thing: C, undo: ExitStack) -> C:
     """Have a thing closed if what follows fails."""
     undo.callback(thing.close)
     return thing
+
+
+def store_sizes(config: Config) -> tuple[int, int, int]:
+    """Return how large a store may be in memory, and how fast in the background."""
+    return config.state.cache_bytes, config.state.write_buffer_bytes, config.state.background_bytes_s
 
 
 def stored(store: Store, key: bytes, kind: type[T], default: T) -> T:
