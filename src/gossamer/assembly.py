@@ -15,6 +15,7 @@ from gossamer.archive.archive import Archives, Closing
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.archive.follower import Follower
 from gossamer.archive.tables import Tables
+from gossamer.archive.views.export import Means
 from gossamer.archive.warc import About, WarcArchive
 from gossamer.config import Config, effective_toml
 from gossamer.crawl.commit import MANIFEST, Committer, Cuts
@@ -289,6 +290,34 @@ def open_stopped(config: Config, directory: Path) -> Opened:
         totals = _stored(store, TALLY, Totals, Totals())
         undo.pop_all()
         return Opened(lock, store, totals, chain.counts, story, url_seen)
+
+
+def committed_files(config: Config, directory: Path) -> list[Entry] | None:
+    """Return the manifest of a crawl that does not run, or None of one that does, whose store is its own.
+
+    A crawl that ended in order has no logs left, and its store is not opened.
+    """
+    lock = DirectoryLock(directory / "state/lock")
+    try:
+        if not lock.acquire(0.0):
+            return None
+        growing = [*(directory / "state/tables").glob("*"), *(directory / "warc").glob("*.open")]
+        if not growing:
+            return []
+        store = Store(directory / "state/store", config.state.cache_bytes, config.state.write_buffer_bytes)
+        try:
+            return _stored(store, MANIFEST, list[Entry], [])
+        finally:
+            store.close()
+    finally:
+        lock.release()
+
+
+def export_means(config: Config) -> Means:
+    """Return what exports need to read pages: the decoder of content codings, and what makes text of a page."""
+    options = config.process.model_copy(update={"text": True})
+    modules = Modules([TitleAndText(options)], options)
+    return Means(BoundedDecoder(config.fetch), lambda page: modules.process(page).findings.text)
 
 
 def locked(directory: Path, wait_s: float = LOCK_S_MAX) -> DirectoryLock:

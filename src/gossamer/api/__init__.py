@@ -1,7 +1,7 @@
 """Api: what a program may ask of Gossamer.
 
 Takes    seeds, options, a directory
-Gives    Crawler, and what a crawl that does not run knows of itself
+Gives    Crawler, what a crawl that does not run knows of itself, and exports
 Keeps    one assembled shard while it runs
 Imports  assembly, config, model, crawl's values
 Touches  the crawl's directory, through what is assembled
@@ -11,5 +11,6 @@ Never    names a concrete room
 from gossamer.api.crawler import Crawler
 from gossamer.api.page import Page
 from gossamer.api.status import status_of, why_of
+from gossamer.api.views import export_of, stream_of
 
-__all__ = ["Crawler", "Page", "status_of", "why_of"]
+__all__ = ["Crawler", "Page", "export_of", "status_of", "stream_of", "why_of"]

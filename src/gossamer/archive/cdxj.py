@@ -28,7 +28,7 @@ from gossamer.world.files import publish
 
 FILES_MERGED_MAX = 64
 SORT_BYTES_MAX = 64_000_000
-_COLUMNS = [
+COLUMNS = [  # Of `pages`, that an entry is made of.
     "url", "fetched_at", "media_type", "status", "digest", "duplicate_of", "warc_length", "warc_offset", "warc_file",
 ]  # fmt: skip
 _INDEXED = WarcRecordType.response | WarcRecordType.revisit | WarcRecordType.resource
@@ -88,12 +88,12 @@ def write_index(target: Path, entries: Iterable[IndexEntry], sort_bytes_max: int
 
 def entries_of_tables(parquet_files: Iterable[Path], warc_directory: Path) -> Iterator[IndexEntry]:
     """Yield the entries of all attempts that left a record, from finished `pages` files: the quick way."""
-    with _RecordTypes(warc_directory) as types:
+    with RecordTypes(warc_directory) as types:
         for path in parquet_files:
             with pq.ParquetFile(path) as file:
-                for batch in file.iter_batches(batch_size=10_000, columns=_COLUMNS):
+                for batch in file.iter_batches(batch_size=10_000, columns=COLUMNS):
                     kept = batch.filter(pc.is_valid(batch["warc_offset"]))
-                    yield from _entries_of_batch(kept, types)
+                    yield from entries_of_batch(kept, types)
 
 
 def entries_of_warcs(paths: Iterable[Path]) -> Iterator[IndexEntry]:
@@ -111,8 +111,9 @@ def entries_of_warcs(paths: Iterable[Path]) -> Iterator[IndexEntry]:
                 yield msgspec.structs.replace(pending, length=path.stat().st_size - pending.offset)
 
 
-def _entries_of_batch(batch: pa.RecordBatch, types: _RecordTypes) -> Iterator[IndexEntry]:
-    columns = [batch[name].cast("int64") if name == "fetched_at" else batch[name] for name in _COLUMNS]
+def entries_of_batch(batch: pa.RecordBatch, types: RecordTypes) -> Iterator[IndexEntry]:
+    """Yield the entries of rows of `pages` that all have a record; the batch has exactly `COLUMNS`."""
+    columns = [batch[name].cast("int64") if name == "fetched_at" else batch[name] for name in COLUMNS]
     for url, fetched_at, media_type, status, digest, duplicate_of, length, offset, filename in zip(
         *[column.to_pylist() for column in columns], strict=True
     ):
@@ -144,8 +145,8 @@ def _entry_of_record(record: WarcRecord, filename: str) -> IndexEntry:
     )
 
 
-class _RecordTypes:
-    """Looks at records in WARC files to see whether they are revisits; one file is open at a time."""
+class RecordTypes:
+    """Looks at records in WARC files to see whether they are revisits; one file is open at a time. Use as a context."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -160,6 +161,7 @@ class _RecordTypes:
             self._file.close()
 
     def is_revisit(self, filename: str, offset: int) -> bool:
+        """Say whether a revisit record begins there."""
         if filename != self._name or self._file is None:
             if self._file is not None:
                 self._file.close()

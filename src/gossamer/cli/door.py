@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self, cast, get_args
+from typing import TYPE_CHECKING, BinaryIO, Protocol, Self, cast, get_args
 
 if TYPE_CHECKING:
     from gossamer.config import Config
@@ -74,6 +74,54 @@ def report_of(directory: Path, *, as_json: bool) -> str:
 
     report = summary(directory)
     return written(report) if as_json else as_text(report)
+
+
+class Exported(Protocol):
+    """What came of an export."""
+
+    @property
+    def rows(self) -> Mapping[str, int]:
+        """Rows by table."""
+        ...
+
+    @property
+    def resumed(self) -> bool:
+        """It had been begun before."""
+        ...
+
+    @property
+    def running(self) -> bool:
+        """The crawl was running."""
+        ...
+
+    @property
+    def newer(self) -> int:
+        """Files of the crawl that came too late for it."""
+        ...
+
+
+def export_of(
+    directory: Path,
+    to: str,
+    target: Path,
+    table: str,
+    where: str,
+    memory_bytes_max: int,
+    progress: Callable[[str, int, int], None],
+) -> Exported:
+    """Make an export, or go on with one."""
+    from gossamer import api
+
+    return api.export_of(
+        directory, to, target, table=table, where=where, memory_bytes_max=memory_bytes_max, progress=progress
+    )
+
+
+def stream_of(directory: Path, to: str, out: BinaryIO, *, table: str, where: str) -> Exported:
+    """Write a table to an open stream."""
+    from gossamer import api
+
+    return api.stream_of(directory, to, out, table=table, where=where)
 
 
 class Web(Protocol):

@@ -83,6 +83,24 @@ def report(directory: Directory, as_json: Json = False) -> None:
     _end(ask.report(directory, as_json=as_json))
 
 
+@app.command("export")
+def export(
+    directory: Directory,
+    to: Annotated[
+        str, typer.Option("--to", metavar="FORMAT", help="parquet, jsonl, csv, markdown, cdxj, wacz, pagefiles.")
+    ],
+    output: Annotated[str, typer.Option("--output", "-o", metavar="PATH", help="Where to; - is standard output.")],
+    table: Annotated[str, typer.Option("--table", metavar="NAME", help="pages, links, or a module's.")] = "",
+    where: Annotated[str, typer.Option("--where", metavar="SQL", help="Only rows of which this is true.")] = "",
+    memory_mb: Annotated[int, typer.Option("--memory", metavar="MB", help="Its budget.")] = 512,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, errors only.")] = False,
+) -> None:
+    """Make of a crawl what other tools read; repeat the command to finish one that was interrupted."""
+    from gossamer.cli import views
+
+    _end(views.export(directory, to, output, table, where, memory_mb, quiet=quiet))
+
+
 @app.command("seed")
 def seed(directory: Directory, urls: Annotated[list[str], typer.Argument(metavar="URL", help="More seeds.")]) -> None:
     """Give a running crawl more seeds."""
