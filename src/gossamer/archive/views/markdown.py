@@ -103,13 +103,13 @@ def _character(c: str) -> str:
 def _folder(host: str) -> str:
     name = _safe(host.strip("[]").replace(":", "_"))
     if name == host and len(name) <= HOST_CHARACTERS_MAX and not name.startswith(".") and not name.endswith("."):
-        return name if not _RESERVED.match(name) else f"{name}-"
-    return f"{name[:HOST_CHARACTERS_MAX].strip('.-')}-{_hash(host)}"
+        return name
+    return f"{name[:HOST_CHARACTERS_MAX].strip('.-') or 'host'}-{_hash(host)}"
 
 
 def _safe(text: str) -> str:
     name = _UNSAFE.sub("-", text.lower())
-    return f"{name}-" if _RESERVED.match(name) else name
+    return f"_{name}" if _RESERVED.match(name) else name
 
 
 def _hash(text: str) -> str:

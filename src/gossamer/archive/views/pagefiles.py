@@ -65,7 +65,7 @@ def escaped(text: str) -> str:
 def _store(work: Work, step: Storing, plan: Path, bodies: Bodies, advance: Advance) -> None:
     log = AppendFile(work.out / "store.log", step.store_length)
     segment = _segment(work, step)
-    noted = step.segment_length
+    unnoted_bytes = 0
     lines: list[bytes] = []
     try:
         for position, row in planned(plan, step.pages):
@@ -75,18 +75,19 @@ def _store(work: Work, step: Storing, plan: Path, bodies: Bodies, advance: Advan
                 if step.segment_length + len(body) > SEGMENT_BYTES_MAX:
                     segment.sync()
                     segment.close()
-                    step.segment, step.segment_length, noted = step.segment + 1, 0, 0
+                    step.segment, step.segment_length = step.segment + 1, 0
                     segment = _segment(work, step)
                 number, offset = step.segment, step.segment_length
                 segment.write(body)
                 step.segment_length += len(body)
+                unnoted_bytes += len(body)
             lines.append(_store_line(row, len(body), number, offset))
             step.pages = position
-            if step.segment_length - noted >= CHECKPOINT_BYTES or len(lines) >= _LINES_HELD_MAX:
+            if unnoted_bytes >= CHECKPOINT_BYTES or len(lines) >= _LINES_HELD_MAX:
                 segment.sync()
                 step.store_length += _append(log, lines)
                 work.save(step)
-                lines, noted = [], step.segment_length
+                lines, unnoted_bytes = [], 0
             advance(position)
         segment.sync()
         step.store_length += _append(log, lines)

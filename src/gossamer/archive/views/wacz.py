@@ -44,6 +44,8 @@ class Member(msgspec.Struct):
     crc: int
     digest: str
     kind: int
+    version: int
+    """Of ZIP, that a reader needs: 45 when it is larger than 2 GB."""
 
 
 class Packing(msgspec.Struct):
@@ -207,6 +209,7 @@ class _Zip:
             info = self._info(member.name, member.kind)
             info.header_offset, info.CRC = member.header_offset, member.crc
             info.file_size, info.compress_size = member.size, member.packed
+            info.create_version = info.extract_version = member.version
             self._zip.filelist.append(info)
             self._zip.NameToInfo[member.name] = info
 
@@ -221,8 +224,9 @@ class _Zip:
     def add_file(self, name: str, path: Path, length: int, kind: int) -> Member:
         """Copy a file's first `length` bytes and return what is to be noted of it."""
         info = self._info(name, kind)
+        info.file_size = length  # It decides on ZIP64 before the first byte.
         digest = hashlib.sha256()
-        with path.open("rb") as source, self._zip.open(info, "w", force_zip64=True) as target:
+        with path.open("rb") as source, self._zip.open(info, "w") as target:
             left = length
             while left and (data := source.read(min(COPY_BYTES, left))):
                 digest.update(data)
@@ -232,7 +236,7 @@ class _Zip:
             raise OSError(f"{path} is shorter than it was")
         return Member(
             name, info.header_offset, info.file_size, info.compress_size, info.CRC,
-            "sha256:" + digest.hexdigest(), kind,
+            "sha256:" + digest.hexdigest(), kind, info.extract_version,
         )  # fmt: skip
 
     def add_bytes(self, name: str, data: bytes) -> None:
