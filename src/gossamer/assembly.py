@@ -15,7 +15,7 @@ from gossamer.archive.archive import Archives, Closing
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.archive.follower import Follower
 from gossamer.archive.tables import Tables
-from gossamer.archive.views.export import Means
+from gossamer.archive.views.means import Means
 from gossamer.archive.warc import About, WarcArchive
 from gossamer.config import Config, effective_toml
 from gossamer.crawl.commit import MANIFEST, Committer, Cuts
@@ -75,7 +75,7 @@ T = TypeVar("T")
 
 LOCK_S_MAX = 5.0
 """How long a directory is waited for: a child whose supervisor was killed lets go within that."""
-JOURNAL_FOLDERS = ("warc", "state/tables")
+JOURNAL_FOLDERS = ("warc", "state/tables", "state/search")
 SEEN_FORM = META_PARTITION + b"seen_form"
 SEEN_FORMS = {
     "memory": "gossamer.seen.memory:MemoryUrlSeen",
@@ -317,7 +317,11 @@ def export_means(config: Config) -> Means:
     """Return what exports need to read pages: the decoder of content codings, and what makes text of a page."""
     options = config.process.model_copy(update={"text": True})
     modules = Modules([TitleAndText(options)], options)
-    return Means(BoundedDecoder(config.fetch), lambda page: modules.process(page).findings.text)
+
+    def text(page: Page) -> str:
+        return modules.process(page).findings.text
+
+    return Means(BoundedDecoder(config.fetch), text, text)
 
 
 def locked(directory: Path, wait_s: float = LOCK_S_MAX) -> DirectoryLock:
@@ -350,9 +354,12 @@ def protocol_modules(config: Config, agent: str, clock: Clock) -> Protocols:
 
 def examiner(config: Config, clock: Clock, slots: Slots | None) -> Examiner:
     """Return the stage that decodes and processes; without slots for a process of its own."""
-    modules: list[ProcessingModule] = list(standard_modules(config.process))
-    modules += [cast("ProcessingModule", build(name, "process.modules")) for name in config.process.modules]
-    return Examiner(BoundedDecoder(config.fetch), Modules(modules, config.process).process, clock, slots)
+    options = config.process
+    if config.search.enabled:  # What is to be found must be read.
+        options = options.model_copy(update={"text": True})
+    modules: list[ProcessingModule] = list(standard_modules(options))
+    modules += [cast("ProcessingModule", build(name, "process.modules")) for name in options.modules]
+    return Examiner(BoundedDecoder(config.fetch), Modules(modules, options).process, clock, slots)
 
 
 def text_of(visited: Visited, config: Config) -> str:

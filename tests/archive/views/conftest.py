@@ -7,12 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.archive.views.export import Crawl, Exported, Means, export
+from gossamer.archive.views.export import Crawl, Exported, export
+from gossamer.archive.views.means import Means
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.fetch.options import FetchOptions
+from gossamer.model.visits import Page
 from tests.archive.views.crawled import crawl
 
-MEANS = Means(BoundedDecoder(FetchOptions()), lambda page: page.body.decode("utf-8", "replace"))
+
+def characters(page: Page) -> str:
+    return page.body.decode("utf-8", "replace")
+
+
+MEANS = Means(BoundedDecoder(FetchOptions()), characters, characters)
 NOW = 1_767_225_600.0
 
 

@@ -16,8 +16,10 @@ from typing import Any
 
 from gossamer.archive.views import export as views
 from gossamer.archive.views import work
+from gossamer.archive.views.means import Means
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.fetch.options import FetchOptions
+from gossamer.model.visits import Page
 from gossamer.world.files import AppendFile
 
 CHANGES = frozenset(("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "shutil.rmtree"))
@@ -53,6 +55,10 @@ class Steps:
             self.step()
 
 
+def characters(page: Page) -> str:
+    return page.body.decode("utf-8", "replace")
+
+
 def run(job: dict[str, Any]) -> None:
     """Make one export, and write how many steps it took."""
     work.CHECKPOINT_BYTES = job["checkpoint_bytes"]
@@ -67,7 +73,7 @@ def run(job: dict[str, Any]) -> None:
         ):
             if str(getattr(module, "__name__", "")).startswith("gossamer.archive.views") and hasattr(module, name):
                 setattr(module, name, job[name.lower()])
-    means = views.Means(BoundedDecoder(FetchOptions()), lambda page: page.body.decode("utf-8", "replace"))
+    means = Means(BoundedDecoder(FetchOptions()), characters, characters)
     steps = Steps(job["fatal"])
     crawl = views.Crawl(Path(job["crawl"]), running=False, now=1_767_225_600.0)
     views.export(crawl, job["to"], Path(job["target"]), means, memory_bytes_max=job["memory_bytes_max"])

@@ -13,7 +13,8 @@ import msgspec
 from gossamer.archive.follower import make_parquet
 from gossamer.archive.views.bodies import Bodies
 from gossamer.archive.views.index import export_index
-from gossamer.archive.views.markdown import Content, export_markdown
+from gossamer.archive.views.markdown import export_markdown
+from gossamer.archive.views.means import Means
 from gossamer.archive.views.pagefiles import export_pagefiles
 from gossamer.archive.views.parquet import export_parquet
 from gossamer.archive.views.plan import make_plan, rows_of
@@ -22,7 +23,6 @@ from gossamer.archive.views.source import Source, pieces_of
 from gossamer.archive.views.wacz import export_wacz
 from gossamer.archive.views.work import Inputs, Order, Piece, Work
 from gossamer.model.errors import ConfigError
-from gossamer.ports import Decoder
 
 FORMATS = ("parquet", "jsonl", "csv", "markdown", "cdxj", "wacz", "pagefiles")
 MEMORY_BYTES = 512_000_000
@@ -65,14 +65,6 @@ class Crawl:
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
-    """What an export needs of other rooms."""
-
-    decoder: Decoder
-    content_of: Content
-
-
-@dataclass(frozen=True, slots=True)
 class Exported:
     """What came of it."""
 
@@ -109,11 +101,10 @@ def export(
     order = Order(str(crawl.directory.resolve()), to, table, where)
     with Work(target, order) as work:
         if work.is_complete:
-            if work.folder.exists():
-                work.finish() if work.inputs is not None else work.folder.rmdir()
+            work.finish()
             return Exported({}, resumed=True, running=False, newer=0)
         if work.inputs is None:
-            work.begin(_inputs(crawl, tables, work.folder / "logs"))
+            work.begin(inputs_of(crawl, tables, work.folder / "logs"))
         inputs = work.inputs
         assert inputs is not None
         work.sweep(*_KEPT, *(f"runs-{name}" for name in tables))
@@ -135,7 +126,7 @@ def stream(crawl: Crawl, to: str, out: BinaryIO, folder: Path, *, table: str = "
         raise ConfigError(f"-o -: {to} cannot be written to standard output; jsonl and csv can")
     check(to, table, where, MEMORY_BYTES)
     tables = tables_of(crawl, to, table)
-    inputs = _inputs(crawl, tables, folder)
+    inputs = inputs_of(crawl, tables, folder)
     source = Source(inputs.tables[tables[0]], where)
     stream_rows(out, FORMS[to](), source, lambda _: None)
     return Exported({tables[0]: source.rows}, resumed=False, running=inputs.running, newer=0)
@@ -212,7 +203,8 @@ def _make(
     return {name: source.rows for name, source in sources.items()}
 
 
-def _inputs(crawl: Crawl, tables: Sequence[str], logs_folder: Path) -> Inputs:
+def inputs_of(crawl: Crawl, tables: Sequence[str], logs_folder: Path) -> Inputs:
+    """Return the files that hold the tables now; logs of a crawl that died become Parquet in `logs_folder`."""
     inputs = Inputs(running=crawl.running, begun_at=crawl.now)
     for table in tables:
         inputs.tables[table] = pieces_of(crawl.directory / table)

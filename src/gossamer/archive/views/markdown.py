@@ -5,21 +5,17 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b32encode
-from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote
 
 import msgspec
 
 from gossamer.archive.views.bodies import Bodies
+from gossamer.archive.views.means import Content
 from gossamer.archive.views.parquet import Advance
 from gossamer.archive.views.plan import Planned, planned
 from gossamer.archive.views.work import Work
-from gossamer.model.visits import Page
 from gossamer.world.files import sync_everything
-
-Content = Callable[[Page], str]
-"""Makes Markdown of a page's main content."""
 
 PAGES_A_CHECKPOINT = 2_000
 WRITTEN_TYPES = frozenset(("text/html", "application/xhtml+xml", "text/plain"))

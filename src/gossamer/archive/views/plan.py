@@ -39,11 +39,26 @@ _QUESTION = """
                 AND digest IN (SELECT digest FROM latest WHERE duplicate_of <> '')
             GROUP BY url, digest
         )
-        SELECT {columns}, latest.warc_file AS file, latest.warc_offset AS "offset", latest.warc_length AS length,
+        SELECT {columns}, {anchors} AS anchors, epoch_us(latest.fetched_at) AS "at", latest.warc_file AS file, latest.warc_offset AS "offset", latest.warc_length AS length,
             firsts.at.f AS original_file, firsts.at.o AS original_offset, firsts.at.l AS original_length
-        FROM latest LEFT JOIN firsts ON latest.duplicate_of = firsts.url AND latest.digest = firsts.digest
+        FROM latest LEFT JOIN firsts ON latest.duplicate_of = firsts.url AND latest.digest = firsts.digest {joined}
         ORDER BY file, "offset"
     ) TO '{target}' (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {group_rows})"""
+
+
+# What links say of a page: of all their texts those that are used most.
+_ANCHORS = """
+    LEFT JOIN (
+        SELECT to_key, string_agg(words, ' ' ORDER BY nth) AS words
+        FROM (
+            SELECT to_key, left(trim(anchor_text), {characters_max}) AS words,
+                row_number() OVER (PARTITION BY to_key ORDER BY count(*) DESC, left(trim(anchor_text), {characters_max})) AS nth
+            FROM links WHERE trim(anchor_text) <> '' GROUP BY 1, 2
+        )
+        WHERE nth <= {texts_max} GROUP BY to_key
+    ) AS said ON said.to_key = latest.key"""
+ANCHORS_MAX = 20
+ANCHOR_CHARACTERS_MAX = 100
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -65,13 +80,19 @@ class Planned(msgspec.Struct, frozen=True):
     digest: str
     duplicate_of: str
     body_bytes: int
+    anchors: str
+    """Texts of links to it, where the plan was asked for them."""
+    at: int
+    """`fetched_at` in microseconds since 1970."""
     place: Place
     original: Place | None
     """Where the body lies if the record is a revisit."""
 
 
-def make_plan(target: Path, pieces: Sequence[Piece], where: str, memory_bytes_max: int) -> None:
-    """Write the plan, unless it is there. About 3 µs a row of `pages`; what does not fit in memory goes beside it.
+def make_plan(
+    target: Path, pieces: Sequence[Piece], where: str, memory_bytes_max: int, links: Sequence[Piece] | None = None
+) -> None:
+    """Write the plan, unless it is there; with anchor texts when the files of `links` are given. About 3 µs a row of `pages`; what does not fit in memory goes beside it.
 
     Raises:
         ConfigError: the condition is none.
@@ -95,7 +116,13 @@ def make_plan(target: Path, pieces: Sequence[Piece], where: str, memory_bytes_ma
     with duckdb.connect(":memory:", config=config) as tables:
         files = [piece.path for piece in pieces if piece.rows]
         tables.read_parquet(files, union_by_name=True).create_view("pages")
+        joined = ""
+        if linking := [piece.path for piece in links or () if piece.rows]:
+            tables.read_parquet(linking, union_by_name=True).create_view("links")
+            joined = _ANCHORS.format(characters_max=ANCHOR_CHARACTERS_MAX, texts_max=ANCHORS_MAX)
         question = _QUESTION.format(
+            anchors="coalesce(said.words, '')" if joined else "''",
+            joined=joined,
             where=where or "true",
             columns=", ".join(
                 f"latest.{name}::VARCHAR AS {name}" if name in _FEW else f"latest.{name}" for name in COLUMNS
@@ -140,7 +167,7 @@ def _values(batch: pa.RecordBatch) -> Iterator[Planned]:
         for column in batch.columns
     ]
     for row in zip(*columns, strict=True):
-        *fields, file, offset, length, first, first_offset, first_length = row
+        *fields, anchors, at, file, offset, length, first, first_offset, first_length = row
         original = Place(first, first_offset, first_length) if first else None
         values = dict(zip(COLUMNS, fields, strict=True))
-        yield Planned(**values, place=Place(file, offset, length), original=original)
+        yield Planned(**values, anchors=anchors, at=at, place=Place(file, offset, length), original=original)

@@ -61,13 +61,15 @@ class _State(msgspec.Struct):
 class Work:
     """The folder of an export. Use as a context: one process at a time works in it."""
 
-    def __init__(self, target: Path, order: Order) -> None:
-        """Begin an export, or take up the one that was begun with the same order.
+    def __init__(self, target: Path, order: Order, *, replaces: bool = False) -> None:
+        """Begin an export, or take up the one that was begun with the same order. With `replaces` what stands under
+        `target`, a directory, gives way at the end.
 
         Raises:
             ConfigError: something else stands there, or another process works on it.
         """
         self.target = target
+        self._replaces = replaces
         self.folder = target.with_name(target.name + ".part")
         self.out = self.folder / "out"
         self._state_file = self.folder / "state.json"
@@ -79,11 +81,13 @@ class Work:
             raise ConfigError(f"there is no directory {target.parent}; make it, or name another with -o")
         stored = self._stored()
         self.resumed = stored is not None
-        if stored is None and self.folder.is_dir() and not any(self.folder.iterdir()) and target.exists():
-            self.is_complete = True  # A folder begins with its state and loses it last.
-            return
+        if stored is None and self.folder.is_dir() and not any(self.folder.iterdir()):
+            self.folder.rmdir()  # A folder begins with its state and loses it last.
+            if target.exists() and not replaces:
+                self.is_complete = True
+                return
         if stored is None:
-            if target.exists() or target.is_symlink():
+            if not replaces and (target.exists() or target.is_symlink()):
                 raise ConfigError(f"{target} exists and is no export that was begun here; name another with -o")
             self._make_folder(_State(order))
         elif stored.order != order:
@@ -99,7 +103,7 @@ class Work:
         self._state = self._stored() or _State(order)
         if self._state.renaming and not self.out.exists():
             self.is_complete = True
-        elif target.exists() or target.is_symlink():
+        elif not replaces and (target.exists() or target.is_symlink()):
             self._lock.release()
             raise ConfigError(
                 f"{target} appeared while its export was under way; move it away, then repeat the command"
@@ -145,8 +149,12 @@ class Work:
                 sync_file(self.out)
             self._state.renaming = True
             self._write_state()
+            if self._replaces and self.target.exists():
+                self.target.rename(self.folder / "replaced")
             self.out.rename(self.target)
         sync_directory(self.target.parent)
+        if not self.folder.exists():
+            return
         self.sweep()
         for last in (self.folder / "lock", self._state_file):
             last.unlink(missing_ok=True)
