@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.cli.live import Live
-from gossamer.cli.progress import JsonLines, PlainLines, Quiet, line_of, progress_for, summary_of
+from gossamer.cli.progress import JsonLines, PlainLines, Quiet, progress_for
+from gossamer.cli.standing import line_of, summary_of
 from gossamer.cli.words import duration, harmless, size
 
 STATUS: dict[str, object] = {

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.frontier.bias import LevelBias
 from gossamer.frontier.host import Host, Item
 from gossamer.frontier.queues import BLOCK_URLS_MAX, Queues
 from gossamer.frontier.record import RECORD_VERSION, Entry, HostRecord, decode_record, encode_record, host_prefix
@@ -30,7 +31,7 @@ class OneHost:
     def open(self) -> None:
         self.store = Store(self.directory / "store", 1 << 20, 1 << 20)
         self.epochs = Epochs(self.store)
-        self.queues = Queues(self.epochs, Dice(1), 2.0, WINDOW)
+        self.queues = Queues(self.epochs, LevelBias(2.0, Dice(1)), WINDOW)
         data = self.store.get("host", PREFIX)
         record = HostRecord(RECORD_VERSION, "a.example") if data is None else decode_record(data)
         self.host = Host(record, 7, PREFIX, 1)

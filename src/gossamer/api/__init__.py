@@ -11,6 +11,5 @@ Never    names a concrete room
 from gossamer.api.crawler import Crawler
 from gossamer.api.page import Page
 from gossamer.api.status import status_of, why_of
-from gossamer.api.views import export_of, stream_of
 
-__all__ = ["Crawler", "Page", "export_of", "status_of", "stream_of", "why_of"]
+__all__ = ["Crawler", "Page", "status_of", "why_of"]

@@ -10,7 +10,7 @@ from gossamer.assembly import Assembled, open_stopped
 from gossamer.config.gather import reopen
 from gossamer.crawl.options import LimitsOptions
 from gossamer.crawl.tally import Totals
-from gossamer.frontier.frontier import COUNTS_KEY, Counts
+from gossamer.frontier.counts import COUNTS_KEY, Counts
 
 
 def running_status(shard: Assembled) -> dict[str, object]:

@@ -33,7 +33,7 @@ def export_of(
         OSError: the disk is full; another call goes on.
     """
     return export(
-        _crawl(directory),
+        crawl_in(directory),
         to,
         target,
         export_means(reopen(directory / "crawl.toml")),
@@ -47,10 +47,15 @@ def export_of(
 def stream_of(directory: Path, to: str, out: BinaryIO, *, table: str = "", where: str = "") -> Exported:
     """Write a table of a crawl as JSON lines or CSV to an open stream. Raises ConfigError as `export_of`."""
     with tempfile.TemporaryDirectory(prefix="gossamer-export-") as folder:
-        return stream(_crawl(directory), to, out, Path(folder), table=table, where=where)
+        return stream(crawl_in(directory), to, out, Path(folder), table=table, where=where)
 
 
-def _crawl(directory: Path) -> Crawl:
+def crawl_in(directory: Path) -> Crawl:
+    """Return a crawl as it stands, for views of it.
+
+    Raises:
+        ConfigError: there is none.
+    """
     if not (directory / "crawl.toml").exists():
         raise ConfigError(f"{directory} holds no crawl (it has no crawl.toml)")
     now = WallClock().now()

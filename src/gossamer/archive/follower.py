@@ -13,8 +13,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gossamer.archive.frames import batches
-from gossamer.archive.schema import LINKS, PAGES
+from gossamer.archive.frames import batches, schemas
+from gossamer.archive.schema import LINKS, PAGES, fitted, united
 from gossamer.archive.tables import LOG_FOLDER, LOG_SUFFIX
 from gossamer.state.journals import Journals
 from gossamer.world.files import publish
@@ -63,6 +63,9 @@ class Follower:
         self._journals.adopt(conversion.parquet, length)
         self._journals.drop(conversion.log)
 
+    def close(self) -> None:
+        """Nothing is held."""
+
     def finish(self) -> int:
         """Make Parquet of all that is finished and return how many files that were. Blocks; nobody else may run."""
         made = 0
@@ -74,9 +77,8 @@ class Follower:
     def sweep(self) -> None:
         """Remove what a crash left behind: half-written Parquet files, and logs that the manifest let go."""
         directory = self._journals.directory
-        for table in _SCHEMAS:
-            for stray in (directory / table).glob(".*.tmp"):
-                stray.unlink()
+        for stray in directory.glob("*/.*.parquet.tmp"):
+            stray.unlink()
         kept = {entry.name for entry in self._journals.finals(LOG_FOLDER)}
         for log in (directory / LOG_FOLDER).glob("*" + LOG_SUFFIX):
             if LOG_FOLDER + log.name not in kept:
@@ -86,16 +88,17 @@ class Follower:
 def make_parquet(source: Path, target: Path, length: int | None = None) -> int:
     """Turn one log, or its first bytes, into one Parquet file and return its size; the same log gives the same file.
 
-    In memory: one frame and one group of `ROW_GROUP_ROWS_MAX` rows or `ROW_GROUP_BYTES_MAX`. Costs about 1 µs a row.
+    Its columns are those of all frames together: a module that came or went within the log does no harm. In memory: one
+    frame and one group of `ROW_GROUP_ROWS_MAX` rows or `ROW_GROUP_BYTES_MAX`. Costs about 1 µs a row.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.tmp")
-    schema = _SCHEMAS[target.parent.name]
+    schema = united(schemas(source, length), _SCHEMAS.get(target.parent.name))
     with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
         waiting: list[pa.RecordBatch] = []
         rows = held_bytes = 0
         for batch in batches(source, length):
-            waiting.append(batch)
+            waiting.append(fitted(batch, schema))
             rows += batch.num_rows
             held_bytes += batch.nbytes
             if rows >= ROW_GROUP_ROWS_MAX or held_bytes >= ROW_GROUP_BYTES_MAX:

@@ -12,18 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from gossamer.cli.door import Status
-from gossamer.cli.progress import (
-    LIVE_INTERVAL_S,
-    NOTES_SHOWN_MAX,
-    done_of,
-    errors_of,
-    number,
-    state_of,
-    summary_of,
-    write_line,
-)
-from gossamer.cli.words import count, duration, harmless, size
+from gossamer.cli.standing import done_of, errors_of, number, state_of, summary_of
+from gossamer.cli.words import count, duration, harmless, size, write_line
 
+LIVE_INTERVAL_S = 0.5
+NOTES_SHOWN_MAX = 3
 ERRORS_SHOWN_MAX = 6
 
 

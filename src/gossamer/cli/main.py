@@ -76,11 +76,38 @@ def why(
 
 
 @app.command("report")
-def report(directory: Directory, as_json: Json = False) -> None:
+def report(
+    directory: Directory,
+    page: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write one page with figures.")] = None,
+    as_json: Json = False,
+) -> None:
     """Print the statistics of a crawl."""
     from gossamer.cli import ask
 
-    _end(ask.report(directory, as_json=as_json))
+    _end(ask.report(directory, as_json=as_json, page=page))
+
+
+@app.command("search")
+def search(
+    directory: Directory,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help='Words, "phrases", -without, title:word.')] = "",
+    as_json: Json = False,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most so many pages.")] = 10,
+    host: Annotated[str, typer.Option("--host", metavar="HOST", help="Only pages of this host.")] = "",
+    site: Annotated[str, typer.Option("--site", metavar="DOMAIN", help="Only pages of this domain.")] = "",
+    language: Annotated[str, typer.Option("--language", metavar="LANG", help="Only pages that say so: en, de.")] = "",
+    build: Annotated[bool, typer.Option("--build", help="Make the index of what was crawled.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress of --build.")] = False,
+) -> None:
+    """Find pages by what stands in them."""
+    from gossamer.cli import search as searching
+
+    status = searching.build(directory, quiet=quiet) if build else 0
+    if query or not build:
+        status = searching.search(
+            directory, query, limit=limit, host=host, site=site, language=language, as_json=as_json
+        )
+    _end(status)
 
 
 @app.command("export")

@@ -39,6 +39,10 @@ FLAGS = (
     Flag("scope", "scope.scope", str, "How far from the seeds: " + "|".join(SCOPES) + ".", "SCOPE"),
     Flag("include", "scope.include", str, "Only URLs that match; repeatable.", "RE", many=True),
     Flag("exclude", "scope.exclude", str, "No URLs that match; repeatable.", "RE", many=True),
+    Flag(
+        "embeds", "scope.embeds", bool, "Also fetch what pages need to be shown, wherever it lies.", value=True,
+        resumable=True,
+    ),
     Flag("max-pages", "limits.max_pages", int, "Stop after this many pages.", "N", resumable=True),
     Flag("max-depth", "scope.depth_max", int, "Follow no link further than this from a seed.", "N", resumable=True),
     Flag("max-time", "limits.max_time_s", float, "Stop after this many seconds.", "S", resumable=True),

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
 from gossamer.archive.options import ArchiveOptions
+from gossamer.archive.search.options import SearchOptions
 from gossamer.crawl.options import CrawlOptions, LimitsOptions
 from gossamer.fetch.options import FetchOptions
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
@@ -113,6 +114,7 @@ class Config(Section):
     fetch: FetchOptions = FetchOptions()
     process: ProcessOptions = ProcessOptions()
     archive: ArchiveOptions = ArchiveOptions()
+    search: SearchOptions = SearchOptions()
     state: StateOptions = StateOptions()
     crawl: CrawlOptions = CrawlOptions()
     components: ComponentsOptions = ComponentsOptions()

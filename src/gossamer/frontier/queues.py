@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from gossamer.frontier.bias import LevelBias
 from gossamer.frontier.host import Host, Item
 from gossamer.frontier.record import (
-    LEVELS,
     Entry,
     LevelQueue,
     block_key,
@@ -17,7 +17,6 @@ from gossamer.frontier.record import (
     range_end,
 )
 from gossamer.state.epoch import Epochs
-from gossamer.world.dice import Dice
 
 BLOCK_URLS_MAX = 64
 """A host's new URLs of one epoch go into blocks of at most so many: one put each."""
@@ -28,10 +27,9 @@ NEVER = float("inf")
 class Queues:
     """Order: within a level first in, first out; between levels by chance, biased to the more urgent."""
 
-    def __init__(self, epochs: Epochs, dice: Dice, level_bias: float, window_urls_max: int) -> None:
+    def __init__(self, epochs: Epochs, bias: LevelBias, window_urls_max: int) -> None:
         self._epochs = epochs
-        self._dice = dice
-        self._weights = [level_bias ** (LEVELS - 1 - level) for level in range(LEVELS)]
+        self._bias = bias
         self._window_urls_max = window_urls_max
 
     def append(self, host: Host, level: int, entry: Entry) -> None:
@@ -129,14 +127,7 @@ class Queues:
 
     def _choose_level(self, host: Host) -> int | None:
         waiting = [level for level, queue in host.record.levels.items() if self._unread(host, level, queue)]
-        if len(waiting) < 2:
-            return waiting[0] if waiting else None
-        throw = self._dice.uniform(0.0, sum(self._weights[level] for level in waiting))
-        for level in waiting:
-            throw -= self._weights[level]
-            if throw <= 0:
-                return level
-        return waiting[-1]
+        return self._bias.choose(waiting) if waiting else None
 
     def _unread(self, host: Host, level: int, queue: LevelQueue) -> bool:
         cursor = host.cursors.get(level)

@@ -51,15 +51,19 @@ def build(
         work.sweep("logs", "plan.parquet")
         plan = work.folder / "plan.parquet"
         make_plan(plan, inputs.tables["pages"], "", memory_bytes_max, links=inputs.tables["links"])
-        _index(work.out, plan, crawl.directory / "warc", means, index_memory_bytes_max, advance)
-        pages = rows_of(plan)
+        pages = _index(work.out, plan, crawl.directory / "warc", means, index_memory_bytes_max, advance)
         work.finish()
     return Built(pages, work.resumed, inputs.running)
 
 
 def _index(
-    folder: Path, plan: Path, warc_folder: Path, means: Means, memory_bytes_max: int, advance: Callable[[int, int], None]
-) -> None:
+    folder: Path,
+    plan: Path,
+    warc_folder: Path,
+    means: Means,
+    memory_bytes_max: int,
+    advance: Callable[[int, int], None],
+) -> int:
     rows = rows_of(plan)
     writer = IndexWriter(folder, memory_bytes_max)
     try:
@@ -76,5 +80,6 @@ def _index(
                     writer.commit(str(position))
                 advance(position, rows)
         writer.commit(str(rows))
+        return writer.pages()
     finally:
         writer.close()

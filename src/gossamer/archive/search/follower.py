@@ -57,6 +57,7 @@ class IndexFollower:
         self._writer: IndexWriter | None = None
         if (self._folder / "meta.json").exists():
             opened(self._folder)
+        self._sweep()
 
     def writer(self) -> IndexWriter:
         """Return the index's writer, opened when it is first needed."""
@@ -70,11 +71,11 @@ class IndexFollower:
             return Indexing(entry.name, self._journals.directory / entry.name, self)
         return None
 
-    def settle(self, indexing: Indexing) -> None:
+    def settle(self, indexing: Indexing, _count: int) -> None:
         """Let the log go; takes effect with the next commit."""
         self._journals.drop(indexing.log)
 
-    def sweep(self) -> None:
+    def _sweep(self) -> None:
         """Remove logs that the manifest let go."""
         kept = {entry.name for entry in self._journals.finals(LOG_FOLDER)}
         for log in (self._journals.directory / LOG_FOLDER).glob("*" + LOG_SUFFIX):

@@ -56,7 +56,7 @@ class IndexWriter:
         return ""
 
     def put(self, document: Document) -> None:
-        """Index a page in the place of what was there under its key. About 100 µs, most of it in the writer's thread."""
+        """Index a page in the place of what was there under its key."""
         self._writer.delete_documents_by_term("key", document.key)
         entry = tantivy.Document()
         for name in ("key", "url", "host", "site", "title", "text", "language", "anchors"):
@@ -74,6 +74,13 @@ class IndexWriter:
         self._writer.add_document(entry)
         self._writer.commit()
 
+    def pages(self) -> int:
+        """Return how many pages the last commit holds."""
+        self._index.reload()
+        searcher = self._index.searcher()
+        query = tantivy.Query.term_query(self._index.schema, "key", POSITION)
+        return searcher.num_docs - len(searcher.search(query, 1).hits)
+
     def close(self) -> None:
         """Let the merging of segments end. Nothing can be put afterwards."""
         self._writer.wait_merging_threads()
@@ -90,7 +97,7 @@ def opened(folder: Path) -> tantivy.Index:
         index.parse_query("x", ["title", "text", "anchors", "url", "position"])
     except ValueError as error:
         raise ConfigError(
-            f"{folder} is no index that this version can read; remove it, then `gossamer search {folder.parent} --build`"
+            f"{folder} is no index that this version can read; `gossamer search {folder.parent} --build` makes it anew"
         ) from error
     return index
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
+from typing import Any, cast
 
 import msgspec
 import tantivy
@@ -53,7 +54,7 @@ def search(folder: Path, query: str, *, limit: int = 10, host: str = "", site: s
     for opening in range(_OPENINGS_MAX):
         index = opened(folder)
         try:
-            return _asked(index, query, limit, {"host": host.lower(), "site": site.lower(), "language": language.lower()})
+            return _asked(index, query, limit, {"host": host, "site": site, "language": language})
         except (ValueError, OSError):  # A writer may have merged away what was about to be read.
             if opening + 1 == _OPENINGS_MAX:
                 raise
@@ -66,9 +67,9 @@ def _asked(index: tantivy.Index, query: str, limit: int, exact: dict[str, str]) 
     whole = asked
     for field, value in exact.items():
         if value:
-            only = tantivy.Query.const_score_query(tantivy.Query.term_query(index.schema, field, value), 0.0)
+            only = tantivy.Query.const_score_query(tantivy.Query.term_query(index.schema, field, value.lower()), 0.0)
             whole = tantivy.Query.boolean_query([(tantivy.Occur.Must, whole), (tantivy.Occur.Must, only)])
-    result = searcher.search(whole, limit)
+    result: Any = searcher.search(whole, limit)  # Its stub knows nothing of the count.
     snippets = tantivy.SnippetGenerator.create(searcher, asked, index.schema, "text")
     snippets.set_max_num_chars(SNIPPET_CHARACTERS_MAX)
     hits = []
@@ -84,7 +85,7 @@ def _asked(index: tantivy.Index, query: str, limit: int, exact: dict[str, str]) 
                 title=_text(document, "title"),
                 host=_text(document, "host"),
                 language=_text(document, "language"),
-                fetched_at=document.get_first("at"),
+                fetched_at=cast("datetime", document.get_first("at")),
                 score=float(score),
                 snippet=text,
                 highlights=marks,

@@ -185,10 +185,10 @@ def _make(
         export_rows(work, FORMS[to](), chosen, advance(name, chosen.rows))
     elif to == "cdxj":
         pages = sources["pages"]
-        export_index(work, pages, warc_folder, memory_bytes_max, advance("pages", pages.rows))
+        export_index(work, pages, memory_bytes_max, advance("pages", pages.rows))
     elif to == "wacz":
         pages = sources["pages"]
-        export_wacz(work, pages, warc_folder, memory_bytes_max, advance("pages", pages.rows))
+        export_wacz(work, pages, crawl.directory.resolve().name, memory_bytes_max, advance("pages", pages.rows))
     else:
         plan = work.folder / "plan.parquet"
         make_plan(plan, inputs.tables["pages"], where, memory_bytes_max // 2)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gossamer.archive.cdxj import COLUMNS, RecordTypes, entries_of_batch
+from gossamer.archive.cdxj import COLUMNS, entries_of_batch
 from gossamer.archive.views.parquet import Advance
 from gossamer.archive.views.sorting import Run, Sorter
 from gossamer.archive.views.source import Source
@@ -36,14 +35,14 @@ Wanted = Callable[[pa.RecordBatch], pa.RecordBatch]
 """Leaves out rows whose record is not part of the export."""
 
 
-def export_index(work: Work, source: Source, warc_folder: Path, memory_bytes_max: int, advance: Advance) -> None:
+def export_index(work: Work, source: Source, memory_bytes_max: int, advance: Advance) -> None:
     """Write the index of all rows that have a record. Costs about 15 µs a row.
 
     Raises:
         OSError: the disk is full; what was noted stays done.
     """
     step = work.step(Indexing)
-    sorter = sort_lines(work, step, work.save, source, warc_folder, memory_bytes_max, advance)
+    sorter = sort_lines(work, step, work.save, source, memory_bytes_max, advance)
     file = AppendFile(work.out, step.length)
     try:
         noted = step.length
@@ -66,7 +65,6 @@ def sort_lines(
     step: Indexing,
     save: Callable[[Indexing], None],
     source: Source,
-    warc_folder: Path,
     memory_bytes_max: int,
     advance: Advance,
     wanted: Wanted = lambda batch: batch,
@@ -77,16 +75,15 @@ def sort_lines(
         return sorter
     position = step.position
     if set(COLUMNS) <= set(source.schema.names):
-        with RecordTypes(warc_folder) as types:
-            for position, batch in source.batches(step.position, COLUMNS):
-                rows = wanted(batch.filter(pc.is_valid(batch["warc_offset"])))
-                lines = pa.array([entry.line() for entry in entries_of_batch(rows, types)], pa.binary())
-                if sorter.add(pa.RecordBatch.from_arrays([lines], schema=_SCHEMA)):
-                    sorter.spill()
-                    step.position, step.runs = position, sorter.runs
-                    save(step)
-                    sorter.sweep()
-                advance(position)
+        for position, batch in source.batches(step.position, COLUMNS):
+            rows = wanted(batch.filter(pc.is_valid(batch["warc_offset"])))
+            lines = pa.array([entry.line() for entry in entries_of_batch(rows)], pa.binary())
+            if sorter.add(pa.RecordBatch.from_arrays([lines], schema=_SCHEMA)):
+                sorter.spill()
+                step.position, step.runs = position, sorter.runs
+                save(step)
+                sorter.sweep()
+            advance(position)
     sorter.spill()
     step.position, step.runs, step.is_sorted = position, sorter.runs, True
     save(step)

@@ -39,7 +39,8 @@ _QUESTION = """
                 AND digest IN (SELECT digest FROM latest WHERE duplicate_of <> '')
             GROUP BY url, digest
         )
-        SELECT {columns}, {anchors} AS anchors, epoch_us(latest.fetched_at) AS "at", latest.warc_file AS file, latest.warc_offset AS "offset", latest.warc_length AS length,
+        SELECT {columns}, {anchors} AS anchors, epoch_us(latest.fetched_at) AS "at",
+            latest.warc_file AS file, latest.warc_offset AS "offset", latest.warc_length AS length,
             firsts.at.f AS original_file, firsts.at.o AS original_offset, firsts.at.l AS original_length
         FROM latest LEFT JOIN firsts ON latest.duplicate_of = firsts.url AND latest.digest = firsts.digest {joined}
         ORDER BY file, "offset"
@@ -51,9 +52,11 @@ _ANCHORS = """
     LEFT JOIN (
         SELECT to_key, string_agg(words, ' ' ORDER BY nth) AS words
         FROM (
-            SELECT to_key, left(trim(anchor_text), {characters_max}) AS words,
-                row_number() OVER (PARTITION BY to_key ORDER BY count(*) DESC, left(trim(anchor_text), {characters_max})) AS nth
-            FROM links WHERE trim(anchor_text) <> '' GROUP BY 1, 2
+            SELECT to_key, words, row_number() OVER (PARTITION BY to_key ORDER BY uses DESC, words) AS nth
+            FROM (
+                SELECT to_key, left(trim(anchor_text), {characters_max}) AS words, count(*) AS uses
+                FROM links WHERE trim(anchor_text) <> '' GROUP BY 1, 2
+            )
         )
         WHERE nth <= {texts_max} GROUP BY to_key
     ) AS said ON said.to_key = latest.key"""
@@ -92,7 +95,9 @@ class Planned(msgspec.Struct, frozen=True):
 def make_plan(
     target: Path, pieces: Sequence[Piece], where: str, memory_bytes_max: int, links: Sequence[Piece] | None = None
 ) -> None:
-    """Write the plan, unless it is there; with anchor texts when the files of `links` are given. About 3 µs a row of `pages`; what does not fit in memory goes beside it.
+    """Write the plan, unless it is there; with anchor texts when the files of `links` are given.
+
+    About 3 µs a row of `pages`; what does not fit in memory goes beside it.
 
     Raises:
         ConfigError: the condition is none.

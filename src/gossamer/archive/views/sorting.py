@@ -12,7 +12,8 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
-from gossamer.archive.views.source import conformed, plain
+from gossamer.archive.schema import fitted
+from gossamer.archive.views.source import plain
 from gossamer.world.files import sync_file
 
 FAN_IN_MAX = 32
@@ -184,4 +185,4 @@ def _comparable(value: pa.Scalar) -> object:
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the batch without dictionaries: those of different batches would not agree."""
-    return conformed(batch, pa.schema([pa.field(field.name, plain(field.type)) for field in batch.schema]))
+    return fitted(batch, pa.schema([pa.field(field.name, plain(field.type)) for field in batch.schema]))

@@ -9,6 +9,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gossamer.archive.schema import fitted, united
 from gossamer.archive.views.work import Piece
 from gossamer.model.errors import ConfigError
 
@@ -41,7 +42,7 @@ class Source:
             path = Path(piece.path)
             if not path.exists() or path.stat().st_size != piece.length:
                 raise ConfigError(f"{path} is not as it was when this export began; remove what it made and begin anew")
-        self.schema = unified([pq.read_schema(piece.path) for piece in self._pieces])
+        self.schema = united(pq.read_schema(piece.path).remove_metadata() for piece in self._pieces)
         """All columns of all files, by name; where a file lacks one it is null."""
         self.rows = sum(piece.rows for piece in self._pieces)
         self._condition = Condition(where, self.schema) if where else None
@@ -72,8 +73,8 @@ class Source:
 
     def _chosen(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         if self._condition is not None:
-            batch = batch.filter(self._condition.mask(conformed(batch, self.schema)))
-        return conformed(batch, schema)
+            batch = batch.filter(self._condition.mask(fitted(batch, self.schema)))
+        return fitted(batch, schema)
 
 
 class Condition:
@@ -106,44 +107,9 @@ class Condition:
         return column
 
 
-def unified(schemas: Sequence[pa.Schema]) -> pa.Schema:
-    """Return one schema with every column of all; columns that differ in type have the wider one, else text."""
-    fields: dict[str, pa.Field] = {}
-    for schema in schemas:
-        for field in schema:
-            known = fields.get(field.name)
-            fields[field.name] = field.with_nullable(True).remove_metadata() if known is None else _wider(known, field)
-    return pa.schema(list(fields.values()))
-
-
-def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the batch with exactly the schema's columns."""
-    columns = []
-    for field in schema:
-        at = batch.schema.get_field_index(field.name)
-        if at < 0:
-            columns.append(pa.nulls(batch.num_rows, field.type))
-        elif batch.schema.field(at).type == field.type:
-            columns.append(batch.column(at))
-        else:
-            columns.append(batch.column(at).cast(field.type))
-    return pa.RecordBatch.from_arrays(columns, schema=schema) if columns else batch.select([])
-
-
 def plain(kind: pa.DataType) -> pa.DataType:
     """Return the type of a column's values, whether they stand in a dictionary or not."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _wider(one: pa.Field, other: pa.Field) -> pa.Field:
-    if one.type == other.type:
-        return one
-    kinds = [pa.field(one.name, plain(field.type)) for field in (one, other)]
-    try:
-        merged = pa.unify_schemas([pa.schema([kind]) for kind in kinds], promote_options="permissive")
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return pa.field(one.name, pa.string())
-    return merged.field(0)
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:

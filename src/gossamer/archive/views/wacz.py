@@ -59,7 +59,7 @@ class Packing(msgspec.Struct):
     """Bytes of the ZIP that hold these members."""
 
 
-def export_wacz(work: Work, source: Source, warc_folder: Path, memory_bytes_max: int, advance: Advance) -> None:
+def export_wacz(work: Work, source: Source, title: str, memory_bytes_max: int, advance: Advance) -> None:
     """Write the WACZ of all finished WARC files. Goes on where it stopped: at worst one WARC file is copied again.
 
     Costs a copy of the WARC files (their SHA-256 is most of it: about 2 ms a MB) and about 20 µs a row of `pages`.
@@ -75,7 +75,7 @@ def export_wacz(work: Work, source: Source, warc_folder: Path, memory_bytes_max:
     step = work.step(Packing)
     held = _Held(work.inputs.warcs)
     if not step.listed:
-        _list(work, step, source, warc_folder, memory_bytes_max, advance, held)
+        _list(work, step, source, memory_bytes_max, advance, held)
     with _opened(work.out, step.length) as file:
         archive = _Zip(file, step.members, work.inputs.begun_at)
         try:
@@ -87,7 +87,7 @@ def export_wacz(work: Work, source: Source, warc_folder: Path, memory_bytes_max:
                     file.flush()
                     sync_file(work.out)
                     work.save(step)
-            package = _package(step.members, work.inputs, warc_folder.absolute().parent.name)
+            package = _package(step.members, work.inputs, title)
             archive.add_bytes("datapackage.json", package)
             archive.add_bytes("datapackage-digest.json", _digest_file(package))
             archive.close()
@@ -95,13 +95,11 @@ def export_wacz(work: Work, source: Source, warc_folder: Path, memory_bytes_max:
             archive.leave()
 
 
-def _list(
-    work: Work, step: Packing, source: Source, warc_folder: Path, memory_bytes_max: int, advance: Advance, held: _Held
-) -> None:
+def _list(work: Work, step: Packing, source: Source, memory_bytes_max: int, advance: Advance, held: _Held) -> None:
     def save(_: Indexing) -> None:
         work.save(step)
 
-    sorter = sort_lines(work, step.index, save, source, warc_folder, memory_bytes_max, advance, held.rows)
+    sorter = sort_lines(work, step.index, save, source, memory_bytes_max, advance, held.rows)
     lines = (line for block, _, _ in unique_lines(sorter, [], b"") for line in block)
     _write_index(work.folder / "index.cdx.gz", work.folder / "index.idx", lines)
     _write_pages(work.folder / "pages.jsonl", source, held)
