@@ -15,11 +15,11 @@ from typing import Protocol, TypeVar, cast, runtime_checkable
 
 import msgspec
 
-from gossamer.archive.archive import Archives, Closing, Followers, Following
+from gossamer.archive.archive import Archives, Closing, Followers
 from gossamer.archive.cdxj import entries_of_tables, write_index
-from gossamer.archive.follower import Follower
+from gossamer.archive.followed import followed
 from gossamer.archive.tables import Tables
-from gossamer.archive.keepers import index_keepers
+from gossamer.archive.uploads import Counts, Uploads, counts_of, uploads_of
 from gossamer.archive.warc import About, WarcArchive
 from gossamer.config import Config, effective_toml
 from gossamer.crawl.apart import Apart
@@ -93,6 +93,7 @@ SEEN_FORMS = {
     "bloom": "gossamer.seen.bloom:BloomUrlSeen",
 }
 """By name, for what they import is not installed, nor paid for at every start, unless they are chosen."""
+INDEX = "index.cdxj"
 
 
 @dataclass(slots=True)
@@ -127,6 +128,7 @@ class Assembled:
     url_seen: UrlSeen
     apart: Apart
     alarm: Alarm | None
+    uploads: Uploads | None
 
     async def close(self) -> None:
         """Let go of everything. What was committed is safe whether this is called or not."""
@@ -163,7 +165,7 @@ class Assembled:
         tables = sorted((self.directory / "pages").glob("*.parquet"))
         options = self.config.archive
         return write_index(
-            self.directory / "index.cdxj",
+            self.directory / INDEX,
             entries_of_tables(tables),
             options.index_sort_bytes_max,
         )
@@ -220,7 +222,7 @@ def _assembled(
     if alarm is not None:
         undo.callback(alarm.close)
     modules, spills = chosen_modules(config, alarm), Spills(state / "spill", config.archive.digests)
-    archives, followers = _archives(config, journals, directory, agent, totals.incarnation, modules, clock)
+    archives, followers = _archives(config, journals, directory, totals.incarnation, modules, clock)
     protocols, resolver = protocol_modules(config, agent, clock, spills), _resolver(config, clock, archives)
     quarantine, apart = _quarantine(config, directory, epochs, slots), _apart(config, directory, modules.apart)
     rooms = Rooms(
@@ -251,12 +253,13 @@ def _assembled(
     cuts: list[Cuts] = [frontier, memory, *([url_seen] if isinstance(url_seen, Cuts) else [])]
     committer = Committer(epochs, journals, contacts, archives, cuts, tally, logs, clock)
     committer.on_epoch = slots.note_epoch
+    committer.on_durable = archives.add_epoch
     shard = Shard(frontier, pipeline, committer, tally, lambda: contacts.crowded, config.crawl, config.limits, clock)
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent)
     return Assembled(
         config, directory, clock, lock, slots, store, epochs, contacts, journals, archives, followers, namer, roots,
         exclusions, chain, frontier, pipeline, committer, shard, tally, story, logs, protocols, resolver, quarantine,
-        url_seen, apart, alarm,
+        url_seen, apart, alarm, uploads_of(config.archive, journals, dice, tally.note),
     )  # fmt: skip
 
 
@@ -270,6 +273,7 @@ class Opened:
     rejected: dict[str, int]
     story: Story
     url_seen: UrlSeen
+    uploads: Counts | None
 
     def close(self) -> None:
         _close(self.url_seen)
@@ -302,7 +306,8 @@ def open_stopped(config: Config, directory: Path) -> Opened:
         story = Story(namer, chain, url_seen, History(epochs), lambda url: facts_of(epochs, url), lambda _: False)
         totals = _stored(store, TALLY, Totals, Totals())
         undo.pop_all()
-        return Opened(lock, store, totals, chain.counts, story, url_seen)
+        uploads = counts_of(config.archive.store, manifest)
+        return Opened(lock, store, totals, chain.counts, story, url_seen, uploads)
 
 
 def locked(directory: Path, wait_s: float = LOCK_S_MAX) -> DirectoryLock:
@@ -347,9 +352,7 @@ def chosen_modules(config: Config, watch: Watch | None = None) -> Chosen:
     Raises:
         ConfigError: there is no such module, or what it needs is not installed.
     """
-    options = config.process
-    if config.search.enabled:  # What is to be found must be read.
-        options = options.model_copy(update={"text": True})
+    options = config.process.model_copy(update={"text": config.process.text or config.search.enabled})
 
     def made(name: str, key: str) -> ProcessingModule:
         if name in MODULES:
@@ -452,36 +455,24 @@ def _resolver(config: Config, clock: Clock, archives: Archives) -> Resolver:
 
 
 def _archives(
-    config: Config,
-    journals: Journals,
-    directory: Path,
-    agent: str,
-    incarnation: int,
-    modules: Chosen,
-    clock: Clock,
+    config: Config, journals: Journals, directory: Path, incarnation: int, modules: Chosen, clock: Clock
 ) -> tuple[Archives, Followers]:
     about = About(
         software=f"gossamer/{__version__}",
-        user_agent=agent,
+        user_agent=config.operator.user_agent(__version__),
         robots="RFC 9309" if config.robots.obey else "ignore",
         operator=config.operator.contact,
         is_part_of=directory.resolve().name,
         configuration=effective_toml(config),
     )
-    warc = WarcArchive(config.archive, journals, about, 0, incarnation)
-    follower = Follower(journals)
-    follower.sweep()
-    followers: list[Following] = [follower]
     more = [
         cast("Closing", build(name, "components.archives", journals=journals, directory=directory))
         for name in config.components.archives
     ]
     tables = Tables(config.archive, journals, 0, incarnation, modules.columns, modules.tables)
-    if config.search.enabled:
-        log, indexer = index_keepers(config.search, journals, clock, incarnation)
-        more.append(log)
-        followers.append(indexer)
-    return Archives([warc, tables, *more]), Followers(followers)
+    logs, followers = followed(config.search, journals, clock, incarnation)
+    warc = WarcArchive(config.archive, journals, about, 0, incarnation)
+    return Archives([warc, tables, *more, *logs]), followers
 
 
 @runtime_checkable

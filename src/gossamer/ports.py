@@ -11,6 +11,7 @@ from gossamer.model.visits import (
     Archived,
     Contact,
     Content,
+    EpochRow,
     Errand,
     Failure,
     Findings,
@@ -354,4 +355,13 @@ class PrerequisiteArchive(Archive, Protocol):
 
         It has no row.
         """
+        ...
+
+
+@runtime_checkable
+class EpochArchive(Archive, Protocol):
+    """An archive that also keeps how commits went; the others need not."""
+
+    def add_epoch(self, row: EpochRow) -> None:
+        """Take the row of a commit that is durable. It is durable itself with the next one."""
         ...

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gossamer.archive.frames import batches, schemas
-from gossamer.archive.schema import LINKS, PAGES, fitted, united
+from gossamer.archive.schema import EPOCHS, LINKS, PAGES, fitted, united
 from gossamer.archive.tables import LOG_FOLDER, LOG_SUFFIX
 from gossamer.state.journals import Journals
 from gossamer.world.files import publish
@@ -22,7 +22,7 @@ from gossamer.world.files import publish
 ROW_GROUP_ROWS_MAX = 100_000
 ROW_GROUP_BYTES_MAX = 64_000_000
 """Of a group's rows in memory: pages with long titles make smaller groups."""
-_SCHEMAS = {"pages": PAGES, "links": LINKS}
+_SCHEMAS = {"pages": PAGES, "links": LINKS, "epochs": EPOCHS}
 
 
 class Conversion(msgspec.Struct, frozen=True):

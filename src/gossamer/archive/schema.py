@@ -57,6 +57,20 @@ LINKS = pa.schema(
 )
 """One row per link found."""
 
+EPOCHS = pa.schema(
+    [
+        ("epoch", pa.int64()),
+        ("committed_at", pa.timestamp("us", tz="UTC")),
+        ("took_s", pa.float64()),
+        ("cut_s", pa.float64()),
+        ("attempts", pa.int64()),
+        ("pages", pa.int64()),
+        ("wire_bytes", pa.int64()),
+        ("shard", pa.int32()),
+    ]
+)
+"""One row per commit: the fields of `EpochRow`, in their order."""
+
 KINDS = {
     "text": _TEXT,
     "int": pa.int64(),

@@ -55,6 +55,10 @@ FLAGS = (
     Flag("per-host", "politeness.per_host", int, "Requests at once to one host.", "N", resumable=True),
     Flag("concurrency", "crawl.concurrency", int, "Requests at once, over all hosts.", "N", resumable=True),
     Flag(
+        "memory", "memory.budget_bytes", str, "Memory of the whole process, such as 512MiB or 4GiB.", "SIZE",
+        resumable=True,
+    ),
+    Flag(
         "contact", "operator.contact", str, "Who you are, for those whose servers you visit.", "URL_OR_MAIL",
         resumable=True,
     ),

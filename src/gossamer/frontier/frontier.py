@@ -13,13 +13,14 @@ from gossamer.frontier.control import Control
 from gossamer.frontier.counts import COUNTS_KEY, Counts
 from gossamer.frontier.facts import facts_of
 from gossamer.frontier.health import settle
-from gossamer.frontier.host import Host, Item, Lease
-from gossamer.frontier.hosts import Hosts
+from gossamer.frontier.host import Host, Lease
+from gossamer.frontier.hosts import HOST_BYTES, Hosts
 from gossamer.frontier.index import HostIndex
 from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.politeness import SAMPLES, Politeness
 from gossamer.frontier.queues import Queues
-from gossamer.frontier.record import Entry
+from gossamer.frontier.record import Entry, Item
+from gossamer.frontier.sites import Sites
 from gossamer.frontier.turns import Turns
 from gossamer.model.links import Link
 from gossamer.model.visits import Again, Contact, HostFacts
@@ -62,17 +63,24 @@ class Frontier:
         self.counts = Counts() if counts is None else msgspec.msgpack.decode(counts, type=Counts)
         bias = LevelBias(options.level_bias, dice)
         self._hosts = Hosts(epochs, politeness, contacts.recovered, options.records_cached_max)
-        self._queues = Queues(epochs, bias, options.window_urls_max)
-        self._bench = Bench(politeness.per_address)
+        self._queues = Queues(epochs, bias, politeness, options)
+        self._bench = Bench(politeness.per_address, politeness.per_site, politeness.site_delay_s)
         index = HostIndex(epochs, dice, bias)
-        self._turns = Turns(self._hosts, self._queues, index, self._bench, self.counts, politeness, options)
-        self.control = Control(self._hosts, self._turns, contacts, politeness)
         self._resumed_at = 0.0 if is_new else now
+        resting_until = now + politeness.site_delay_s if self._resumed_at else 0.0
+        sites = Sites(self._bench, resting_until)
+        self._turns = Turns(self._hosts, self._queues, index, self._bench, self.counts, politeness, options, sites)
+        self.control = Control(self._hosts, self._turns, contacts, politeness)
         self._lent: set[int] = set()
         self.under_way = 0
         """Leases with an address that are not ended."""
         for partition, name in index.load(store):
             self._turns.resume(self._hosts.get(name, partition), now)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory of what waits for the next `cut`, about: URLs that were added, and hosts that changed."""
+        return self._queues.fresh_bytes + self._hosts.dirty * HOST_BYTES
 
     @property
     def benched(self) -> int:
@@ -89,14 +97,14 @@ class Frontier:
         if host.record.closed:
             self.counts.end("host_closed")
             return
-        self._queues.append(host, level, _entry_of(link))
+        self._queues.append(host, level, link)
         self._hosts.touch(host)
         self._turns.bring(host, level, now)
 
     def retry(self, lease: Lease, again: Again, now: float) -> None:
         """Let a lent URL wait and be lent again: another attempt, or the next hop of a redirect within one key."""
         host, item = lease.host, self._returned(lease)
-        old = item.entry
+        old = item
         entry = Entry(
             again.url.text, old.depth, again.hops, old.link_type, old.referrer, again.attempt, old.seed, again.error
         )
@@ -115,15 +123,17 @@ class Frontier:
 
     def select(self, now: float) -> Lease | None:
         """Lend the visit whose turn it is, or None when no gate is open before `wake_at`."""
+        turns = self._turns
         while True:
-            self._turns.fill(now)  # Each time: a host that turns out to have nothing now makes room for another.
+            turns.fill(now)  # Each time: a host that turns out to have nothing now makes room for another.
             host = self._bench.take(now)
-            if host is None:
+            if host is not None:
+                lease = self._lend(host, now)
+                if lease is not None:
+                    return lease
+                turns.schedule(host, now)
+            elif not turns.widen(now):
                 return None
-            lease = self._lend(host, now)
-            if lease is not None:
-                return lease
-            self._turns.schedule(host, now)
 
     def wake_at(self) -> float | None:
         """Return when `select` may have something again; None when only the end of a visit can bring it."""
@@ -150,14 +160,14 @@ class Frontier:
         record = lease.host.record
         if record.closed or record.rest_until > now:
             return False
-        with_this_one = [*record.fetches_s[1 - SAMPLES :], 0.0]
-        longest_s = self.politeness.longest_rest_s(record.crawl_delay_s)
-        rest = Rest(
-            # Others of its requests that end meanwhile change the mean.
-            self.politeness.rest_s(with_this_one, record.crawl_delay_s) if self.politeness.per_host == 1 else longest_s,
-            self.politeness.rest_growth(len(with_this_one)),
-            longest_s,
-        )
+        politeness = self.politeness
+        longest_s = politeness.longest_rest_s(record.crawl_delay_s)
+        if politeness.per_host == 1:
+            with_this_one = [*record.fetches_s[1 - SAMPLES :], 0.0]
+            rest_s = politeness.rest_s(with_this_one, record.crawl_delay_s)
+            rest = Rest(rest_s, politeness.rest_growth(len(with_this_one)), longest_s)
+        else:  # Others of its requests that end meanwhile change the mean.
+            rest = Rest(longest_s, 0.0, longest_s)
         lease.ticket = self._contacts.begin(lease.host.fingerprint, lease.place.fingerprint, now, rest)
         return True
 
@@ -169,6 +179,7 @@ class Frontier:
         host.out -= 1
         if contact is not None:
             settle(host.record, contact, now, self.politeness, self._options, self._dice.uniform(0.0, 1.0))
+            self._turns.room.rested(host.record.rest_until - now)
             if contact.kind == "failed":
                 host.located_until = 0.0  # Another of its addresses may answer.
             self._hosts.touch(host)
@@ -182,6 +193,9 @@ class Frontier:
                 lease.ticket = -1
             self._bench.release(place, rest_until)
             lease.place = None
+            if lease.site is not None:
+                self._bench.release_site(lease.site, now + self.politeness.site_delay_s if contact is not None else 0.0)
+                lease.site = None
         if host.record.closed:
             self._turns.close(host, now)
         self._turns.schedule(host, now)
@@ -192,7 +206,8 @@ class Frontier:
         self._queues.finish(host, self._returned(lease))
         self.counts.end(outcome)
         self._hosts.touch(host)
-        self._turns.schedule(host, now)
+        if not host.window or host.turn_at is None or host.turn_at - now > self._options.sleep_s_min:
+            self._turns.schedule(host, now)  # Else it has its turn, and this changed nothing about it.
 
     def give_back(self, lease: Lease, now: float) -> None:
         """Take a lease back as if it had not been lent: no request was made."""
@@ -200,13 +215,13 @@ class Frontier:
         if lease.item is not None:
             item = self._returned(lease)
             if not host.record.closed:
-                host.window.appendleft(item)
+                self._queues.put_back(host, item)
             else:
                 self._queues.finish(host, item)
                 self.counts.end("host_closed")
                 self._hosts.touch(host)
         if lease.errand is not None:
-            host.errands.appendleft(lease.errand)
+            host.errands.insert(0, lease.errand)
         self.ended(lease, None, now)
 
     # ---- what is told
@@ -231,6 +246,8 @@ class Frontier:
             self._queues.cut(host)
             self.counts.hosts += host.is_new
             host.is_new = False
+        self._queues.fresh_bytes = 0
+        self._turns.room.fit(now)
         self._bench.forget_rested(now)
         self._epochs.put("meta", COUNTS_KEY, msgspec.msgpack.encode(self.counts))
 
@@ -239,11 +256,11 @@ class Frontier:
     def _lend(self, host: Host, now: float) -> Lease | None:
         if host.place is not None and host.located_until <= now:
             self._bench.settle(host, None)
-        errand = host.errands.popleft() if host.errands else None
+        errand = host.errands.pop(0) if host.errands else None
         item = None if errand is not None or host.parked else self._next_item(host, now)
         if errand is None and item is None:
             return None
-        url = errand.url if errand is not None else self._name_url(item.entry.url) if item is not None else None
+        url = errand.url if errand is not None else self._name_url(item.url) if item is not None else None
         assert url is not None
         place = host.place
         lease = Lease(host, item, errand, url, place.address if place is not None else "")
@@ -252,10 +269,11 @@ class Frontier:
             host.lent += 1
             self._lent.add(url.fingerprint)
         if place is not None:
-            lease.place = place
+            lease.place, lease.site = place, host.site
             self.under_way += 1
-            self._bench.occupy(place)
-        self._turns.schedule(host, now)
+            self._bench.occupy(place, host.site)
+        if host.out < self.politeness.per_host and place is not None:
+            self._turns.schedule(host, now)  # Else its turn is over until this one comes back.
         return lease
 
     def _returned(self, lease: Lease) -> Item:
@@ -270,8 +288,4 @@ class Frontier:
     def _next_item(self, host: Host, now: float) -> Item | None:
         if not host.window or (host.record.due and host.due_next <= now):
             self._queues.refill(host, now)
-        return host.window.popleft() if host.window else None
-
-
-def _entry_of(link: Link) -> Entry:
-    return Entry(link.url.text, link.depth, link.hops, link.link_type, link.referrer, seed=link.seed)
+        return self._queues.take(host) if host.window else None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 from gossamer.frontier.bench import Bench
 from gossamer.frontier.counts import Counts
 from gossamer.frontier.host import Host
@@ -12,6 +10,8 @@ from gossamer.frontier.index import HostIndex
 from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.queues import NEVER, Queues
+from gossamer.frontier.room import Room
+from gossamer.frontier.sites import Sites
 
 
 class Turns:
@@ -28,6 +28,7 @@ class Turns:
         counts: Counts,
         politeness: Politeness,
         options: FrontierOptions,
+        sites: Sites,
     ) -> None:
         self._hosts = hosts
         self._queues = queues
@@ -36,6 +37,8 @@ class Turns:
         self._counts = counts
         self._politeness = politeness
         self._options = options
+        self._sites = sites
+        self.room = Room(options)
         self.benched: dict[str, Host] = {}
         """Hosts in memory with work, by name."""
 
@@ -74,7 +77,7 @@ class Turns:
             if not host.record.index_key or self._index.sleeps_past(host, host.record.rest_until):
                 self._index.enter_sleep(host, host.record.rest_until)
                 self._hosts.touch(host)
-        elif len(self.benched) < self._options.bench_hosts_max:
+        elif len(self.benched) < self.room.hosts:
             self.activate(host, now)
         elif host.record.index_family != "ready" or level < host.record.index_key[2]:
             self._index.enter_ready(host, level)
@@ -82,15 +85,25 @@ class Turns:
 
     def fill(self, now: float) -> None:
         """Bring hosts from the disk while there is room for them: those whose sleep is over, then any by chance."""
-        while len(self.benched) < self._options.bench_hosts_max:
+        while len(self.benched) < self.room.hosts:
             found = self._index.wake(now) or self._index.draw()
             if found is None:
                 return
             self.activate(self._hosts.get(found[1], found[0]), now)
 
+    def widen(self, now: float) -> bool:
+        """Make room for more hosts because somebody waits for one; say whether one came."""
+        if not (self._index.has_ready or (self._index.next_wake_at() or NEVER) <= now):
+            return False
+        before = len(self.benched)
+        if not self.room.widen(before, self._queues.window_bytes):
+            return False
+        self.fill(now)
+        return len(self.benched) > before
+
     def wake_at(self) -> float | None:
-        """Return when `fill` may find a host."""
-        if len(self.benched) >= self._options.bench_hosts_max:
+        """Return when `fill` or `widen` may find a host."""
+        if not self.room.may_widen(len(self.benched), self._queues.window_bytes):
             return None
         return 0.0 if self._index.has_ready else self._index.next_wake_at()
 
@@ -103,6 +116,8 @@ class Turns:
         self._index.enter_bench(host)
         self._hosts.touch(host)
         self._bench.settle(host, host.place)
+        if self._bench.has_sites:
+            self._sites.enter(host)
         self.schedule(host, now)
 
     def resume(self, host: Host, now: float) -> None:
@@ -111,6 +126,7 @@ class Turns:
         if host.record.closed:
             self.close(host, now)
         elif len(self.benched) < self._options.bench_hosts_max:
+            self.room.hosts = max(self.room.hosts, len(self.benched) + 1)
             self.activate(host, now)
         elif host.record.queued:
             self._index.enter_ready(host, min(host.record.levels, default=0))
@@ -126,7 +142,7 @@ class Turns:
 
     def close(self, host: Host, now: float) -> None:
         """End all that waits at a host whose record says that it is closed."""
-        errands, host.errands = host.errands, deque()
+        errands, host.errands = host.errands, []
         host.parked = False
         for errand in errands:
             # Whoever waited asks again, and is told that this host is closed.
@@ -152,3 +168,4 @@ class Turns:
         if not host.lent:
             self._queues.forget_window(host)
         self._bench.settle(host, None)
+        self._sites.leave(host)

@@ -261,6 +261,22 @@ class Visited(msgspec.Struct):
     findings: Findings | None = None
 
 
+class EpochRow(msgspec.Struct, frozen=True, gc=False):
+    """One row of `epochs`: one commit. Field order is column order. Sums are those of the shard's whole crawl."""
+
+    epoch: int
+    committed_at: float
+    """Wall time in seconds at which it was durable; a UTC timestamp in the table."""
+    took_s: float
+    """From the cut until then."""
+    cut_s: float
+    """The part that the loop paid for."""
+    attempts: int
+    pages: int
+    wire_bytes: int
+    shard: int = 0
+
+
 class Original(msgspec.Struct, frozen=True, gc=False):
     """The archived response whose payload is the same."""
 
