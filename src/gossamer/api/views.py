@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from importlib.util import find_spec
 from pathlib import Path
-from typing import BinaryIO, cast
-
-import msgspec
+from typing import BinaryIO
 
 from gossamer.archive.views.export import MEMORY_BYTES, Committed, Crawl, Exported, Progress, export, stream, untold
-from gossamer.archive.views.means import Means
-from gossamer.config import Config
+from gossamer.assembly.views import committed_files, export_means
 from gossamer.config.gather import reopen
-from gossamer.crawl.commit import MANIFEST
-from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.model.errors import ConfigError
-from gossamer.model.visits import Page
-from gossamer.plugins import build
-from gossamer.ports import ProcessingModule
-from gossamer.process.chain import Modules
-from gossamer.process.registry import MODULES, NEEDED
-from gossamer.process.text import TitleAndText
-from gossamer.state.journals import Entry
-from gossamer.state.store import Store
 from gossamer.world.clock import WallClock
-from gossamer.world.process import DirectoryLock
 
 _LOGS, _SUFFIX = "state/tables/", ".journal"
 _WARCS = "warc/"
@@ -87,48 +72,3 @@ def crawl_in(directory: Path) -> Crawl:
             logs.append(Committed(path, entry.length, table, directory / table / f"{stem}.parquet"))
     warcs = [(entry.name, entry.length) for entry in entries if entry.name.startswith(_WARCS)]
     return Crawl(directory, running=False, logs=logs, warc_lengths=warcs or None, now=now)
-
-
-def committed_files(config: Config, directory: Path) -> list[Entry] | None:
-    """Return the manifest of a crawl that does not run, or None of one that does, whose store is its own.
-
-    A crawl that ended in order has no logs left, and its store is not opened.
-    """
-    lock = DirectoryLock(directory / "state/lock")
-    try:
-        if not lock.acquire(0.0):
-            return None
-        growing = [*(directory / "state/tables").glob("*"), *(directory / "warc").glob("*.open")]
-        if not growing:
-            return []
-        store = Store(directory / "state/store", config.state.cache_bytes, config.state.write_buffer_bytes)
-        try:
-            return _manifest(store)
-        finally:
-            store.close()
-    finally:
-        lock.release()
-
-
-def export_means(config: Config) -> Means:
-    """Return what exports need to read pages: the decoder of content codings, and what makes text of a page."""
-    options = config.process.model_copy(update={"text": True})
-    reading = Modules([TitleAndText(options)], options)
-    main = reading
-    if find_spec(NEEDED["markdown"]) is not None:  # Without it Markdown is the visible text.
-        module = cast("ProcessingModule", build(MODULES["markdown"], "process.modules", options=options))
-        main = Modules([module], options)
-
-    def text(page: Page) -> str:
-        return reading.process(page).findings.text
-
-    def content(page: Page) -> str:
-        found = main.process(page).findings.columns.get("markdown")
-        return text(page) if found is None else str(found)
-
-    return Means(BoundedDecoder(config.fetch), content, text)
-
-
-def _manifest(store: Store) -> list[Entry]:
-    stored = store.get("meta", MANIFEST)
-    return [] if stored is None else msgspec.msgpack.decode(stored, type=list[Entry])
