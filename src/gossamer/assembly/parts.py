@@ -31,7 +31,7 @@ from gossamer.fetch.ftp import FtpModule
 from gossamer.fetch.gopher import GopherModule
 from gossamer.fetch.http import HttpModule
 from gossamer.fetch.registry import Protocols
-from gossamer.frontier.priority import BreadthFirst
+from gossamer.frontier import forms
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import __version__
 from gossamer.model.visits import Page, Visited
@@ -53,6 +53,7 @@ from gossamer.process.text import TitleAndText
 from gossamer.resolve.resolver import DnsResolver
 from gossamer.robots.robots import SiteRobots
 from gossamer.scope.exclusions import ExcludedHost
+from gossamer.scope.patterns import PatternSet
 from gossamer.scope.traps import Traps
 from gossamer.seen.content import ExactContentSeen
 from gossamer.seen.near import NearContentSeen
@@ -195,7 +196,9 @@ def filters_of(config: Config) -> list[Filter]:
 def prioritizer_of(config: Config) -> Prioritizer:
     """Return what says how urgent a link is."""
     name = config.components.prioritizer
-    return cast("Prioritizer", build(name, "components.prioritizer")) if name else BreadthFirst()
+    if name:
+        return cast("Prioritizer", build(name, "components.prioritizer"))
+    return forms.prioritizer_of(config.frontier, PatternSet)
 
 
 def url_seen_of(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:

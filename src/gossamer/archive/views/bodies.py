@@ -9,8 +9,15 @@ from typing import BinaryIO, Self
 import msgspec
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 
+from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Page, Reply
 from gossamer.ports import Decoder
+
+
+BODY_BYTES_MAX = 64_000_000
+"""Of a body, as sent, no more is read."""
+READ_WHOLE_BYTES_MAX = 8_000_000
+"""A longer record is not read in one piece."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -43,7 +50,7 @@ class Bodies:
         None when neither holds a body.
 
         Raises:
-            OSError: the file is not there.
+            ConfigError: the file is not here: it may be in an object store alone.
         """
         page = self._page(place)
         if page is None and original is not None:
@@ -51,7 +58,7 @@ class Bodies:
         return page
 
     def _page(self, place: Place) -> Page | None:
-        for record in ArchiveIterator(io.BytesIO(self._bytes(place))):
+        for record in ArchiveIterator(self._member(place)):
             if record.record_type == WarcRecordType.revisit:
                 return None
             url = record.headers["WARC-Target-URI"]
@@ -61,13 +68,13 @@ class Bodies:
                 http = record.http_headers
                 headers, status = tuple(http.astuples()), http.status_code or 0
                 kind = http.get("Content-Type") or ""
-            body = record.reader.read()
+            body = record.reader.read(BODY_BYTES_MAX)
             reply = Reply(url, status, headers, body, "", 0.0, 0.0, len(body))
             media_type, charset = _media_type(kind)
             return Page(url, media_type, charset, headers, self._decoder.decode(reply).body)
         return None
 
-    def _bytes(self, place: Place) -> bytes:
+    def _member(self, place: Place) -> BinaryIO:
         if place.file != self._name or self._file is None:
             if self._file is not None:
                 self._file.close()
@@ -78,10 +85,12 @@ class Bodies:
             except FileNotFoundError:
                 growing = path.with_name(path.name + ".open")
                 # Between the two looks the crawl may have finished the file.
-                self._file = growing.open("rb") if growing.exists() else path.open("rb")
+                if not growing.exists() and not path.exists():
+                    raise ConfigError(f"{path} is not here; copy it from the crawl's object store") from None
+                self._file = (growing if growing.exists() else path).open("rb")
             self._name = place.file
         self._file.seek(place.offset)
-        return self._file.read(place.length)
+        return io.BytesIO(self._file.read(place.length)) if place.length <= READ_WHOLE_BYTES_MAX else self._file
 
 
 def _media_type(content_type: str) -> tuple[str, str]:

@@ -69,8 +69,10 @@ def _store(work: Work, step: Storing, plan: Path, bodies: Bodies, advance: Advan
     lines: list[bytes] = []
     try:
         for position, row in planned(plan, step.pages):
-            page = bodies.page(row.place, row.original)
+            # What cannot be stored is not read either: it may be larger than memory.
+            page = bodies.page(row.place, row.original) if row.body_bytes <= SEGMENT_BYTES_MAX else None
             number, offset, body = NOT_STORED, NOT_STORED, page.body if page is not None else b""
+            size = len(body) if page is not None else row.body_bytes
             if page is not None and len(body) <= SEGMENT_BYTES_MAX:
                 if step.segment_length + len(body) > SEGMENT_BYTES_MAX:
                     segment.sync()
@@ -81,7 +83,7 @@ def _store(work: Work, step: Storing, plan: Path, bodies: Bodies, advance: Advan
                 segment.write(body)
                 step.segment_length += len(body)
                 unnoted_bytes += len(body)
-            lines.append(_store_line(row, len(body), number, offset))
+            lines.append(_store_line(row, size, number, offset))
             step.pages = position
             if unnoted_bytes >= CHECKPOINT_BYTES or len(lines) >= _LINES_HELD_MAX:
                 segment.sync()

@@ -73,7 +73,7 @@ def export_wacz(work: Work, source: Source, title: str, memory_bytes_max: int, a
         if not piece.path.endswith((".warc.gz", ".warc.gz.open")):
             raise ConfigError(f"{Path(piece.path).name} is no gzipped WARC file, and WACZ knows no others")
     step = work.step(Packing)
-    held = _Held(work.inputs.warcs)
+    held = _Held(work.inputs.warcs, whole=not work.inputs.running)
     if not step.listed:
         _list(work, step, source, memory_bytes_max, advance, held)
     with _opened(work.out, step.length) as file:
@@ -112,13 +112,22 @@ def _list(work: Work, step: Packing, source: Source, memory_bytes_max: int, adva
 class _Held:
     """The WARC files that the export holds, and so the records that its lists may name."""
 
-    def __init__(self, warcs: list[Piece]) -> None:
+    def __init__(self, warcs: list[Piece], *, whole: bool) -> None:
+        """With `whole` a record that is held nowhere is a mistake."""
+        self._whole = whole
         self._names = pa.array([Path(piece.path).name.removesuffix(".open") for piece in warcs], pa.string())
         self._lengths = pa.array([piece.length for piece in warcs], pa.int64())
 
     def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows whose record is held."""
-        at = pc.index_in(pc.cast(batch["warc_file"], pa.string()), self._names)
+        """Return the rows whose record is held.
+
+        Raises:
+            ConfigError: one is not, although the crawl does not run.
+        """
+        names = pc.cast(batch["warc_file"], pa.string())
+        at = pc.index_in(names, self._names)
+        if self._whole and (missing := names.filter(pc.and_(pc.is_null(at), pc.is_valid(batch["warc_offset"])))):
+            raise ConfigError(f"warc/{missing[0].as_py()} is not here; copy it from the crawl's object store")
         ends = pc.add(batch["warc_offset"], batch["warc_length"])
         return batch.filter(pc.fill_null(pc.less_equal(ends, pc.take(self._lengths, at)), False))
 
