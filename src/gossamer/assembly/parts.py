@@ -14,8 +14,8 @@ from typing import Protocol, TypeVar, cast, runtime_checkable
 
 import msgspec
 
-from gossamer.archive.archive import Archives, Closing
-from gossamer.archive.follower import Follower
+from gossamer.archive.archive import Archives, Closing, Followers
+from gossamer.archive.followed import followed
 from gossamer.archive.tables import Tables
 from gossamer.archive.warc import About, WarcArchive
 from gossamer.config import Config, effective_toml
@@ -123,13 +123,15 @@ def chosen_modules(config: Config, watch: Watch | None = None) -> Chosen:
     Raises:
         ConfigError: there is no such module, or what it needs is not installed.
     """
+    # What is to be found must be read.
+    options = config.process.model_copy(update={"text": config.process.text or config.search.enabled})
 
     def made(name: str, key: str) -> ProcessingModule:
         if name in MODULES:
             needed = NEEDED.get(name)
             if needed is not None and find_spec(needed) is None:
                 raise ConfigError(f"{key}: {name} needs {needed}; pip install 'gossamer[modules]'")
-            return cast("ProcessingModule", build(MODULES[name], key, options=config.process))
+            return cast("ProcessingModule", build(MODULES[name], key, options=options))
         near = difflib.get_close_matches(name, MODULES, n=1)
         if near and ":" not in name:
             raise ConfigError(f"{key}: no module {name!r}; did you mean {near[0]}?")
@@ -140,7 +142,7 @@ def chosen_modules(config: Config, watch: Watch | None = None) -> Chosen:
             raise ConfigError(f"{key}: {name} has no process(page, findings); see docs/processing.md")
         return cast("ProcessingModule", module)
 
-    return chosen(config.process, made, embeds=config.scope.embeds, watch=watch)
+    return chosen(options, made, embeds=config.scope.embeds, watch=watch)
 
 
 def text_of(visited: Visited, config: Config) -> str:
@@ -251,26 +253,25 @@ def resolver_of(config: Config, clock: Clock, archives: Archives) -> Resolver:
 
 
 def archives_of(
-    config: Config, journals: Journals, directory: Path, agent: str, incarnation: int, modules: Chosen
-) -> tuple[Archives, Follower]:
-    """Return what keeps the harvest, and who makes tables of its logs."""
+    config: Config, journals: Journals, directory: Path, incarnation: int, modules: Chosen, clock: Clock
+) -> tuple[Archives, Followers]:
+    """Return what keeps the harvest, and who makes tables and the index of its logs."""
     about = About(
         software=f"gossamer/{__version__}",
-        user_agent=agent,
+        user_agent=config.operator.user_agent(__version__),
         robots="RFC 9309" if config.robots.obey else "ignore",
         operator=config.operator.contact,
         is_part_of=directory.resolve().name,
         configuration=effective_toml(config),
     )
     warc = WarcArchive(config.archive, journals, about, 0, incarnation)
-    follower = Follower(journals)
-    follower.sweep()
     more = [
         cast("Closing", build(name, "components.archives", journals=journals, directory=directory))
         for name in config.components.archives
     ]
     tables = Tables(config.archive, journals, 0, incarnation, modules.columns, modules.tables)
-    return Archives([warc, tables, *more]), follower
+    logs, followers = followed(config.search, journals, clock, incarnation)
+    return Archives([warc, tables, *more, *logs]), followers
 
 
 @runtime_checkable

@@ -6,9 +6,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from gossamer.archive.archive import Archives
+from gossamer.archive.archive import Archives, Followers
 from gossamer.archive.cdxj import entries_of_tables, write_index
-from gossamer.archive.follower import Follower
 from gossamer.archive.uploads import Uploads, uploads_of
 from gossamer.assembly.parts import (
     apart_of,
@@ -80,7 +79,7 @@ from gossamer.world.dice import Dice
 from gossamer.world.process import DirectoryLock, boot_id
 from gossamer.world.spill import Spills
 
-JOURNAL_FOLDERS = ("warc", "state/tables")
+JOURNAL_FOLDERS = ("warc", "state/tables", "state/search")
 INDEX = "index.cdxj"
 
 
@@ -98,7 +97,7 @@ class Assembled:
     contacts: Contacts
     journals: Journals
     archives: Archives
-    follower: Follower
+    followers: Followers
     namer: Namer
     roots: Roots
     exclusions: ExcludedHost
@@ -233,7 +232,7 @@ def _assembled(
     if alarm is not None:
         undo.callback(alarm.close)
     modules, spills = chosen_modules(config, alarm), Spills(directory / "state/spill", config.archive.digests)
-    archives, follower = archives_of(config, journals, directory, agent, tally.totals.incarnation, modules)
+    archives, followers = archives_of(config, journals, directory, tally.totals.incarnation, modules, clock)
     protocols, resolver = protocol_modules(config, agent, clock, spills), resolver_of(config, clock, archives)
     quarantine, apart = quarantine_of(config, directory, epochs, slots), apart_of(config, directory, modules.apart)
     rooms = Rooms(
@@ -275,7 +274,7 @@ def _assembled(
     shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent, trapping.reason)
     return Assembled(
-        config, directory, clock, lock, slots, store, epochs, kept.contacts, journals, archives, follower, namer, roots,
-        exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, kept.logs, protocols, resolver,
+        config, directory, clock, lock, slots, store, epochs, kept.contacts, journals, archives, followers, namer,
+        roots, exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, kept.logs, protocols, resolver,
         quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice, tally.note), trapping, traps,
     )  # fmt: skip
