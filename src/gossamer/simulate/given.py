@@ -11,8 +11,10 @@ from pydantic import BaseModel, ValidationError
 
 from gossamer.model.errors import ConfigError
 from gossamer.simulate.options import SimulateOptions
-from gossamer.simulate.presets import PRESETS
+from gossamer.simulate.presets import PRESETS, synthetic_web
+from gossamer.simweb.options import SimwebOptions
 
+SIMWEB = "simweb."
 Values = dict[str, object]
 """By dotted key."""
 
@@ -28,19 +30,30 @@ def options_of(
     given = {key: value for key, value in (values or {}).items() if value is not None}
     for text in sets:
         given |= _assigned(text)
-    merged: Values = {"preset": preset}
-    if preset:
-        if preset not in PRESETS:
-            raise ConfigError(f"--preset {preset}: expected one of {', '.join(PRESETS)}{_nearest(preset, PRESETS)}")
-        found, seed = PRESETS[preset], given.get("seed", 1)
-        merged |= found.values
-        if found.varied is not None and isinstance(seed, int):
-            merged |= found.varied(seed)
+    if preset and preset not in PRESETS:
+        raise ConfigError(f"--preset {preset}: expected one of {', '.join(PRESETS)}{_nearest(preset, PRESETS)}")
     _refuse_unknown(given)
+    merged: Values = {"preset": preset, **(PRESETS[preset].values if preset else {})}
     try:
-        return SimulateOptions.model_validate(_nested(merged | given))
+        merged |= _described(preset, given)
+        others = {key: value for key, value in given.items() if not key.startswith(SIMWEB)}
+        return SimulateOptions.model_validate(_nested(merged | others))
     except ValidationError as error:
-        raise ConfigError(_one_line(error)) from error
+        raise ConfigError(_one_line(error, SIMWEB if error.title == SimwebOptions.__name__ else "")) from error
+
+
+def _described(preset: str, given: Values) -> Values:
+    """Return what a preset of a synthetic web says of that web, as the operator changed it."""
+    changes = {key.removeprefix(SIMWEB): value for key, value in given.items() if key.startswith(SIMWEB)}
+    synthetic = PRESETS[preset].synthetic if preset else None
+    if synthetic is None:
+        if changes:
+            names = ", ".join(name for name, one in PRESETS.items() if one.synthetic is not None)
+            raise ConfigError(f"{SIMWEB}{next(iter(changes))}: only with --preset {names}")
+        return {}
+    seed = given.get("seed", 1)
+    web = synthetic(seed if isinstance(seed, int) else 1)
+    return synthetic_web(SimwebOptions.model_validate(web.model_dump() | changes))
 
 
 def given_keys(values: Mapping[str, object], sets: Iterable[str]) -> frozenset[str]:
@@ -56,7 +69,9 @@ def known_keys() -> list[str]:
         kind = field.annotation
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             keys += [f"{name}.{inner}" for inner in kind.model_fields]
-        elif name not in {"preset", "simweb"}:
+        elif name == "simweb":
+            keys += [f"{SIMWEB}{inner}" for inner in SimwebOptions.model_fields]
+        elif name != "preset":
             keys.append(name)
     return keys
 
@@ -118,9 +133,9 @@ def _nested(flat: Mapping[str, object]) -> Values:
     return nested
 
 
-def _one_line(error: ValidationError) -> str:
+def _one_line(error: ValidationError, section: str) -> str:
     first = error.errors(include_url=False)[0]
-    key = ".".join(map(str, first["loc"]))
+    key = section + ".".join(map(str, first["loc"]))
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "value_error":
         return f"{key}.{message}" if key else message

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from gossamer.simulate.options import SimulateOptions
 from gossamer.simweb.options import SimwebOptions
@@ -37,8 +37,8 @@ class Preset:
     values: Mapping[str, object]
     sources: Mapping[str, str]
     published: Published | None = None
-    varied: Callable[[int], Mapping[str, object]] | None = field(default=None)
-    """Further options, which depend on the seed."""
+    synthetic: Callable[[int], SimwebOptions] | None = None
+    """The synthetic web that it describes, by its seed."""
 
 
 def synthetic_web(simweb: SimwebOptions, overhead_s: float = 0.002) -> dict[str, object]:
@@ -214,13 +214,13 @@ PRESETS: dict[str, Preset] = {
         "60 hosts of about one size on loopback, for the check against reality",
         {"politeness.delay_s_min": 0.5, "politeness.delay_factor": 10.0, "politeness.address_delay_s": 0.01},
         {},
-        varied=lambda seed: synthetic_web(even_web(seed)),
+        synthetic=even_web,
     ),
     "simweb-uneven": Preset(
         "80 hosts by Zipf's law on loopback, some slow, some with a Crawl-delay, some closed",
         {"politeness.delay_s_min": 0.2, "politeness.delay_factor": 5.0, "politeness.address_delay_s": 0.01},
         {},
-        varied=lambda seed: synthetic_web(uneven_web(seed)),
+        synthetic=uneven_web,
     ),
 }
 
