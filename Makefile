@@ -8,7 +8,8 @@ APT := $(shell [ "$$(id -u)" = 0 ] || echo sudo) apt-get
 # Real parts that `make acceptance` runs against, and a file by which each is known to be there.
 PARTS := nginx-light:/usr/sbin/nginx python3-doc:/usr/share/doc/python3-doc/html/index.html \
          postgresql-doc:/usr/share/doc/postgresql-doc/copyright \
-         gcc:/usr/bin/gcc libc6-dev:/usr/include/stdio.h wget:/usr/bin/wget pygopherd:/usr/sbin/pygopherd
+         gcc:/usr/bin/gcc libc6-dev:/usr/include/stdio.h wget:/usr/bin/wget pygopherd:/usr/sbin/pygopherd \
+         chromium:/usr/bin/chromium
 
 # A process for each core; what wants the machine for itself is marked `alone`.
 PARALLEL := --numprocesses auto --dist worksteal

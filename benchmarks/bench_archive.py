@@ -135,7 +135,7 @@ def whole(visited: list[Visited], folder: Path) -> None:
     index = folder / "index.cdxj"
 
     def from_tables() -> int:
-        write_index(index, entries_of_tables(sorted(folder.glob("pages/*.parquet")), folder / "warc"))
+        write_index(index, entries_of_tables(sorted(folder.glob("pages/*.parquet"))))
         return index.stat().st_size
 
     def from_warcs() -> int:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
+import json
 import os
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol, TypeVar, cast, runtime_checkable
 
@@ -15,8 +19,10 @@ from gossamer.archive.archive import Archives, Closing
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.archive.follower import Follower
 from gossamer.archive.tables import Tables
+from gossamer.archive.uploads import Counts, Uploads, counts_of, uploads_of
 from gossamer.archive.warc import About, WarcArchive
 from gossamer.config import Config, effective_toml
+from gossamer.crawl.apart import Apart
 from gossamer.crawl.commit import MANIFEST, Committer, Cuts
 from gossamer.crawl.examine import Examiner
 from gossamer.crawl.history import History
@@ -31,6 +37,7 @@ from gossamer.crawl.shard import Shard
 from gossamer.crawl.story import Story
 from gossamer.crawl.tally import KEY as TALLY
 from gossamer.crawl.tally import Tally, Totals
+from gossamer.fetch.bodies import Bodies
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.fetch.file import FileModule
 from gossamer.fetch.ftp import FtpModule
@@ -46,10 +53,12 @@ from gossamer.frontier.priority import BreadthFirst
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import __version__
 from gossamer.model.visits import Page, Visited
-from gossamer.plugins import build
+from gossamer.plugins import build, component
 from gossamer.ports import ContentSeen, Filter, Prioritizer, ProcessingModule, ProtocolModule, Resolver, UrlSeen
-from gossamer.process.chain import Modules, standard_modules
+from gossamer.process.chain import Modules, Watch
+from gossamer.process.choice import Chosen, chosen
 from gossamer.process.links import redirect_target
+from gossamer.process.registry import MODULES, NEEDED
 from gossamer.process.text import TitleAndText
 from gossamer.resolve.resolver import DnsResolver
 from gossamer.robots.robots import SiteRobots
@@ -64,11 +73,12 @@ from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Entry, Journals
 from gossamer.state.slots import Slots
 from gossamer.state.store import META_PARTITION, Store
-from gossamer.url.canonical import Canonicalizer
 from gossamer.url.name import Namer
+from gossamer.world.alarm import Alarm
 from gossamer.world.clock import Clock, WallClock
 from gossamer.world.dice import Dice
 from gossamer.world.process import DirectoryLock, boot_id
+from gossamer.world.spill import Spills
 
 T = TypeVar("T")
 
@@ -76,12 +86,14 @@ LOCK_S_MAX = 5.0
 """How long a directory is waited for: a child whose supervisor was killed lets go within that."""
 JOURNAL_FOLDERS = ("warc", "state/tables")
 SEEN_FORM = META_PARTITION + b"seen_form"
+URL_RULES = META_PARTITION + b"url_rules"
 SEEN_FORMS = {
     "memory": "gossamer.seen.memory:MemoryUrlSeen",
     "diskmerge": "gossamer.seen.diskmerge:DiskMergeUrlSeen",
     "bloom": "gossamer.seen.bloom:BloomUrlSeen",
 }
 """By name, for what they import is not installed, nor paid for at every start, unless they are chosen."""
+INDEX = "index.cdxj"
 
 
 @dataclass(slots=True)
@@ -114,9 +126,15 @@ class Assembled:
     resolver: Resolver
     quarantine: Quarantine
     url_seen: UrlSeen
+    apart: Apart
+    alarm: Alarm | None
+    uploads: Uploads | None
 
     async def close(self) -> None:
         """Let go of everything. What was committed is safe whether this is called or not."""
+        if self.alarm is not None:
+            self.alarm.close()
+        await self.apart.close()
         await self.protocols.close()
         await self.resolver.close()
         self.committer.close()
@@ -147,8 +165,8 @@ class Assembled:
         tables = sorted((self.directory / "pages").glob("*.parquet"))
         options = self.config.archive
         return write_index(
-            self.directory / "index.cdxj",
-            entries_of_tables(tables, self.directory / "warc"),
+            self.directory / INDEX,
+            entries_of_tables(tables),
             options.index_sort_bytes_max,
         )
 
@@ -191,7 +209,7 @@ def _assembled(
     totals.incarnation += 1
     tally, logs = Tally(totals, config.crawl), _held(Logs(directory / "logs", clock), undo)
 
-    namer = Namer(Canonicalizer(config.url.rules))
+    namer = _namer(config, epochs)
     roots, exclusions = Roots(config.scope.scope), ExcludedHost()
     chain = scope_chain(config.scope, roots, exclusions, _filters(config))
     memory = ScopeMemory(epochs, roots, exclusions, chain.counts)
@@ -200,16 +218,13 @@ def _assembled(
     url_seen, history = _url_seen(config, epochs, journals), History(epochs)
     undo.callback(_close, url_seen)
     agent = config.operator.user_agent(__version__)
-    protocols, resolver = protocol_modules(config, agent, clock), _resolver(config, clock)
-    archives, follower = _archives(config, journals, directory, agent, totals.incarnation)
-    quarantine = Quarantine(
-        epochs,
-        slots.take_suspects(),
-        (sys.executable, "-m", "gossamer.isolated", str(directory / "crawl.toml")),
-        config.crawl.process_s_max,
-        # It must find the modules that we found, from wherever we were started.
-        {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)},
-    )
+    alarm = Alarm.set(config.process.module_s_max)
+    if alarm is not None:
+        undo.callback(alarm.close)
+    modules, spills = chosen_modules(config, alarm), Spills(state / "spill", config.archive.digests)
+    archives, follower = _archives(config, journals, directory, agent, totals.incarnation, modules)
+    protocols, resolver = protocol_modules(config, agent, clock, spills), _resolver(config, clock, archives)
+    quarantine, apart = _quarantine(config, directory, epochs, slots), _apart(config, directory, modules.apart)
     rooms = Rooms(
         namer=namer,
         chain=chain,
@@ -218,18 +233,19 @@ def _assembled(
         prioritizer=_prioritizer(config),
         sink=frontier,
         source=frontier,
-        hosts=frontier,
+        hosts=frontier.control,
         resolver=resolver,
         permit=Permit(exclusions, SiteRobots(epochs, config.robots, namer.name, dice), obey=config.robots.obey),
         protocols=protocols,
         content_seen=_content_seen(config, epochs),
-        examiner=examiner(config, clock, slots),
+        examiner=examiner(config, modules.inside, clock, slots, spills),
         quarantine=quarantine,
         redirect_target=lambda reply: redirect_target(reply.url, reply.headers),
         retry_after_s=retry_after_s,
         archive=archives,
         digest_algorithm=config.archive.digests,
         history=history,
+        apart=apart,
     )
     options = config.frontier
     retries = Retries(options.attempts_max, options.retry_s_first, options.retry_s_max, dice)
@@ -237,12 +253,13 @@ def _assembled(
     cuts: list[Cuts] = [frontier, memory, *([url_seen] if isinstance(url_seen, Cuts) else [])]
     committer = Committer(epochs, journals, contacts, archives, cuts, tally, logs, clock)
     committer.on_epoch = slots.note_epoch
+    committer.on_durable = archives.add_epoch
     shard = Shard(frontier, pipeline, committer, tally, lambda: contacts.crowded, config.crawl, config.limits, clock)
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent)
     return Assembled(
         config, directory, clock, lock, slots, store, epochs, contacts, journals, archives, follower, namer, roots,
         exclusions, chain, frontier, pipeline, committer, shard, tally, story, logs, protocols, resolver, quarantine,
-        url_seen,
+        url_seen, apart, alarm, uploads_of(config.archive, journals, dice, tally.note),
     )  # fmt: skip
 
 
@@ -256,6 +273,7 @@ class Opened:
     rejected: dict[str, int]
     story: Story
     url_seen: UrlSeen
+    uploads: Counts | None
 
     def close(self) -> None:
         _close(self.url_seen)
@@ -274,7 +292,7 @@ def open_stopped(config: Config, directory: Path) -> Opened:
         undo.callback(lock.release)
         store = _held(Store(directory / "state/store", config.state.cache_bytes, config.state.write_buffer_bytes), undo)
         epochs = Epochs(store)
-        namer = Namer(Canonicalizer(config.url.rules))
+        namer = _namer(config, epochs)
         roots, exclusions = Roots(config.scope.scope), ExcludedHost()
         chain = scope_chain(config.scope, roots, exclusions, _filters(config))
         ScopeMemory(epochs, roots, exclusions, chain.counts)
@@ -288,7 +306,8 @@ def open_stopped(config: Config, directory: Path) -> Opened:
         story = Story(namer, chain, url_seen, History(epochs), lambda url: facts_of(epochs, url), lambda _: False)
         totals = _stored(store, TALLY, Totals, Totals())
         undo.pop_all()
-        return Opened(lock, store, totals, chain.counts, story, url_seen)
+        uploads = counts_of(config.archive.store, manifest)
+        return Opened(lock, store, totals, chain.counts, story, url_seen, uploads)
 
 
 def locked(directory: Path, wait_s: float = LOCK_S_MAX) -> DirectoryLock:
@@ -307,23 +326,50 @@ def locked(directory: Path, wait_s: float = LOCK_S_MAX) -> DirectoryLock:
     return lock
 
 
-def protocol_modules(config: Config, agent: str, clock: Clock) -> Protocols:
+def protocol_modules(config: Config, agent: str, clock: Clock, spills: Spills | None = None) -> Protocols:
     """Return the module of each scheme: ours, and those that the configuration names."""
-    http, ftp = HttpModule(config.fetch, agent, clock), FtpModule(config.fetch, agent, clock)
+    bodies = Bodies(config.fetch, spills)
+    http, ftp = HttpModule(config.fetch, agent, clock, bodies), FtpModule(config.fetch, agent, clock, bodies)
     modules: dict[str, ProtocolModule] = {"http": http, "https": http, "ftp": ftp, "ftps": ftp}
-    modules["gopher"] = GopherModule(config.fetch, agent, clock)
-    modules["file"] = FileModule(config.fetch, agent, clock)
+    modules["gopher"] = GopherModule(config.fetch, agent, clock, bodies)
+    modules["file"] = FileModule(config.fetch, agent, clock, bodies)
     for scheme, name in config.components.protocols.items():
         made = build(name, f"components.protocols.{scheme}", options=config.fetch, agent=agent, clock=clock)
         modules[scheme] = cast("ProtocolModule", made)
     return Protocols(modules)
 
 
-def examiner(config: Config, clock: Clock, slots: Slots | None) -> Examiner:
+def examiner(
+    config: Config, modules: Modules, clock: Clock, slots: Slots | None, spills: Spills | None = None
+) -> Examiner:
     """Return the stage that decodes and processes; without slots for a process of its own."""
-    modules: list[ProcessingModule] = list(standard_modules(config.process))
-    modules += [cast("ProcessingModule", build(name, "process.modules")) for name in config.process.modules]
-    return Examiner(BoundedDecoder(config.fetch), Modules(modules, config.process).process, clock, slots)
+    return Examiner(BoundedDecoder(config.fetch, spills), modules.process, clock, slots)
+
+
+def chosen_modules(config: Config, watch: Watch | None = None) -> Chosen:
+    """Return the processing modules that the configuration names, made.
+
+    Raises:
+        ConfigError: there is no such module, or what it needs is not installed.
+    """
+
+    def made(name: str, key: str) -> ProcessingModule:
+        if name in MODULES:
+            needed = NEEDED.get(name)
+            if needed is not None and find_spec(needed) is None:
+                raise ConfigError(f"{key}: {name} needs {needed}; pip install 'gossamer[modules]'")
+            return cast("ProcessingModule", build(MODULES[name], key, options=config.process))
+        near = difflib.get_close_matches(name, MODULES, n=1)
+        if near and ":" not in name:
+            raise ConfigError(f"{key}: no module {name!r}; did you mean {near[0]}?")
+        found = component(name, key)
+        is_made = hasattr(found, "process") and not isinstance(found, type)
+        module = found if is_made else build(name, key)
+        if not hasattr(module, "process"):
+            raise ConfigError(f"{key}: {name} has no process(page, findings); see docs/processing.md")
+        return cast("ProcessingModule", module)
+
+    return chosen(config.process, made, embeds=config.scope.embeds, watch=watch)
 
 
 def text_of(visited: Visited, config: Config) -> str:
@@ -332,8 +378,39 @@ def text_of(visited: Visited, config: Config) -> str:
     if reply is None or content is None:
         return ""
     options = config.process.model_copy(update={"text": True})
-    page = Page(reply.url, reply.media_type, reply.charset, reply.headers, content.body)
+    page = Page(reply.url, reply.media_type, reply.charset, reply.headers, content.body, content.file)
     return Modules([TitleAndText(options)], options).process(page).findings.text
+
+
+def _quarantine(config: Config, directory: Path, epochs: Epochs, slots: Slots) -> Quarantine:
+    limit_s = config.crawl.process_s_max
+    return Quarantine(epochs, slots.take_suspects(), _isolated(directory), limit_s, _environment())
+
+
+def _apart(config: Config, directory: Path, modules: Modules) -> Apart:
+    options = config.process
+    command = (*_isolated(directory), "modules")
+    return Apart(command, modules.chosen, options.module_s_max, options.isolated_processes, _environment())
+
+
+def _isolated(directory: Path) -> tuple[str, ...]:
+    return sys.executable, "-m", "gossamer.isolated", str(directory / "crawl.toml")
+
+
+def _environment() -> dict[str, str]:
+    # Whom we start must find the modules that we found, from wherever we were started.
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)}
+
+
+def _namer(config: Config, epochs: Epochs) -> Namer:
+    """Return what names addresses, by the rules that this crawl began with: what it knows stands under their keys."""
+    rules = json.dumps(config.url.model_dump(), sort_keys=False).encode()
+    begun = epochs.get("meta", URL_RULES)
+    if begun is None:
+        epochs.put("meta", URL_RULES, rules)
+    elif begun != rules:
+        raise ConfigError("this crawl began with other rules in the section [url] and keeps them; set them back")
+    return Namer(config.url.canonicalizer())
 
 
 def _filters(config: Config) -> list[Filter]:
@@ -368,15 +445,16 @@ def _content_seen(config: Config, epochs: Epochs) -> ContentSeen:
     return ExactContentSeen(epochs, config.seen.content_scope)
 
 
-def _resolver(config: Config, clock: Clock) -> Resolver:
+def _resolver(config: Config, clock: Clock, archives: Archives) -> Resolver:
     name = config.components.resolver
     if name:
         return cast("Resolver", build(name, "components.resolver", options=config.resolve, clock=clock))
-    return DnsResolver(config.resolve, clock)
+    told = partial(archives.add_prerequisite, via="", link_type="dns") if config.archive.warc_dns else None
+    return DnsResolver(config.resolve, clock, told)
 
 
 def _archives(
-    config: Config, journals: Journals, directory: Path, agent: str, incarnation: int
+    config: Config, journals: Journals, directory: Path, agent: str, incarnation: int, modules: Chosen
 ) -> tuple[Archives, Follower]:
     about = About(
         software=f"gossamer/{__version__}",
@@ -393,7 +471,8 @@ def _archives(
         cast("Closing", build(name, "components.archives", journals=journals, directory=directory))
         for name in config.components.archives
     ]
-    return Archives([warc, Tables(config.archive, journals, 0, incarnation), *more]), follower
+    tables = Tables(config.archive, journals, 0, incarnation, modules.columns, modules.tables)
+    return Archives([warc, tables, *more]), follower
 
 
 @runtime_checkable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from gossamer.model.links import Link
 from gossamer.model.visits import (
@@ -11,6 +11,7 @@ from gossamer.model.visits import (
     Archived,
     Contact,
     Content,
+    EpochRow,
     Errand,
     Failure,
     Findings,
@@ -86,6 +87,10 @@ class Namer(Protocol):
 
     def names(self, texts: Sequence[str]) -> list[Url | None]:
         """Name several, in order."""
+        ...
+
+    def changes(self, text: str) -> list[tuple[str, str]]:
+        """Return the rules that have a part in an address's key, each with what it made: for people who ask why."""
         ...
 
 
@@ -312,7 +317,11 @@ class Decoder(Protocol):
 
 
 class ProcessingModule(Protocol):
-    """Looks at one page. Pure: no waiting, no disk, no network."""
+    """Looks at one page. Pure: no waiting, no disk, no network.
+
+    It may also have `columns` and `tables`, which declare what it adds to the tables (names to kinds of value), and
+    `isolated = True`: then it runs in a process of its own.
+    """
 
     name: str
 
@@ -334,4 +343,25 @@ class Archive(Protocol):
 
     def cut(self) -> None:
         """Write what is buffered to the journals: the epoch closes now."""
+        ...
+
+
+@runtime_checkable
+class PrerequisiteArchive(Archive, Protocol):
+    """An archive that also keeps what had to be asked before a page could be; the others need not."""
+
+    def add_prerequisite(self, reply: Reply, via: str, link_type: str) -> None:
+        """Take a robots.txt (`robots`) or a host's addresses (`dns`), on behalf of the URL `via`, if one is known.
+
+        It has no row.
+        """
+        ...
+
+
+@runtime_checkable
+class EpochArchive(Archive, Protocol):
+    """An archive that also keeps how commits went; the others need not."""
+
+    def add_epoch(self, row: EpochRow) -> None:
+        """Take the row of a commit that is durable. It is durable itself with the next one."""
         ...

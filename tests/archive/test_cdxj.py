@@ -45,7 +45,7 @@ def crawled(directory: Path) -> Path:
 
 def from_tables(directory: Path) -> list[str]:
     target = directory / "index.cdxj"
-    write_index(target, entries_of_tables(sorted(directory.glob("pages/*.parquet")), directory / "warc"))
+    write_index(target, entries_of_tables(sorted(directory.glob("pages/*.parquet"))))
     return target.read_text().splitlines()
 
 
@@ -125,5 +125,5 @@ def test_the_old_index_stands_until_the_new_one_is_whole(tmp_path: Path) -> None
 
 
 def test_no_pages_give_an_empty_index(tmp_path: Path) -> None:
-    assert write_index(tmp_path / "index.cdxj", entries_of_tables([], tmp_path)) == 0
+    assert write_index(tmp_path / "index.cdxj", entries_of_tables([])) == 0
     assert (tmp_path / "index.cdxj").read_bytes() == b""

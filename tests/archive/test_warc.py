@@ -11,6 +11,7 @@ import random
 from argparse import Namespace
 from pathlib import Path
 
+import msgspec
 import pytest
 from fastwarc.warc import ArchiveIterator as FastIterator
 from fastwarc.warc import WarcRecordType, is_warc_11
@@ -22,8 +23,10 @@ from warcio.checker import Checker
 from gossamer.archive import heads, records, reference
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.warc import NOT_MODIFIED, SAME_PAYLOAD, About, WarcArchive, warc_date
-from gossamer.model.visits import Archived, Original, Visited
+from gossamer.model.visits import Archived, LargeBody, Original, Visited
+from gossamer.world.spill import Spills
 
+from . import strict
 from .web import HTML, START, Shard, assortment, visited
 
 ABOUT = About("gossamer/1", "gossamer/1 (+me@example.org)", "RFC 9309", "me@example.org", configuration="a = 1\nb = 2")
@@ -39,11 +42,13 @@ def written(directory: Path, visits: list[Visited], **options: object) -> tuple[
     places = [warc.add(visit) for visit in visits]
     warc.close()
     shard.commit()
-    return directory / "warc" / "gossamer-000-0001-000001.warc.gz", places
+    suffix = "zst" if options.get("warc_compression") == "zstd" else "gz"
+    return directory / "warc" / f"gossamer-000-0001-000001.warc.{suffix}", places
 
 
 def check(path: Path) -> None:
-    """Both tools' own checks pass, digests included."""
+    """The strict reader and both tools' own checks pass, digests included."""
+    assert strict.faults([path]) == []
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
         status = Checker(Namespace(inputs=[str(path)], verbose=False)).process_all()
@@ -187,6 +192,138 @@ def test_the_same_payload_again_is_a_revisit(tmp_path: Path) -> None:
     assert again.row.duplicate_of == original.url
 
 
+def test_a_304_with_its_original_is_a_revisit_of_its_own_kind(tmp_path: Path) -> None:
+    shard = Shard(tmp_path)
+    warc = archive(shard)
+    first = warc.add(visited())
+    original = Original(visited().url.text, START, first.record_id)
+    unchanged = visited(body=b"", status=304, headers=(("ETag", '"1"'),), at=START + 86_400, revisit_of=original)
+    warc.add(unchanged)
+    warc.add(visited("http://example.org/known-to-nobody", b"", 304))
+    warc.close()
+    shard.commit()
+    path = tmp_path / "warc/gossamer-000-0001-000001.warc.gz"
+    check(path)
+    _, _, _, _, revisit, *_ = strict.read(path)
+    assert revisit.fields["WARC-Profile"] == "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
+    assert revisit.fields["WARC-Refers-To"] == f"<{first.record_id}>"
+    assert revisit.fields["WARC-Refers-To-Date"] == "2026-01-01T00:00:00.250000Z"
+    assert revisit.block == b'HTTP/1.1 304 \r\nETag: "1"\r\n\r\n'
+    assert (unchanged.row.warc_type, unchanged.row.duplicate_of) == ("revisit", "")
+    assert [record.kind for record in strict.read(path)].count("response") == 2
+
+
+def test_zstandard_frames_are_read_by_fastwarc_at_their_offsets(tmp_path: Path) -> None:
+    visits = assortment()
+    path, places = written(tmp_path, visits, warc_compression="zstd")
+    assert path.name.endswith(".warc.zst")
+    assert strict.faults([path]) == []
+    with path.open("rb") as file:
+        bodies = {}
+        for record in FastIterator(file, parse_http=False, verify_digests=True):
+            body = record.reader.read().partition(b"\r\n\r\n")[2]
+            bodies[record.stream_pos] = (record.headers.get("WARC-Target-URI"), body)
+    for visit, place in zip(visits, places, strict=True):
+        assert bodies[place.warc_offset] == (visit.url.text, visit.reply.body)  # type: ignore[union-attr, index]
+
+
+def large(directory: Path, data: bytes, algorithm: str = "sha1") -> LargeBody:
+    spill = Spills(directory, algorithm).make()
+    spill.write(data)
+    return spill
+
+
+@pytest.mark.parametrize("compression", ["gzip", "zstd"])
+@pytest.mark.parametrize("size", [1, records.PIECE_BYTES, 3 * records.PIECE_BYTES + 7])
+def test_a_body_that_is_in_a_file_is_archived_like_any_other(tmp_path: Path, compression: str, size: int) -> None:
+    data = random.Random(1).randbytes(size // 2) + HTML[:1] * (size - size // 2)
+    visits = [visited(), visited("http://example.org/large", b"", file=large(tmp_path, data)), visited()]
+    path, places = written(tmp_path, visits, warc_compression=compression)
+    assert strict.faults([path]) == []
+    (record,) = [one for one in strict.read(path) if one.target.endswith("/large") and one.kind == "response"]
+    assert record.payload == data
+    assert (places[1].warc_offset, places[1].warc_length) == (record.offset, record.length)
+    assert visits[1].row.digest == "sha1:" + base64.b32encode(hashlib.sha1(data).digest()).decode()
+    if compression == "gzip":
+        check(path)
+
+
+def test_a_large_body_that_the_disk_refuses_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shard = Shard(tmp_path)
+    warc = archive(shard)
+    warc.add(visited("http://example.org/kept"))
+    shard.commit()
+    warc.add(visited("http://example.org/kept-too"))
+    data = random.Random(1).randbytes(5 * records.PIECE_BYTES)
+    visit = visited("http://example.org/large", b"", file=large(tmp_path, data))
+    (journal,) = shard.journals.opened("warc/")
+    write, writes = journal._file.write, [0]
+
+    def refuse(piece: bytes | bytearray | memoryview) -> None:
+        writes[0] += 1
+        if writes[0] == 3:
+            raise OSError(28, "No space left on device")
+        write(piece)
+
+    monkeypatch.setattr(journal._file, "write", refuse)
+    before = journal.length
+    with pytest.raises(OSError, match="No space"):
+        warc.add(visit)
+    assert (journal.length, visit.row.warc_file) == (before, "")
+    warc.add(visit)
+    warc.close()
+    shard.commit()
+    path = tmp_path / "warc/gossamer-000-0001-000001.warc.gz"
+    assert strict.faults([path]) == []
+    targets = [record.target.rpartition("/")[2] for record in strict.read(path) if record.kind == "response"]
+    assert targets == ["kept", "kept-too", "large"]
+
+
+def test_a_crawl_may_change_its_compression_when_it_is_resumed(tmp_path: Path) -> None:
+    shard = Shard(tmp_path)
+    archive(shard).add(visited())
+    shard.commit()
+    shard = shard.crash()
+    later = WarcArchive(ArchiveOptions(warc_compression="zstd"), shard.journals, ABOUT, incarnation=2)
+    assert later.add(visited()).warc_file == "gossamer-000-0002-000001.warc.zst"
+    later.close()
+    shard.commit()
+    assert strict.faults(sorted((tmp_path / "warc").iterdir())) == []
+
+
+def test_what_came_before_a_page_is_kept_without_a_row(tmp_path: Path) -> None:
+    shard = Shard(tmp_path)
+    warc = archive(shard, warc_dns=True)
+    robots = visited("http://example.org/robots.txt", b"User-agent: *\n", media_type="text/plain").reply
+    lookup = visited("http://example.org/", b"20260101000000\nexample.org.\t60\tIN\tA\t9.9.9.9\n").reply
+    assert robots is not None
+    assert lookup is not None
+    warc.add_prerequisite(robots, "http://example.org/", "robots")
+    asked = {"url": "dns:example.org", "request_head": b"", "media_type": "text/dns", "ip": ""}
+    warc.add_prerequisite(msgspec.structs.replace(lookup, **asked), "", "dns")
+    warc.close()
+    shard.commit()
+    path = tmp_path / "warc/gossamer-000-0001-000001.warc.gz"
+    check(path)
+    _, response, request, story, resource = strict.read(path)
+    assert [response.kind, request.kind, story.kind, resource.kind] == ["response", "request", "metadata", "resource"]
+    assert response.payload == b"User-agent: *\n"
+    assert story.story()["via"] == ["http://example.org/"]
+    assert story.story()["linkType"] == ["robots"]
+    assert (resource.target, resource.fields["Content-Type"]) == ("dns:example.org", "text/dns")
+
+
+@pytest.mark.parametrize("left_out", [{"warc_robots": False}, {"warc": False}])
+def test_what_came_before_a_page_can_be_left_out(tmp_path: Path, left_out: dict[str, object]) -> None:
+    shard = Shard(tmp_path)
+    warc = archive(shard, **left_out)
+    for kind in ("robots", "dns"):
+        reply = visited("http://example.org/robots.txt").reply
+        assert reply is not None
+        warc.add_prerequisite(reply, "http://example.org/", kind)
+    assert not shard.journals.cut()
+
+
 def test_what_has_no_reply_leaves_nothing(tmp_path: Path) -> None:
     visit = visited()
     visit.reply = None
@@ -278,9 +415,10 @@ def test_the_quick_way_and_the_readable_way_write_the_same(tmp_path: Path) -> No
     for visit in assortment():
         assert visit.reply is not None
         visit.row.digest = records.labelled_digest("sha1", visit.reply.body)
-        main = warc._main_record(visit, visit.reply)
-        for record in (main, warc._request_record(main, visit.reply), warc._metadata_record(main, visit, visit.reply)):
-            quick = gzip.decompress(records.member(record, "sha1", 2))
+        main = warc._main_record(visit.reply, visit.row.fetched_at, visit.row.digest, visit.revisit_of)
+        story = warc._metadata_record(main, visit.reply, warc._story(visit, visit.reply))
+        for record in (main, warc._request_record(main, visit.reply), story):
+            quick = gzip.decompress(records.member(record, "sha1", records.Gzip(2)))
             assert quick == gzip.decompress(reference.member(record, "sha1", 2))
 
 
@@ -301,5 +439,5 @@ def test_no_header_reaches_the_body(headers: list[tuple[str, str]], reason: str,
     assert head.count(b"\n") == head.count(b"\r") == len(headers) + 2
     assert head.endswith(b"\r\n\r\n")
     record = records.Record("response", "urn:uuid:0", warc_date(START), records.HTTP_RESPONSE, [], head, body)
-    stored = gzip.decompress(records.member(record, "sha1", 2))
+    stored = gzip.decompress(records.member(record, "sha1", records.Gzip(2)))
     assert stored.partition(b"\r\n\r\n")[2].partition(b"\r\n\r\n")[2] == body + b"\r\n\r\n"

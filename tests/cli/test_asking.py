@@ -61,8 +61,17 @@ def test_why_of_a_running_crawl_comes_from_itself(running: Gossamer) -> None:
 
 
 def test_report_is_text_or_json(stopped: Gossamer) -> None:
-    assert stopped("report", "crawl")[1].strip() == "REPORT pages 3"
+    assert stopped("report", "crawl")[1].strip() == "REPORT pages 3, refused 7, 100 wide"
     assert json.loads(stopped("report", "crawl", "--json")[1]) == {"pages": 3}
+
+
+def test_report_is_a_page_where_one_is_asked_for(stopped: Gossamer, tmp_path: Path) -> None:
+    assert stopped("report", "crawl", "--html", "page.html")[:2] == (0, "The report is in page.html\n")
+    assert (tmp_path / "page.html").read_text() == "<h1>crawl</h1> pages 3"
+    status, _, error = stopped("report", "crawl", "--html", "none/page.html")
+    assert (status, error) == (
+        2, "gossamer: cannot write none/page.html: No such file or directory; name another with --html FILE\n"
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -65,15 +65,18 @@ class Harvest:
 
     @cached_property
     def _archived(self) -> list[tuple[str, str, tuple[str, int]]]:
-        found = []
+        found, robots = {}, set()
         for file in self.archives:
             with file.open("rb") as stream:
                 for record in ArchiveIterator(stream, parse_http=False):
+                    headers = record.headers
                     if record.record_type in (WarcRecordType.response, WarcRecordType.revisit):
-                        headers = record.headers
                         place = (file.name, record.stream_pos)
-                        found.append((headers["WARC-Target-URI"], headers.get("WARC-Payload-Digest", ""), place))
-        return found
+                        digest = headers.get("WARC-Payload-Digest", "")
+                        found[headers["WARC-Record-ID"]] = (headers["WARC-Target-URI"], digest, place)
+                    elif b"\r\nlinkType: robots\r\n" in record.reader.read():
+                        robots.add(headers["WARC-Concurrent-To"])  # Replies without a row.
+        return [reply for name, reply in found.items() if name not in robots]
 
     @property
     def archives(self) -> list[Path]:

@@ -127,7 +127,7 @@ class Ring:
             prioritizer=BreadthFirst(),
             sink=self.frontier,
             source=self.frontier,
-            hosts=self.frontier,
+            hosts=self.frontier.control,
             resolver=self.resolver,
             permit=Permit(self.exclusions, self.robots, obey=obey),
             protocols=self.web,

@@ -41,7 +41,7 @@ def alone() -> None:
     process = ProcessOptions()
     modules = Modules(standard_modules(process), process)
     examiner = Examiner(BoundedDecoder(FetchOptions()), modules.process, WallClock(), None)
-    sys.stdout.buffer.write(examine_alone(sys.stdin.buffer.read(), examiner))
+    sys.stdout.buffer.write(examine_alone(sys.stdin.buffer, examiner))
 
 
 def accused(*urls: str) -> list[Suspect]:

@@ -172,7 +172,7 @@ def test_a_robots_txt_that_redirects_in_a_circle_ends(tmp_path: Path) -> None:
 def test_a_robots_txt_that_leads_to_where_nobody_can_be_asked_is_unreachable(tmp_path: Path, target: str) -> None:
     pages: dict[str, Answers] = {ROOT + "robots.txt": moved(target), ROOT: page()}
     with Ring(tmp_path, pages, obey=True, robots={"robots_wait_max_s": 100}) as ring:
-        ring.frontier.close(url_of("http://closed.example/"), "it is closed", ring.clock.now())
+        ring.frontier.control.close(url_of("http://closed.example/"), "it is closed", ring.clock.now())
         ring.crawl(ROOT)
         assert set(ring.outcomes) == {ROOT}
         assert ring.outcomes[ROOT] in {"robots_unreachable", "fetched"}

@@ -42,7 +42,7 @@ def _check_index(store: Store, records: dict[bytes, HostRecord], frontier: Front
             assert record.index_key[2] == ON_BENCH
             assert entries.pop((record.index_family, record.index_key)) == record.name
             if frontier is not None:
-                assert record.name in frontier._benched
+                assert record.name in frontier._turns.benched
     assert not entries
 
 
@@ -50,7 +50,7 @@ def _check_blocks(store: Store, records: dict[bytes, HostRecord]) -> None:
     held: dict[tuple[bytes, int], list[tuple[int, int]]] = {}
     for key, value in store.scan("queue", *ALL):
         prefix, level, number = key[:-9], key[-9], int.from_bytes(key[-8:])
-        held.setdefault((prefix, level), []).append((number, number + len(decode_block(value))))
+        held.setdefault((prefix, level), []).append((number, number + decode_block(value).count))
     for prefix, record in records.items():
         for level, queue in record.levels.items():
             at = queue.block

@@ -201,14 +201,14 @@ def test_a_crawl_delay_counts_from_the_robots_txt_that_told_it(opened: Open) -> 
     frontier = opened().frontier
     url = named("http://a.test/1")
     frontier.add(linked(url.text), 0, T0)
-    frontier.park(url, T0)
-    frontier.run_errand(Errand(url, named("http://a.test/robots.txt")), T0)
+    frontier.control.park(url, T0)
+    frontier.control.run_errand(Errand(url, named("http://a.test/robots.txt")), T0)
     lease = lend(frontier, T0)
     assert lease is not None
     assert lease.errand is not None
     ended = request(frontier, lease, T0)
-    frontier.set_crawl_delay(url, 20.0, ended)
-    frontier.unpark(url, ended)
+    frontier.control.set_crawl_delay(url, 20.0, ended)
+    frontier.control.unpark(url, ended)
 
     assert frontier.wake_at() == ended + 20
 
@@ -216,7 +216,7 @@ def test_a_crawl_delay_counts_from_the_robots_txt_that_told_it(opened: Open) -> 
 def test_a_crawl_delay_that_is_too_long_closes_the_host(opened: Open) -> None:
     shard = opened(PolitenessOptions(crawl_delay_s_max=100.0))
     add(shard, "http://a.test/1", "http://a.test/2")
-    shard.frontier.set_crawl_delay(named("http://a.test/1"), 101.0, T0)
+    shard.frontier.control.set_crawl_delay(named("http://a.test/1"), 101.0, T0)
 
     assert shard.frontier.counts.terminal == {"host_closed": 2}
     assert shard.frontier.wake_at() is None
@@ -393,7 +393,7 @@ def test_a_crawl_delay_survives_a_death_before_its_commit(opened: Open) -> None:
     shard = opened()
     add(shard, "http://a.test/1")
     shard.commit_all(T0)
-    shard.frontier.set_crawl_delay(named("http://a.test/"), 30.0, T0)
+    shard.frontier.control.set_crawl_delay(named("http://a.test/"), 30.0, T0)
     shard.crash()
     frontier = shard.open(T0 + 1)
 
@@ -421,7 +421,7 @@ def test_a_resume_with_a_smaller_bench_keeps_to_it(opened: Open) -> None:
 def test_urls_of_a_closed_host_end_as_host_closed_those_to_come_included(opened: Open) -> None:
     shard = opened()
     add(shard, "http://a.test/1", "http://a.test/2", "http://b.test/")
-    shard.frontier.close(named("http://a.test/"), "its owner asked", T0)
+    shard.frontier.control.close(named("http://a.test/"), "its owner asked", T0)
     add(shard, "http://a.test/3")
 
     assert shard.frontier.counts.terminal == {"host_closed": 3}
@@ -434,8 +434,8 @@ def test_a_url_under_way_when_its_host_closes_ends_as_it_ends(opened: Open) -> N
     add(shard, "http://a.test/1", "http://a.test/2")
     lease = lend(shard.frontier, T0)
     assert lease is not None
-    shard.frontier.close(named("http://a.test/"), "its owner asked", T0)
-    shard.frontier.close(named("http://a.test/"), "again", T0)
+    shard.frontier.control.close(named("http://a.test/"), "its owner asked", T0)
+    shard.frontier.control.close(named("http://a.test/"), "again", T0)
     shard.commit_all(T0)
     check_disk(shard.store, shard.frontier)
     now = request(shard.frontier, lease, T0)
@@ -449,7 +449,7 @@ def test_a_url_under_way_when_its_host_closed_and_the_process_died_is_not_lost(o
     shard = opened()
     add(shard, "http://a.test/1", "http://a.test/2")
     assert lend(shard.frontier, T0) is not None
-    shard.frontier.close(named("http://a.test/"), "its owner asked", T0)
+    shard.frontier.control.close(named("http://a.test/"), "its owner asked", T0)
     shard.commit_all(T0)
     shard.crash()
     frontier = shard.open(T0 + 1)
@@ -465,7 +465,7 @@ def test_a_url_given_back_to_a_closed_host_ends_too(opened: Open, how: str) -> N
     add(shard, "http://a.test/1")
     lease = lend(shard.frontier, T0)
     assert lease is not None
-    shard.frontier.close(named("http://a.test/"), "its owner asked", T0)
+    shard.frontier.control.close(named("http://a.test/"), "its owner asked", T0)
     if how == "give_back":
         shard.frontier.give_back(lease, T0)
     else:
@@ -501,16 +501,16 @@ def test_only_errands_are_lent_of_a_parked_host(opened: Open) -> None:
     shard = opened()
     url = named("http://a.test/1")
     add(shard, url.text)
-    shard.frontier.park(url, T0)
+    shard.frontier.control.park(url, T0)
     assert lend(shard.frontier, T0) is None
     assert shard.frontier.wake_at() is None
-    assert shard.frontier.run_errand(Errand(url, named("http://a.test/robots.txt")), T0)
+    assert shard.frontier.control.run_errand(Errand(url, named("http://a.test/robots.txt")), T0)
     lease = lend(shard.frontier, T0)
     assert lease is not None
     assert (lease.visit, lease.is_finished) == (None, True)
     now = request(shard.frontier, lease, T0)
     assert lend(shard.frontier, now + 5) is None
-    shard.frontier.unpark(url, now + 5)
+    shard.frontier.control.unpark(url, now + 5)
     assert lend(shard.frontier, now + 5) is not None
 
 
@@ -518,7 +518,7 @@ def test_an_errand_goes_through_the_gates_of_its_own_host(opened: Open) -> None:
     shard = opened(PolitenessOptions(delay_s_min=7.0))
     add(shard, "http://b.test/1")
     ended = visit(shard.frontier, T0)
-    shard.frontier.run_errand(Errand(named("http://a.test/"), named("http://b.test/robots.txt")), ended)
+    shard.frontier.control.run_errand(Errand(named("http://a.test/"), named("http://b.test/robots.txt")), ended)
 
     assert lend(shard.frontier, ended + 6.9) is None
     lease = lend(shard.frontier, ended + 7)
@@ -530,10 +530,10 @@ def test_a_host_that_closes_sends_no_errand_and_frees_who_waits_for_it(opened: O
     shard = opened()
     origin = named("http://a.test/1")
     add(shard, origin.text)
-    shard.frontier.park(origin, T0)
-    shard.frontier.run_errand(Errand(origin, named("http://b.test/robots.txt")), T0)
-    shard.frontier.close(named("http://b.test/"), "its owner asked", T0)
-    assert not shard.frontier.run_errand(Errand(origin, named("http://b.test/robots.txt")), T0)
+    shard.frontier.control.park(origin, T0)
+    shard.frontier.control.run_errand(Errand(origin, named("http://b.test/robots.txt")), T0)
+    shard.frontier.control.close(named("http://b.test/"), "its owner asked", T0)
+    assert not shard.frontier.control.run_errand(Errand(origin, named("http://b.test/robots.txt")), T0)
     lease = lend(shard.frontier, T0)
     assert lease is not None
     assert lease.url == origin
@@ -548,7 +548,7 @@ def test_a_sleeper_with_nothing_due_makes_room_for_others(opened: Open) -> None:
     lease = lend(shard.frontier, T0)
     assert lease is not None
     now = request(shard.frontier, lease, T0)
-    shard.frontier.rest(lease.url, now + 50, "because", now)
+    shard.frontier.control.rest(lease.url, now + 50, "because", now)
     shard.frontier.retry(lease, Again(lease.url, now + 500, 2, 0), now)
     add(shard, "http://b.test/1", "http://c.test/1", now=now)
     shard.commit_all(now)
@@ -575,7 +575,7 @@ def test_a_new_url_wakes_a_host_that_sleeps_until_a_retry(opened: Open) -> None:
     lease = lend(shard.frontier, T0)
     assert lease is not None
     now = request(shard.frontier, lease, T0)
-    shard.frontier.rest(lease.url, now + 10, "because", now)
+    shard.frontier.control.rest(lease.url, now + 10, "because", now)
     shard.frontier.retry(lease, Again(lease.url, now + 5000, 2, 0), now)
     add(shard, "http://a.test/2", now=now)
 
@@ -616,5 +616,5 @@ def test_next_turn_tells_who_is_waited_for(opened: Open) -> None:
     add(shard, "http://a.test/1", "http://a.test/2")
     ended = visit(shard.frontier, T0)
     assert shard.frontier.next_turn() == (ended + 7, "a.test (politeness)")
-    shard.frontier.rest(named("http://a.test/"), T0 + 500, "it is busy", ended)
+    shard.frontier.control.rest(named("http://a.test/"), T0 + 500, "it is busy", ended)
     assert shard.frontier.next_turn() == (T0 + 500, "a sleeping host")

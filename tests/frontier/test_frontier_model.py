@@ -382,25 +382,25 @@ class FrontierMachine(RuleBasedStateMachine):
     @rule(origin=st.sampled_from(HOSTS), host=st.sampled_from(HOSTS))
     def run_errand(self, origin: str, host: str) -> None:
         errand = Errand(named(f"http://{origin}/"), named(f"http://{host}/robots.txt"))
-        assert self.frontier.run_errand(errand, self.now) != self.known.felt[host].closed
+        assert self.frontier.control.run_errand(errand, self.now) != self.known.felt[host].closed
         if not self.known.felt[host].closed:
             self.errands[host].append(origin)
 
     @rule(host=st.sampled_from(HOSTS))
     def park(self, host: str) -> None:
-        self.frontier.park(named(f"http://{host}/"), self.now)
+        self.frontier.control.park(named(f"http://{host}/"), self.now)
         self.parked.add(host)
 
     @precondition(lambda self: self.parked)
     @rule(choice=st.floats(0, 0.999))
     def unpark(self, choice: float) -> None:
         host = sorted(self.parked)[int(choice * len(self.parked))]
-        self.frontier.unpark(named(f"http://{host}/"), self.now)
+        self.frontier.control.unpark(named(f"http://{host}/"), self.now)
         self.parked.discard(host)
 
     @rule(host=st.sampled_from(HOSTS), rest_s=st.sampled_from([0.5, 8.0, 100.0]))
     def rest(self, host: str, rest_s: float) -> None:
-        self.frontier.rest(named(f"http://{host}/"), self.now + rest_s, "because", self.now)
+        self.frontier.control.rest(named(f"http://{host}/"), self.now + rest_s, "because", self.now)
         felt = self.known.felt[host]
         felt.rest_until = max(felt.rest_until, self.now + rest_s)
 
@@ -408,7 +408,7 @@ class FrontierMachine(RuleBasedStateMachine):
     def set_crawl_delay(self, host: str, delay_s: float | None) -> None:
         felt = self.known.felt[host]
         changed, felt.crawl_delay_s = felt.crawl_delay_s != delay_s, delay_s
-        self.frontier.set_crawl_delay(named(f"http://{host}/"), delay_s, self.now)
+        self.frontier.control.set_crawl_delay(named(f"http://{host}/"), delay_s, self.now)
         too_long = (delay_s or 0) > self.politeness.crawl_delay_s_max
         if delay_s is not None and self.last_end[host] and not too_long:
             self.host_asked_until[host] = max(self.host_asked_until[host], self.last_end[host] + delay_s)
@@ -419,7 +419,7 @@ class FrontierMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.made > 20)
     @rule(host=st.sampled_from(HOSTS))
     def close(self, host: str) -> None:
-        self.frontier.close(named(f"http://{host}/"), "it asked for it", self.now)
+        self.frontier.control.close(named(f"http://{host}/"), "it asked for it", self.now)
         self.known.felt[host].closed = True
         self.close_urls(host)
 
@@ -510,7 +510,7 @@ class FrontierMachine(RuleBasedStateMachine):
         if self.cut_known is not None:
             self.commit(crashes=False)
         for host in sorted(self.parked):
-            self.frontier.unpark(named(f"http://{host}/"), self.now)
+            self.frontier.control.unpark(named(f"http://{host}/"), self.now)
         self.parked.clear()
         for lease in list(self.leases):
             self.conclude(lease)

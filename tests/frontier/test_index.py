@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.frontier.bias import LevelBias
 from gossamer.frontier.host import Host
 from gossamer.frontier.index import ON_BENCH, PARTITIONS, HostIndex
 from gossamer.frontier.record import RECORD_VERSION, HostRecord, host_prefix
@@ -15,8 +16,6 @@ from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.world.dice import Dice
 from tests.frontier.names import T0
-
-WEIGHTS = [2.0 ** (7 - level) for level in range(8)]
 
 
 def host(name: str, partition: int = 7) -> Host:
@@ -31,7 +30,8 @@ class Disk:
     def open(self) -> list[tuple[int, str]]:
         self.store = Store(self.directory / "store", 1 << 20, 1 << 20)
         self.epochs = Epochs(self.store)
-        self.index = HostIndex(self.epochs, Dice(1))
+        dice = Dice(1)
+        self.index = HostIndex(self.epochs, dice, LevelBias(2.0, dice))
         return self.index.load(self.store)
 
     def reopen(self) -> list[tuple[int, str]]:
@@ -148,7 +148,7 @@ def test_drawing_finds_every_ready_host(disk: Disk) -> None:
     disk.commit()
     disk.reopen()
     drawn = []
-    while (found := disk.index.draw(WEIGHTS)) is not None:
+    while (found := disk.index.draw()) is not None:
         drawn.append(found[1])
         disk.index.enter_bench(hosts[found[1]])
 
@@ -162,7 +162,7 @@ def test_drawing_is_biased_to_urgent_levels(disk: Disk) -> None:
         disk.index.enter_ready(host(name, int(name[1:]) % 50), level)
     seen: Counter[int] = Counter()
     for _ in range(700):
-        found = disk.index.draw(WEIGHTS)
+        found = disk.index.draw()
         assert found is not None
         seen[levels[found[1]]] += 1
 
@@ -172,7 +172,7 @@ def test_drawing_is_biased_to_urgent_levels(disk: Disk) -> None:
 def test_drawing_is_by_chance_within_a_level(disk: Disk) -> None:
     for number in range(20):
         disk.index.enter_ready(host(f"h{number}"), 0)
-    drawn = {disk.index.draw(WEIGHTS) for _ in range(400)}
+    drawn = {disk.index.draw() for _ in range(400)}
 
     assert len(drawn) > 12
 
@@ -198,7 +198,7 @@ def test_a_start_names_who_was_on_the_bench_and_finds_the_others(disk: Disk) -> 
 def test_nothing_is_drawn_or_woken_where_nobody_is(disk: Disk) -> None:
     disk.index.enter_bench(host("a"))
 
-    assert disk.index.draw(WEIGHTS) is None
+    assert disk.index.draw() is None
     assert disk.index.wake(T0 * 10) is None
     assert disk.index.next_wake_at() is None
     assert host("a").record.index_key == b""

@@ -7,13 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.frontier.host import Host, Item
+from gossamer.frontier.bias import LevelBias
+from gossamer.frontier.host import Host
+from gossamer.frontier.options import FrontierOptions, PolitenessOptions
+from gossamer.frontier.politeness import politeness
 from gossamer.frontier.queues import BLOCK_URLS_MAX, Queues
-from gossamer.frontier.record import RECORD_VERSION, Entry, HostRecord, decode_record, encode_record, host_prefix
+from gossamer.frontier.record import RECORD_VERSION, Entry, HostRecord, Item, decode_record, encode_record, host_prefix
+from gossamer.model.links import Link
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.world.dice import Dice
-from tests.frontier.names import T0
+from tests.frontier.names import T0, named
 
 PREFIX = host_prefix(7, "a.example")
 WINDOW = 16
@@ -30,7 +34,7 @@ class OneHost:
     def open(self) -> None:
         self.store = Store(self.directory / "store", 1 << 20, 1 << 20)
         self.epochs = Epochs(self.store)
-        self.queues = Queues(self.epochs, Dice(1), 2.0, WINDOW)
+        self.queues = Queues(self.epochs, LevelBias(2.0, Dice(1)), politeness(PolitenessOptions()), FrontierOptions())
         data = self.store.get("host", PREFIX)
         record = HostRecord(RECORD_VERSION, "a.example") if data is None else decode_record(data)
         self.host = Host(record, 7, PREFIX, 1)
@@ -40,16 +44,16 @@ class OneHost:
         self.open()
 
     def append(self, count: int, level: int = 0) -> list[str]:
-        urls = [f"u{self.made + number}" for number in range(count)]
+        urls = [f"http://a.example/u{self.made + number}" for number in range(count)]
         self.made += count
         for url in urls:
-            self.queues.append(self.host, level, Entry(url, 0, 0, "anchor", ""))
+            self.queues.append(self.host, level, Link(named(url), "anchor", 0))
         return urls
 
     def lend(self, now: float = T0) -> Item | None:
         if not self.host.window:
             self.queues.refill(self.host, now)
-        return self.host.window.popleft() if self.host.window else None
+        return self.host.window.pop(0) if self.host.window else None
 
     def take(self, count: int, now: float = T0) -> list[Item]:
         items = [item for item in (self.lend(now) for _ in range(count)) if item is not None]
@@ -64,7 +68,7 @@ class OneHost:
     def drain(self) -> list[str]:
         urls = []
         while items := self.take(1):
-            urls.append(items[0].entry.url)
+            urls.append(items[0].url)
             self.finish(*items)
         return urls
 
@@ -84,7 +88,7 @@ class OneHost:
 
 
 def urls(items: list[Item]) -> list[str]:
-    return [item.entry.url for item in items]
+    return [item.url for item in items]
 
 
 @pytest.fixture
@@ -278,7 +282,7 @@ def test_the_window_is_bounded(one: OneHost) -> None:
     for _ in range(100):
         one.queues.refill(one.host, T0)
         assert len(one.host.window) <= WINDOW
-        one.host.window.popleft()
+        one.host.window.pop(0)
 
 
 def test_clearing_drops_all_but_counts_what_is_lent_until_it_ends(one: OneHost) -> None:

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from gossamer.frontier.record import (
     RECORD_VERSION,
+    Block,
     Entry,
     HostRecord,
+    Item,
     LevelQueue,
     block_key,
     decode_block,
@@ -24,9 +26,14 @@ from gossamer.frontier.record import (
     encode_entry,
     encode_record,
     host_prefix,
+    lengthened,
     micros,
     range_end,
+    shortened,
 )
+from gossamer.model.errors import ConfigError
+from gossamer.model.links import Link
+from tests.frontier.names import named
 
 
 @settings(deadline=None, derandomize=True, max_examples=300)
@@ -69,18 +76,56 @@ def test_a_record_comes_back_as_it_was() -> None:
 def test_a_record_of_another_version_is_refused() -> None:
     data = msgspec.msgpack.encode(HostRecord(RECORD_VERSION + 1, "a.example"))
 
-    with pytest.raises(ValueError, match="version"):
+    with pytest.raises(ConfigError, match=f"format {RECORD_VERSION + 1}, .* reads format {RECORD_VERSION}; "):
         decode_record(data)
 
 
-def test_entries_come_back_as_they_were() -> None:
-    entries = [
-        Entry("https://a.example/ü", 1, 2, "anchor", "https://b.example/", 3, 1, "timeout"),
-        Entry("u", 0, 0, "seed", ""),
-    ]
+def test_a_due_url_comes_back_as_it_was() -> None:
+    entry = Entry("https://a.example/ü", 1, 2, "anchor", "https://b.example/", 3, 1, "timeout")
 
-    assert decode_block(encode_block(entries)) == entries
-    assert decode_entry(encode_entry(entries[0])) == entries[0]
+    assert decode_entry(encode_entry(entry)) == entry
+
+
+ADDRESSES = st.sampled_from(
+    [
+        "https://a.example/", "https://a.example/1?q=ü", "http://a.example/", "http://a.example/2", "https://a.example:8443/",
+        "http://a.example.evil/", "https://u@a.example/", "ftp://a.example/f", "gopher://a.example", "https://a.example",
+    ]
+)  # fmt: skip
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.lists(st.tuples(ADDRESSES, st.integers(0, 1), st.integers(0, 1), ADDRESSES | st.just(""), st.integers(0, 1))))
+def test_a_blocks_urls_come_back_as_they_were_put(put: list[tuple[str, int, int, str, int]]) -> None:
+    block = Block(7)
+    for text, depth, hops, referrer, seed in put:
+        link = Link(named(text), "anchor", depth, hops, referrer, seed)
+        taken = block.add("a.example", link, shortened(referrer, "a.example"))
+        assert taken >= len(shortened(named(text).text, "a.example"))
+    back = decode_block(encode_block(block))
+
+    items = [
+        Item(named(text).text, d, h, "anchor", referrer, 1, seed, "", 3, 7 + number)
+        for number, (text, d, h, referrer, seed) in enumerate(put)
+    ]
+    assert back.count == len(put)
+    for begin in range(len(put) + 1):
+        for end in range(begin, len(put) + 1):
+            assert back.items("a.example", 3, begin, end) == items[begin:end]
+
+
+@given(ADDRESSES)
+def test_an_address_without_its_host_comes_back_whole(text: str) -> None:
+    assert lengthened(shortened(text, "a.example"), "a.example") == text
+
+
+def test_urls_of_one_page_share_all_but_their_paths() -> None:
+    block = Block(0)
+    for number in range(50):
+        block.add("a.example", Link(named(f"https://a.example/{number}"), "anchor", 1), "/page")
+
+    assert len(block.runs) == 1
+    assert len(encode_block(block)) < 50 * 5 + 30
 
 
 @settings(deadline=None, derandomize=True)

@@ -6,67 +6,14 @@ import json
 from pathlib import Path
 
 import msgspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from rich.cells import cell_len
 
-from gossamer.archive.schema import LINKS, PAGES
-from gossamer.model.visits import PageRow
-from gossamer.report.figures import Count, Report, as_json
+from gossamer.report.figures import Copies, Count, Domain, Report, as_json
 from gossamer.report.report import summary
-from gossamer.report.text import as_text, printable
-
-START = 1_767_225_600.0
-
-
-def page(number: int, host: str = "a.example.org", **fields: object) -> PageRow:
-    url = f"http://{host}/{number}"
-    row = PageRow(url, url, host, "example.org", START + number, "fetched", 200, "text/html")
-    usual: dict[str, object] = {"wire_bytes": 100, "body_bytes": 250, "fetch_s": 0.1, "warc_length": 50}
-    fields = usual | {"depth": number % 3} | fields
-    for name, value in fields.items():
-        setattr(row, name, value)
-    return row
-
-
-def crawled(directory: Path, rows: list[PageRow], links: int = 0) -> Path:
-    for folder in ("pages", "links"):
-        (directory / folder).mkdir(exist_ok=True)
-    half = len(rows) // 2
-    for number, part in enumerate((rows[:half], rows[half:])):
-        dicts = [msgspec.structs.asdict(row) | {"fetched_at": round(row.fetched_at * 1e6)} for row in part]
-        plain = pa.schema([(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in PAGES])
-        table = pa.Table.from_pylist(dicts, plain).cast(PAGES)
-        pq.write_table(table, directory / "pages" / f"pages-000-0001-{number:06d}.parquet")
-    link = {"from_url": "http://a/", "to_url": "http://b/", "to_key": "http://b/", "link_type": "anchor"}
-    link |= {"anchor_text": "b", "nofollow": False}  # type: ignore[dict-item]
-    table = pa.table({name: [link[name]] * links for name in LINKS.names})
-    pq.write_table(table.cast(pa.schema([(name, pa.bool_() if name == "nofollow" else pa.string()) for name in link])),
-                   directory / "links" / "links-000-0001-000001.parquet")  # fmt: skip
-    return directory
-
-
-def assorted(directory: Path) -> Path:
-    rows = [page(number) for number in range(6)]
-    rows += [page(number, "b.example.com", fetch_s=2.0, wire_bytes=1000) for number in range(6, 9)]
-    rows += [
-        page(9, "[::1]", outcome="http_error", status=404, error="", fetch_s=0.5),
-        page(10, "10.0.0.1", outcome="timeout", status=None, error="no byte for 30 s", fetch_s=30.0, warc_length=None),
-        page(
-            11,
-            "b.example.com",
-            outcome="timeout",
-            status=None,
-            error="later",
-            fetch_s=31.0,
-            warc_length=None,
-            attempt=2,
-        ),
-        page(12, duplicate_of="http://a.example.org/1", media_type=""),
-        page(13, truncated="length", media_type="image/png", outcome="redirected", status=301),
-    ]
-    return crawled(directory, rows, links=7)
+from gossamer.report.text import as_text
+from gossamer.report.words import printable
+from tests.report.crawled import START, assorted, crawled, page
 
 
 def test_figures_are_right(tmp_path: Path) -> None:
@@ -87,18 +34,20 @@ def test_figures_are_right(tmp_path: Path) -> None:
     assert [(count.name, count.count) for count in report.media_types] == [("text/html", 9), ("(none)", 1)]
     assert [count.name for count in report.depths] == ["0", "1", "2"]
     assert report.link_types == (Count("anchor", 7, 1.0),)
-    assert [(count.name, count.count) for count in report.hosts_per_tld] == [("(address)", 2), ("com", 1), ("org", 1)]
+    assert report.domains == (Domain("org", 1, 7), Domain("com", 1, 3), Domain("(address)", 2, 0))
+    assert report.copied == (Copies("http://a.example.org/1", 1, 250),)
+    assert report.duplicate_bytes == 250
+    assert report.bits_per_s == pytest.approx(8 * report.wire_bytes / 42)
     assert [host.host for host in report.top_hosts][:2] == ["a.example.org", "b.example.com"]
     assert report.top_hosts[0].wire_bytes == 800
     assert [host.host for host in report.slowest_hosts] == ["b.example.com", "a.example.org"]
     assert report.slowest_hosts[0].mean_fetch_s == pytest.approx(37 / 4)
-    timeout = report.troubles[0]
-    assert (timeout.outcome, timeout.count, timeout.url, timeout.error) == (
-        "timeout",
-        2,
-        "http://10.0.0.1/10",
-        "no byte for 30 s",
-    )
+    assert [(t.outcome, t.kind, t.count, t.url) for t in report.troubles] == [
+        ("http_error", "404", 1, "http://[::1]/9"),
+        ("timeout", "later", 1, "http://b.example.com/11"),
+        ("timeout", "no byte for # s", 1, "http://10.0.0.1/10"),
+    ]
+    assert report.troubles[2].error == "no byte for 30 s"
 
 
 def test_a_crawl_without_pages_has_a_report(tmp_path: Path) -> None:
@@ -146,3 +95,45 @@ def test_memory_is_bounded_by_what_it_is_given(tmp_path: Path) -> None:
     report = summary(crawled(tmp_path, rows), memory_bytes_max=64_000_000)
     assert report.hosts == 3000
     assert len(report.top_hosts) == 20
+
+
+def test_errors_that_differ_in_numbers_are_of_one_kind(tmp_path: Path) -> None:
+    rows = [page(n, outcome="timeout", error=f"no byte for {n} s") for n in range(5)]
+    rows += [page(n, outcome="http_error", status=500 + n % 2, error=f"HTTP {500 + n % 2}") for n in range(5, 8)]
+    troubles = summary(crawled(tmp_path, rows)).troubles
+    assert [(t.outcome, t.kind, t.count) for t in troubles] == [
+        ("timeout", "no byte for # s", 5), ("http_error", "501", 2), ("http_error", "500", 1)
+    ]  # fmt: skip
+
+
+def test_what_filters_refused_is_told_when_it_is_known(tmp_path: Path) -> None:
+    report = summary(assorted(tmp_path), rejected={"scope": 1, "exclude": 3, "depth": 0})
+    assert report.rejected == (Count("exclude", 3, 0.75), Count("scope", 1, 0.25))
+    assert "Links refused, by filter" in as_text(report)
+
+
+def test_traps_and_near_duplicates_are_counted(tmp_path: Path) -> None:
+    rows = [page(n, outcome="trapped", host="t.example.org") for n in range(3)] + [page(4, outcome="trapped")]
+    report = summary(crawled(tmp_path, rows))
+    assert (report.trapped, report.near_duplicates) == (4, 0)
+    assert report.trapped_hosts == (Count("t.example.org", 3, 0.75), Count("a.example.org", 1, 0.25))
+
+
+def test_in_slices_the_figures_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        page(
+            number,
+            f"host{number % 23}.site{number % 7}.example",
+            duplicate_of=f"http://a/{number % 5}" if number % 3 else "",
+            outcome="fetched" if number % 4 else "timeout",
+            error=f"error {'abcdefg'[number % 7]}",
+            ip=f"10.0.0.{number % 3}",
+            fetched_at=START + 3 * number,
+        )
+        for number in range(200)
+    ]
+    directory = crawled(tmp_path, rows)
+    whole = summary(directory)
+    monkeypatch.setattr("gossamer.report.tables.ROWS_A_SLICE", 11)
+    assert summary(directory) == whole
+    assert (whole.hosts, whole.sites, len(whole.copied), len(whole.troubles)) == (161, 1, 5, 7)

@@ -21,7 +21,8 @@ from gossamer.api.page import Page
 from gossamer.api.seeding import Seeding
 from gossamer.api.status import running_status
 from gossamer.api.verbs import Verbs
-from gossamer.assembly import LOCK_S_MAX, Assembled, assemble, locked, text_of
+from gossamer.archive.uploads import Uploads
+from gossamer.assembly import INDEX, LOCK_S_MAX, Assembled, assemble, locked, text_of
 from gossamer.config import Config, configure, effective_toml
 from gossamer.config.gather import reopen
 from gossamer.config.seeds import check_seeds
@@ -34,6 +35,7 @@ from gossamer.world.files import write_whole
 from gossamer.world.process import DirectoryLock
 
 LOCK_POLL_S = 0.05
+HURRY_POLL_S = 0.2
 
 
 class Crawler:
@@ -123,9 +125,12 @@ class Crawler:
             control = Control(self.directory / "state", Verbs(shard, seeding, self.status).table(), shard.logs)
             async with asyncio.TaskGroup() as group:
                 asking = group.create_task(control.serve())
+                uploading = group.create_task(shard.uploads.run()) if shard.uploads is not None else None
                 end = await shard.shard.run((seeding.run, self._follow_tables), more_to_come=seeding.busy)
                 await self._finish_files(shard)
                 asking.cancel()  # Until here it can be asked: large files take a while to finish.
+                if uploading is not None:
+                    uploading.cancel()
         except BaseExceptionGroup as errors:
             shard.shard.state = "failed"
             raise first_of(errors) from errors
@@ -262,6 +267,17 @@ class Crawler:
         while await self._convert_one():
             await shard.committer.commit()
         await asyncio.to_thread(shard.write_index)
+        if shard.uploads is not None and not shard.shard.hurried:
+            await self._finish_uploads(shard, shard.uploads)
+
+    async def _finish_uploads(self, shard: Assembled, uploads: Uploads) -> None:
+        """Wait for what is still to be copied, unless told to go at once."""
+        async with asyncio.TaskGroup() as group:
+            work = group.create_task(uploads.finish(shard.committer.commit, (INDEX,)))
+            while not work.done():
+                await asyncio.wait([work], timeout=HURRY_POLL_S)
+                if shard.shard.hurried:
+                    work.cancel()
 
 
 def _sets(settings: Mapping[str, object] | None) -> list[str]:

@@ -10,7 +10,7 @@ from gossamer.assembly import Assembled, open_stopped
 from gossamer.config.gather import reopen
 from gossamer.crawl.options import LimitsOptions
 from gossamer.crawl.tally import Totals
-from gossamer.frontier.frontier import COUNTS_KEY, Counts
+from gossamer.frontier.counts import COUNTS_KEY, Counts
 
 
 def running_status(shard: Assembled) -> dict[str, object]:
@@ -30,6 +30,7 @@ def running_status(shard: Assembled) -> dict[str, object]:
         "epoch": shard.epochs.number - 1,
         "rejected": {name: count for name, count in shard.chain.counts.items() if count},
         "waiting_for": _waiting_for(shard, under_way),
+        "uploads": msgspec.structs.asdict(shard.uploads.counts) if shard.uploads is not None else None,
         "eta_s": _eta_s(shard.config.limits, totals, elapsed_s, pages_s, bytes_s),
     }
     return status
@@ -57,6 +58,7 @@ def status_of(directory: Path) -> dict[str, object]:
             "epoch": opened.store.epoch,
             "rejected": {name: count for name, count in opened.rejected.items() if count},
             "waiting_for": "" if not counts.pending else f"nothing runs; `gossamer resume {directory}` continues",
+            "uploads": msgspec.structs.asdict(opened.uploads) if opened.uploads is not None else None,
             "eta_s": None,
         }
         return status
@@ -95,6 +97,12 @@ def _common(counts: Counts, totals: Totals, elapsed_s: float, limits: LimitsOpti
 def _waiting_for(shard: Assembled, under_way: int) -> str:
     if shard.shard.paused:
         return "`gossamer unpause`"
+    if (
+        shard.uploads is not None
+        and shard.shard.state in ("finished", "stopped")
+        and shard.uploads.counts.waiting_files
+    ):
+        return f"{shard.uploads.counts.waiting_files} files on their way to {shard.uploads.counts.store}"
     if under_way or shard.shard.state != "running":
         return ""
     turn = shard.frontier.next_turn()

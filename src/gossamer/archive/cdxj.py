@@ -14,14 +14,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO, Self
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
-from isal import isal_zlib
 
 from gossamer.archive.surt import surt
 from gossamer.world.files import publish
@@ -29,7 +27,7 @@ from gossamer.world.files import publish
 FILES_MERGED_MAX = 64
 SORT_BYTES_MAX = 64_000_000
 _COLUMNS = [
-    "url", "fetched_at", "media_type", "status", "digest", "duplicate_of", "warc_length", "warc_offset", "warc_file",
+    "url", "fetched_at", "media_type", "status", "digest", "warc_type", "warc_length", "warc_offset", "warc_file",
 ]  # fmt: skip
 _INDEXED = WarcRecordType.response | WarcRecordType.revisit | WarcRecordType.resource
 _JSON = msgspec.json.Encoder()
@@ -86,14 +84,15 @@ def write_index(target: Path, entries: Iterable[IndexEntry], sort_bytes_max: int
     return lines
 
 
-def entries_of_tables(parquet_files: Iterable[Path], warc_directory: Path) -> Iterator[IndexEntry]:
-    """Yield the entries of all attempts that left a record, from finished `pages` files: the quick way."""
-    with _RecordTypes(warc_directory) as types:
-        for path in parquet_files:
-            with pq.ParquetFile(path) as file:
-                for batch in file.iter_batches(batch_size=10_000, columns=_COLUMNS):
-                    kept = batch.filter(pc.is_valid(batch["warc_offset"]))
-                    yield from _entries_of_batch(kept, types)
+def entries_of_tables(parquet_files: Iterable[Path]) -> Iterator[IndexEntry]:
+    """Yield the entries of all attempts that left a record, from finished `pages` files: the quick way.
+
+    No WARC file is looked at: they may be in an object store and nowhere else.
+    """
+    for path in parquet_files:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=10_000, columns=_COLUMNS):
+                yield from _entries_of_batch(batch.filter(pc.is_valid(batch["warc_offset"])))
 
 
 def entries_of_warcs(paths: Iterable[Path]) -> Iterator[IndexEntry]:
@@ -111,13 +110,12 @@ def entries_of_warcs(paths: Iterable[Path]) -> Iterator[IndexEntry]:
                 yield msgspec.structs.replace(pending, length=path.stat().st_size - pending.offset)
 
 
-def _entries_of_batch(batch: pa.RecordBatch, types: _RecordTypes) -> Iterator[IndexEntry]:
+def _entries_of_batch(batch: pa.RecordBatch) -> Iterator[IndexEntry]:
     columns = [batch[name].cast("int64") if name == "fetched_at" else batch[name] for name in _COLUMNS]
-    for url, fetched_at, media_type, status, digest, duplicate_of, length, offset, filename in zip(
+    for url, fetched_at, media_type, status, digest, kind, length, offset, filename in zip(
         *[column.to_pylist() for column in columns], strict=True
     ):
-        # A copy may have been archived whole (same content, other payload); only its record knows.
-        mime = "warc/revisit" if duplicate_of and types.is_revisit(filename, offset) else media_type
+        mime = "warc/revisit" if kind == "revisit" else media_type
         yield IndexEntry(url, fetched_at // 1_000_000, mime, str(status or ""), digest, length, offset, filename)
 
 
@@ -142,33 +140,6 @@ def _entry_of_record(record: WarcRecord, filename: str) -> IndexEntry:
         offset=record.stream_pos,
         filename=filename,
     )
-
-
-class _RecordTypes:
-    """Looks at records in WARC files to see whether they are revisits; one file is open at a time."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._name = ""
-        self._file: BinaryIO | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
-
-    def is_revisit(self, filename: str, offset: int) -> bool:
-        if filename != self._name or self._file is None:
-            if self._file is not None:
-                self._file.close()
-            path = self._directory / filename
-            self._file = (path if path.exists() else path.with_name(filename + ".open")).open("rb")
-            self._name = filename
-        self._file.seek(offset)
-        start = isal_zlib.decompressobj(31).decompress(self._file.read(1024), 128)
-        return b"\r\nWARC-Type: revisit\r\n" in start
 
 
 def _sorted_lines(lines: Iterable[bytes], folder: Path, bytes_max: int, stack: ExitStack) -> Iterator[bytes]:

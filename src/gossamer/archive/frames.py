@@ -37,6 +37,23 @@ def batches(path: Path) -> Iterator[pa.RecordBatch]:
     Raises:
         BrokenFrameError: a frame does not match its checksum or ends early.
     """
+    for payload in _payloads(path):
+        with pa.ipc.open_stream(payload) as reader:
+            yield from reader
+
+
+def schemas(path: Path) -> Iterator[pa.Schema]:
+    """Yield the schema of each frame of a log, without unpacking its rows.
+
+    Raises:
+        BrokenFrameError: as `batches`.
+    """
+    for payload in _payloads(path):
+        with pa.ipc.open_stream(payload) as reader:
+            yield reader.schema
+
+
+def _payloads(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         offset = 0
         while head := file.read(_HEAD.size):
@@ -49,8 +66,7 @@ def batches(path: Path) -> Iterator[pa.RecordBatch]:
             if len(payload) != length or _checksum(payload) != checksum:
                 raise BrokenFrameError(f"{path}: the frame at {offset} is damaged")
             offset += _HEAD.size + length
-            with pa.ipc.open_stream(payload) as reader:
-                yield from reader
+            yield payload
 
 
 def _checksum(payload: bytes) -> int:

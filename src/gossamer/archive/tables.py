@@ -1,19 +1,21 @@
-"""Tables: the rows of `pages` and `links`, one frame an epoch in each table's log."""
+"""Tables: the rows of `pages`, `links` and `epochs`, one frame an epoch in each table's log."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
 import msgspec
 import pyarrow as pa
 
+from gossamer.archive.arrays import MoreColumns, column_of
 from gossamer.archive.frames import frame
 from gossamer.archive.options import ArchiveOptions
-from gossamer.archive.schema import LINKS, PAGES
+from gossamer.archive.schema import EPOCHS, FEW, LINKS, PAGES
 from gossamer.archive.segments import Segments
-from gossamer.model.visits import Archived, PageRow, Visited
+from gossamer.model.visits import Archived, EpochRow, PageRow, Visited
 from gossamer.state.journals import Journals
 
 LOG_FOLDER = "state/tables/"
@@ -29,14 +31,31 @@ class Tables:
     `table_frame_rows_max` rows of each table, and those of one page.
     """
 
-    def __init__(self, options: ArchiveOptions, journals: Journals, shard: int = 0, incarnation: int = 1) -> None:
+    def __init__(
+        self,
+        options: ArchiveOptions,
+        journals: Journals,
+        shard: int = 0,
+        incarnation: int = 1,
+        columns: Mapping[str, str] | None = None,
+        tables: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
+        """`columns` are those that processing modules declare for `pages`, and `tables` their own, by kind."""
         self._options = options
-        self._pages = PagesRows()
+        self._pages = PagesRows(columns or {})
         self._links = LinksRows()
+        self._kinds = tables or {}
+        self._own: dict[str, OwnRows] = {}
+        self._log = partial(TableLog, options=options, journals=journals, shard=shard, incarnation=incarnation)
+        self._epochs = EpochRows()
+        self._segments_since: float | None = None
         self._logs = [
-            TableLog("pages", self._pages, options, journals, shard, incarnation),
-            TableLog("links", self._links, options, journals, shard, incarnation),
+            self._log("pages", self._pages),
+            self._log("links", self._links),
+            self._log("epochs", self._epochs),
         ]
+        for table in self._kinds:
+            self._add_table(table)
 
     def add(self, visited: Visited) -> Archived:
         """Take the attempt's row and its links.
@@ -44,13 +63,30 @@ class Tables:
         Raises:
             OSError: the disk is full; the attempt's rows are kept for the next `cut`.
         """
-        self._pages.add(visited.row)
+        findings = visited.findings
+        if findings is None:
+            self._pages.add(visited.row)
+        else:
+            self._pages.add(visited.row, findings.columns)
+            for table, rows in findings.rows.items():
+                (self._own.get(table) or self._add_table(table)).add(visited.row.url, rows)
         if visited.links and self._options.links:
             self._links.add(visited)
         for log in self._logs:
             if log.rows.count >= self._options.table_frame_rows_max:
                 log.cut()
         return Archived()
+
+    def add_epoch(self, row: EpochRow) -> None:
+        """Take the row of a commit; it is durable with the next. Finishes logs that have grown for long enough: what
+        is in them becomes Parquet.
+        """
+        self._epochs.add(row)
+        if self._segments_since is None:
+            self._segments_since = row.committed_at
+        if row.committed_at - self._segments_since >= self._options.table_segment_s_max:
+            self._segments_since = row.committed_at
+            self.close()
 
     def cut(self) -> None:
         """Write what is buffered as one frame per table."""
@@ -62,6 +98,11 @@ class Tables:
         for log in self._logs:
             log.cut()
             log.finish()
+
+    def _add_table(self, table: str) -> OwnRows:
+        rows = self._own[table] = OwnRows(self._kinds.get(table, {}))
+        self._logs.append(self._log(table, rows))
+        return rows
 
 
 class Rows(Protocol):
@@ -112,25 +153,77 @@ class TableLog:
 class PagesRows:
     """Rows of `pages`, held as rows until the cut."""
 
-    def __init__(self) -> None:
+    def __init__(self, columns: Mapping[str, str] | None = None) -> None:
         self._rows: list[tuple[object, ...]] = []
+        self._more = MoreColumns(columns or {})
 
     @property
     def count(self) -> int:
         return len(self._rows)
 
-    def add(self, row: PageRow) -> None:
+    def add(self, row: PageRow, columns: Mapping[str, object] | None = None) -> None:
+        if columns:
+            self._more.add(len(self._rows), columns)
         self._rows.append(msgspec.structs.astuple(row))
 
     def batch(self) -> pa.RecordBatch:
         columns: list[Sequence[object]] = list(zip(*self._rows, strict=True))
         columns[_FETCHED_AT] = [round(row[_FETCHED_AT] * 1_000_000) for row in self._rows]  # type: ignore[operator]
-        return pa.record_batch(
-            [column_of(values, field.type) for values, field in zip(columns, PAGES, strict=True)], schema=PAGES
-        )
+        arrays = [column_of(values, field.type) for values, field in zip(columns, PAGES, strict=True)]
+        more = self._more.arrays(len(self._rows))
+        schema = pa.schema([*PAGES, *((name, array.type) for name, array in more)]) if more else PAGES
+        return pa.record_batch([*arrays, *(array for _, array in more)], schema=schema)
 
     def clear(self) -> None:
         self._rows = []
+        self._more.clear()
+
+
+class EpochRows:
+    """Rows of `epochs`."""
+
+    def __init__(self) -> None:
+        self._rows: list[EpochRow] = []
+
+    @property
+    def count(self) -> int:
+        return len(self._rows)
+
+    def add(self, row: EpochRow) -> None:
+        self._rows.append(msgspec.structs.replace(row, committed_at=round(row.committed_at * 1_000_000)))
+
+    def batch(self) -> pa.RecordBatch:
+        columns = zip(*map(msgspec.structs.astuple, self._rows), strict=True)
+        return pa.record_batch([column_of(c, f.type) for c, f in zip(columns, EPOCHS, strict=True)], schema=EPOCHS)
+
+    def clear(self) -> None:
+        self._rows = []
+
+
+class OwnRows:
+    """Rows of a table of a module's own; its first column is the page's `url`."""
+
+    def __init__(self, columns: Mapping[str, str]) -> None:
+        self._urls: list[str] = []
+        self._more = MoreColumns(columns)
+
+    @property
+    def count(self) -> int:
+        return len(self._urls)
+
+    def add(self, url: str, rows: Sequence[Mapping[str, object]]) -> None:
+        for row in rows:
+            self._more.add(len(self._urls), row)
+            self._urls.append(url)
+
+    def batch(self) -> pa.RecordBatch:
+        more = self._more.arrays(len(self._urls))
+        arrays = [column_of(self._urls, FEW), *(array for _, array in more)]
+        return pa.record_batch(arrays, names=["url", *(name for name, _ in more)])
+
+    def clear(self) -> None:
+        self._urls = []
+        self._more.clear()
 
 
 class LinksRows:
@@ -175,17 +268,3 @@ class LinksRows:
         self._link_type: list[str] = []
         self._anchor_text: list[str] = []
         self._nofollow: list[bool] = []
-
-
-def column_of(values: Sequence[object], kind: pa.DataType) -> pa.Array:
-    """Return the values as one column; text that is no Unicode (lone surrogates) loses only those marks."""
-    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
-    try:
-        column = pa.array(values, plain)
-    except UnicodeEncodeError:
-        column = pa.array([_encodable(value) for value in values], plain)
-    return column.dictionary_encode() if plain is not kind else column
-
-
-def _encodable(value: object) -> object:
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

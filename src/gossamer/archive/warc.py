@@ -18,6 +18,8 @@ from gossamer.archive.records import (
     labelled_digest,
     member,
     named_fields,
+    packer,
+    pieces_of_member,
 )
 from gossamer.archive.segments import Segments
 from gossamer.model.visits import Archived, Original, Reply, Visited
@@ -50,8 +52,9 @@ class About(msgspec.Struct, frozen=True):
 class WarcArchive:
     """Writes each reply as one `response` or `revisit` record, with its `request` and `metadata` records behind it.
 
-    One gzip member a record, all members of a visit appended in one piece: they are committed together or not at
-    all. Costs about 10 µs a record, 1.5 µs a KB of body that is text, 0.7 µs a KB that is compressed already.
+    One gzip member (or Zstandard frame) a record, all members of a visit appended in one piece: they are committed
+    together or not at all. Costs about 10 µs a record, 1.5 µs a KB of body that is text, 0.7 µs a KB that is
+    compressed already.
     """
 
     def __init__(
@@ -59,7 +62,8 @@ class WarcArchive:
     ) -> None:
         self._options = options
         self._about = about
-        self._segments = Segments(journals, "warc/gossamer", ".warc.gz", shard, incarnation)
+        self._packer = packer(options)
+        self._segments = Segments(journals, "warc/gossamer", self._packer.suffix, shard, incarnation)
         # 74 random bits that this object alone has, then a count: as unique as a random UUID, at a tenth of its cost.
         self._id_stem = str(uuid.uuid4())[:-12]
         self._ids = 0
@@ -67,8 +71,8 @@ class WarcArchive:
     def add(self, visited: Visited) -> Archived:
         """Archive the reply, if there is one, and write its place into the row.
 
-        Sets `warc_file`, `warc_offset`, `warc_length` of the row, and where they are empty `digest` and (for a
-        revisit) `duplicate_of`. The date of the records is the row's `fetched_at`.
+        Sets `warc_file`, `warc_offset`, `warc_length` and `warc_type` of the row, and where they are empty `digest`
+        and (for a revisit) `duplicate_of`. The date of the records is the row's `fetched_at`.
 
         Raises:
             OSError: the disk is full; nothing was archived then.
@@ -78,21 +82,32 @@ class WarcArchive:
             return Archived()
         row = visited.row
         if not row.digest:
-            row.digest = labelled_digest(self._options.digests, reply.body)
-        if visited.revisit_of is not None and not row.duplicate_of:
-            row.duplicate_of = visited.revisit_of.url
-        main = self._main_record(visited, reply)
-        data = [self._member(main)]
-        if self._options.warc_request_records and reply.request_head:
-            data.append(self._member(self._request_record(main, reply)))
-        if self._options.warc_metadata_records:
-            data.append(self._member(self._metadata_record(main, visited, reply)))
-        journal = self._segments.journal or self._begin(main.date)
-        offset = journal.append(b"".join(data))
-        if journal.length >= self._options.warc_segment_bytes_max:
-            self._segments.finish()
-        row.warc_file, row.warc_offset, row.warc_length = journal.name.rpartition("/")[2], offset, len(data[0])
-        return Archived(row.warc_file, offset, row.warc_length, main.record_id)
+            row.digest = labelled_digest(self._options.digests, reply.body, file=reply.file)
+        original = visited.revisit_of
+        if original is not None and not row.duplicate_of and original.url != row.url:
+            row.duplicate_of = original.url
+        main = self._main_record(reply, row.fetched_at, row.digest, original)
+        place = self._write(main, reply, self._story(visited, reply))
+        row.warc_file, row.warc_offset, row.warc_length = place.warc_file, place.warc_offset, place.warc_length
+        row.warc_type = main.record_type
+        return place
+
+    def add_prerequisite(self, reply: Reply, via: str, link_type: str) -> None:
+        """Archive what was asked before a page could be: a robots.txt (`robots`) or a host's addresses (`dns`).
+
+        `via` is a URL of the origin that waited for it; without it there is no story to tell in a metadata record.
+        Where the options leave it out, nothing happens.
+
+        Raises:
+            OSError: the disk is full; nothing was archived then.
+        """
+        options = self._options
+        if not options.warc or not (options.warc_dns if link_type == "dns" else options.warc_robots):
+            return
+        digest = labelled_digest(options.digests, reply.body, file=reply.file)
+        main = self._main_record(reply, reply.started_at, digest, None)
+        story: Fields = [("fetchTimeMs", _milliseconds(reply)), ("via", via), ("linkType", link_type)]
+        self._write(main, reply, [*story, ("wireBytes", str(reply.wire_bytes))] if via else [])
 
     def cut(self) -> None:
         """Nothing waits here: records go to the journal when they are added."""
@@ -101,15 +116,44 @@ class WarcArchive:
         """Finish the file that grows. The commit that follows gives it its final name."""
         self._segments.finish()
 
+    def _write(self, main: Record, reply: Reply, story: Fields) -> Archived:
+        """Append a record and what belongs to it, and return the record's place."""
+        others = []
+        if self._options.warc_request_records and reply.request_head:
+            others.append(self._member(self._request_record(main, reply)))
+        if story and self._options.warc_metadata_records:
+            others.append(self._member(self._metadata_record(main, reply, story)))
+        journal = self._segments.journal or self._begin(main.date)
+        if main.file is None:
+            packed = self._member(main)
+            offset, length = journal.append(b"".join((packed, *others))), len(packed)
+        else:
+            offset, length = self._append_large(journal, main, b"".join(others))
+        if journal.length >= self._options.warc_segment_bytes_max:
+            self._segments.finish()
+        return Archived(journal.name.rpartition("/")[2], offset, length, main.record_id)
+
+    def _append_large(self, journal: Journal, main: Record, others: bytes) -> tuple[int, int]:
+        """Append a record that is not held whole, and what belongs to it: all of it, or nothing."""
+        offset = journal.length
+        try:
+            for piece in pieces_of_member(main, self._options.digests, self._packer):
+                journal.append(piece)
+            length = journal.length - offset
+            journal.append(others)
+        except OSError:
+            journal.rewind(offset)
+            raise
+        return offset, length
+
     def _member(self, record: Record) -> bytes:
-        return member(record, self._options.digests, self._options.warc_gzip_level)
+        return member(record, self._options.digests, self._packer)
 
     def _next_id(self) -> str:
         self._ids += 1
         return f"urn:uuid:{self._id_stem}{self._ids:012x}"
 
-    def _main_record(self, visited: Visited, reply: Reply) -> Record:
-        row, original = visited.row, visited.revisit_of
+    def _main_record(self, reply: Reply, at: float, digest: str, original: Original | None) -> Record:
         fields: Fields = [("WARC-Target-URI", reply.url)]
         if reply.ip:
             fields.append(("WARC-IP-Address", reply.ip))
@@ -118,16 +162,16 @@ class WarcArchive:
         if reply.truncated:
             fields.append(("WARC-Truncated", reply.truncated))
         if not reply.url.startswith(("http://", "https://")):
-            fields.append(("WARC-Payload-Digest", row.digest))
-            return self._record("resource", row.fetched_at, reply.media_type, fields, b"", reply.body)
+            fields.append(("WARC-Payload-Digest", digest))
+            return self._record("resource", at, reply.media_type, fields, b"", reply)
         head = heads.response_head(reply)
         if original is None:
-            fields.append(("WARC-Payload-Digest", row.digest))
-            return self._record("response", row.fetched_at, HTTP_RESPONSE, fields, head, reply.body)
+            fields.append(("WARC-Payload-Digest", digest))
+            return self._record("response", at, HTTP_RESPONSE, fields, head, reply)
         fields += _refers_to(original, NOT_MODIFIED if reply.status == 304 else SAME_PAYLOAD)
         if reply.status != 304:
-            fields.append(("WARC-Payload-Digest", row.digest))
-        return self._record("revisit", row.fetched_at, HTTP_RESPONSE, fields, head)
+            fields.append(("WARC-Payload-Digest", digest))
+        return self._record("revisit", at, HTTP_RESPONSE, fields, head)
 
     def _request_record(self, main: Record, reply: Reply) -> Record:
         fields: Fields = [("WARC-Target-URI", reply.url), ("WARC-Concurrent-To", f"<{main.record_id}>")]
@@ -136,9 +180,12 @@ class WarcArchive:
         head = heads.request_head(reply.request_head)
         return Record("request", self._next_id(), main.date, HTTP_REQUEST, fields, head)
 
-    def _metadata_record(self, main: Record, visited: Visited, reply: Reply) -> Record:
+    def _story(self, visited: Visited, reply: Reply) -> Fields:
+        """Return what the metadata record tells; nothing when there is to be none."""
+        if not self._options.warc_metadata_records:
+            return []
         row = visited.row
-        story: Fields = [("fetchTimeMs", str(round(reply.fetch_s * 1000)))]
+        story: Fields = [("fetchTimeMs", _milliseconds(reply))]
         if row.referrer:
             story.append(("via", row.referrer))
         if row.link_type:
@@ -146,14 +193,19 @@ class WarcArchive:
         story += [("depth", str(row.depth)), ("attempt", str(row.attempt)), ("wireBytes", str(reply.wire_bytes))]
         if self._options.warc_outlinks:
             story += [("outlink", f"{link.url} {link.link_type}") for link in visited.links]
+        return story
+
+    def _metadata_record(self, main: Record, reply: Reply, story: Fields) -> Record:
         fields: Fields = [("WARC-Target-URI", reply.url), ("WARC-Concurrent-To", f"<{main.record_id}>")]
         return Record("metadata", self._next_id(), main.date, WARC_FIELDS, fields, named_fields(story))
 
     def _record(
-        self, kind: str, fetched_at: float, content_type: str, fields: Fields, head: bytes, payload: bytes = b""
+        self, kind: str, at: float, content_type: str, fields: Fields, head: bytes, reply: Reply | None = None
     ) -> Record:
+        """Return a record whose payload is the reply's body; without one it has none."""
+        payload, file = (reply.body, reply.file) if reply is not None else (b"", None)
         content_type = content_type or "application/octet-stream"
-        return Record(kind, self._next_id(), warc_date(fetched_at), content_type, fields, head, payload)
+        return Record(kind, self._next_id(), warc_date(at), content_type, fields, head, payload, file)
 
     def _begin(self, date: str) -> Journal:
         journal = self._segments.begin()
@@ -189,6 +241,10 @@ def warcinfo_block(about: About) -> bytes:
         lines = ["configuration:", *about.configuration.splitlines()]
         block += "\r\n\t".join(lines).encode("utf-8", "replace") + b"\r\n"
     return block
+
+
+def _milliseconds(reply: Reply) -> str:
+    return str(round(reply.fetch_s * 1000))
 
 
 def _refers_to(original: Original, profile: str) -> Fields:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -11,9 +12,10 @@ import typer
 from gossamer.cli import door
 from gossamer.cli.control import NotRunningError, ask
 from gossamer.cli.crawling import require_crawl
-from gossamer.cli.progress import errors_of, line_of, number, state_of
+from gossamer.cli.standing import errors_of, line_of, number, state_of
 from gossamer.cli.words import count, duration, harmless, size
 from gossamer.model.errors import ConfigError
+from gossamer.world.files import write_whole
 
 
 def status(directory: Path, *, as_json: bool) -> int:
@@ -41,11 +43,39 @@ def why(directory: Path, url: str, *, as_json: bool) -> int:
     return 0
 
 
-def report(directory: Path, *, as_json: bool) -> int:
-    """Print the statistics of a crawl."""
+def report(directory: Path, *, as_json: bool, page: Path | None = None) -> int:
+    """Print the statistics of a crawl, or write them to `page` as HTML."""
     require_crawl(directory)
-    typer.echo(door.report_of(directory, as_json=as_json))
+    found = door.report_of(directory, _rejected(directory))
+    if page is not None:
+        _write(page, door.written(found, "html", directory.resolve().name))
+    if as_json:
+        typer.echo(door.written(found, "json"))
+    elif page is not None:
+        typer.echo(f"The report is in {harmless(page)}")
+    else:
+        typer.echo(door.written(found, "text", width=shutil.get_terminal_size().columns))
     return 0
+
+
+def _write(page: Path, text: str) -> None:
+    try:
+        write_whole(page, text.encode())
+    except OSError as error:
+        raise ConfigError(f"cannot write {page}: {error.strerror}; name another with --html FILE") from error
+
+
+def _rejected(directory: Path) -> dict[str, int]:
+    """Return what each filter refused; nothing where only the tables are left of a crawl."""
+    try:
+        status = mapping(ask(directory, "status"))
+    except NotRunningError:
+        try:
+            status = door.status_of(directory)
+        except ConfigError:
+            return {}
+    counts = status.get("rejected")
+    return {str(name): int(n) for name, n in counts.items()} if isinstance(counts, Mapping) else {}
 
 
 def act(directory: Path, verb: str, **arguments: object) -> int:

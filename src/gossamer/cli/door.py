@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self, cast, get_args
+from typing import TYPE_CHECKING, Literal, Protocol, Self, cast, get_args
 
 if TYPE_CHECKING:
     from gossamer.config import Config
+    from gossamer.report.figures import Report
 
 Status = Mapping[str, object]
 
@@ -66,14 +67,20 @@ def why_of(directory: Path, url: str) -> Status:
     return cast("Status", api.why_of(directory, url))
 
 
-def report_of(directory: Path, *, as_json: bool) -> str:
-    """Return the statistics of a crawl, from the tables it has written, as text or as JSON."""
-    from gossamer.report.figures import as_json as written
+def report_of(directory: Path, rejected: Mapping[str, int]) -> Report:
+    """Return the statistics of a crawl, from the tables it has written."""
     from gossamer.report.report import summary
-    from gossamer.report.text import as_text
 
-    report = summary(directory)
-    return written(report) if as_json else as_text(report)
+    return summary(directory, rejected=rejected)
+
+
+def written(report: Report, form: Literal["text", "json", "html"], title: str = "", width: int = 80) -> str:
+    """Return a report as people or programs read it."""
+    from gossamer.report import figures, html, text
+
+    if form == "json":
+        return figures.as_json(report)
+    return html.as_html(report, title) if form == "html" else text.as_text(report, width)
 
 
 class Web(Protocol):

@@ -12,18 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from gossamer.cli.door import Status
-from gossamer.cli.progress import (
-    LIVE_INTERVAL_S,
-    NOTES_SHOWN_MAX,
-    done_of,
-    errors_of,
-    number,
-    state_of,
-    summary_of,
-    write_line,
-)
-from gossamer.cli.words import count, duration, harmless, size
+from gossamer.cli.standing import done_of, errors_of, number, state_of, summary_of, to_upload_of
+from gossamer.cli.words import count, duration, harmless, size, write_line
 
+LIVE_INTERVAL_S = 0.5
+NOTES_SHOWN_MAX = 3
 ERRORS_SHOWN_MAX = 6
 
 
@@ -76,6 +69,8 @@ class Live:
             parts.append(ProgressBar(total=1.0, completed=share, width=60))
         if done := done_of(self._status):
             parts.append(Text(done))
+        if to_upload := to_upload_of(self._status):
+            parts.append(Text(f"{to_upload} to upload"))
         parts += [Text(note, style="dim") for note in self._notes]
         return Group(*parts)
 

@@ -76,11 +76,15 @@ def why(
 
 
 @app.command("report")
-def report(directory: Directory, as_json: Json = False) -> None:
+def report(
+    directory: Directory,
+    page: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write one page with figures.")] = None,
+    as_json: Json = False,
+) -> None:
     """Print the statistics of a crawl."""
     from gossamer.cli import ask
 
-    _end(ask.report(directory, as_json=as_json))
+    _end(ask.report(directory, as_json=as_json, page=page))
 
 
 @app.command("seed")

@@ -10,12 +10,8 @@ from collections.abc import Callable
 from typing import Protocol, TextIO
 
 from gossamer.cli.door import Status
-from gossamer.cli.words import count, counted, duration, harmless, size
-
-LIVE_INTERVAL_S = 0.5
-NOTES_SHOWN_MAX = 3
-# Outcomes that are nobody's error.
-EXPECTED = frozenset({"fetched", "not_modified", "redirected"})
+from gossamer.cli.standing import line_of, summary_of
+from gossamer.cli.words import harmless, write_line
 
 
 class Progress(Protocol):
@@ -125,84 +121,3 @@ class JsonLines:
     def _write(self, event: dict[str, object]) -> None:
         # ASCII only: JSON's own escapes keep what strangers wrote from the terminal.
         write_line(self._out, json.dumps(event, default=str))
-
-
-def write_line(out: TextIO, line: str) -> None:
-    """Write a line; a reader that has gone away (`| head`) does not end a crawl."""
-    try:
-        out.write(line.encode(out.encoding or "utf-8", "backslashreplace").decode(out.encoding or "utf-8") + "\n")
-        out.flush()
-    except (OSError, ValueError):
-        return
-
-
-def number(status: Status, key: str) -> float:
-    """Return a number of the status; 0 when it is not there."""
-    value = status.get(key)
-    return float(value) if isinstance(value, int | float) else 0.0
-
-
-def errors_of(status: Status) -> dict[str, int]:
-    """Return the outcomes that are errors or refusals, most frequent first."""
-    outcomes = status.get("outcomes")
-    if not isinstance(outcomes, dict):
-        return {}
-    found = {name: n for name, n in outcomes.items() if n and name not in EXPECTED}
-    return {harmless(name): n for name, n in sorted(found.items(), key=lambda item: (-item[1], item[0]))}
-
-
-def state_of(status: Status) -> str:
-    """Return the state in words; when nothing happens, for what it waits."""
-    state, waiting = harmless(status.get("state", "")), status.get("waiting_for")
-    return f"{state}: {harmless(waiting)}" if waiting else state
-
-
-def done_of(status: Status) -> str:
-    """Return how far a crawl with a limit has come, or nothing."""
-    parts = []
-    for key, limit, show in (("pages", "max_pages", count), ("wire_bytes", "max_bytes", size)):
-        if bound := number(status, limit):
-            parts.append(f"{show(number(status, key))} of {show(bound)} ({number(status, key) / bound:.0%})")
-    if bound := number(status, "max_time_s"):
-        parts.append(f"{duration(number(status, 'elapsed_s'))} of {duration(bound)}")
-    if status.get("eta_s") is not None:
-        parts.append(f"about {duration(number(status, 'eta_s'))} left")
-    return ", ".join(parts)
-
-
-def line_of(status: Status) -> str:
-    """Return one line about a crawl."""
-    parts = [
-        f"{count(number(status, 'pages'))} pages",
-        f"{number(status, 'pages_s'):.1f}/s",
-        f"{count(number(status, 'queued'))} queued",
-        f"{count(number(status, 'in_flight'))} in flight",
-        f"{counted(number(status, 'hosts_active'), 'host')} active",
-        size(number(status, "wire_bytes")),
-    ]
-    if errors := errors_of(status):
-        parts.append("not fetched: " + ", ".join(f"{name} {count(n)}" for name, n in list(errors.items())[:5]))
-    if done := done_of(status):
-        parts.append(done)
-    if (state := state_of(status)) != "running":
-        parts.append(state)
-    return f"{duration(number(status, 'elapsed_s'))}: " + ", ".join(parts)
-
-
-def summary_of(status: Status, directory: str, ended: str) -> str:
-    """Return the last words about a crawl: what came of it, where it lies, what to do next."""
-    how = {"finished": "finished", "limit": "ended at its limit"}.get(ended, "stopped, everything saved")
-    sums = [
-        counted(number(status, "pages"), "page"),
-        size(number(status, "wire_bytes")),
-        counted(number(status, "hosts_known"), "host"),
-    ]
-    lines = [f"The crawl {how}: {', '.join(sums)} in {duration(number(status, 'elapsed_s'))}."]
-    if errors := errors_of(status):
-        lines.append("Not fetched: " + ", ".join(f"{name} {count(n)}" for name, n in errors.items()) + ".")
-    if queued := number(status, "queued"):
-        lines.append(f"Still queued: {count(queued)}; gossamer resume {harmless(directory)} continues.")
-    lines.append(
-        f"It lies in {harmless(directory)}: warc/, pages/, links/, index.cdxj. gossamer report {harmless(directory)}"
-    )
-    return "\n".join(lines)

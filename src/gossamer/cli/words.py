@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TextIO
+
 SHOWN_CHARACTERS_MAX = 500
 
 
@@ -49,3 +51,12 @@ def duration(seconds: float) -> str:
     if not days:
         return f"{hours} h {minutes_left} min"
     return f"{days} d {hours_left} h"
+
+
+def write_line(out: TextIO, line: str) -> None:
+    """Write a line; a reader that has gone away (`| head`) does not end a crawl."""
+    try:
+        out.write(line.encode(out.encoding or "utf-8", "backslashreplace").decode(out.encoding or "utf-8") + "\n")
+        out.flush()
+    except (OSError, ValueError):
+        return

@@ -39,6 +39,10 @@ FLAGS = (
     Flag("scope", "scope.scope", str, "How far from the seeds: " + "|".join(SCOPES) + ".", "SCOPE"),
     Flag("include", "scope.include", str, "Only URLs that match; repeatable.", "RE", many=True),
     Flag("exclude", "scope.exclude", str, "No URLs that match; repeatable.", "RE", many=True),
+    Flag(
+        "embeds", "scope.embeds", bool, "Also fetch what pages need to be shown, wherever it lies.", value=True,
+        resumable=True,
+    ),
     Flag("max-pages", "limits.max_pages", int, "Stop after this many pages.", "N", resumable=True),
     Flag("max-depth", "scope.depth_max", int, "Follow no link further than this from a seed.", "N", resumable=True),
     Flag("max-time", "limits.max_time_s", float, "Stop after this many seconds.", "S", resumable=True),
@@ -50,6 +54,10 @@ FLAGS = (
     Flag("delay", "politeness.delay_s_min", float, "Least delay for every host, in seconds.", "S", resumable=True),
     Flag("per-host", "politeness.per_host", int, "Requests at once to one host.", "N", resumable=True),
     Flag("concurrency", "crawl.concurrency", int, "Requests at once, over all hosts.", "N", resumable=True),
+    Flag(
+        "memory", "memory.budget_bytes", str, "Memory of the whole process, such as 512MiB or 4GiB.", "SIZE",
+        resumable=True,
+    ),
     Flag(
         "contact", "operator.contact", str, "Who you are, for those whose servers you visit.", "URL_OR_MAIL",
         resumable=True,

@@ -11,6 +11,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from gossamer.config.flags import BY_NAME
+from gossamer.config.footprint import fitted
 from gossamer.config.mend import nearest, one_line
 from gossamer.config.sections import Config
 from gossamer.config.toml import line_of, recorded_origins
@@ -149,7 +150,7 @@ def _checked(values: Values, origins: dict[str, str]) -> Config:
         raise ConfigError(one_line(error, origins)) from error
     except ConfigError as error:  # A room's own word about one of its values.
         raise ConfigError(f"{_blamed(nested, origins)}{error}") from error
-    return config.with_origins({key: place for key, place in origins.items() if "." in key})
+    return fitted(config.with_origins({key: place for key, place in origins.items() if "." in key}))
 
 
 def _blamed(nested: Mapping[str, object], origins: Mapping[str, str]) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, field_validator
 
 from gossamer.archive.options import ArchiveOptions
 from gossamer.crawl.options import CrawlOptions, LimitsOptions
@@ -19,6 +20,19 @@ from gossamer.state.options import StateOptions
 from gossamer.url.options import UrlOptions
 
 HEADER_CHARACTERS_MAX = 400
+BUDGET_BYTES_MIN = 192 << 20
+"""Less does not hold the interpreter with its libraries and one page of each kind."""
+_UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "kb": 10**3, "mb": 10**6, "gb": 10**9}
+
+
+def bytes_of(value: object) -> object:
+    """Return the number of bytes that a text such as 512MiB names; anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    written = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value)
+    if written is None or written[2].lower() not in _UNITS:
+        raise ValueError("expected a number of bytes, or one with its unit, such as 512MiB or 4GiB")
+    return int(float(written[1]) * _UNITS[written[2].lower()])
 
 
 class Section(BaseModel):
@@ -87,6 +101,17 @@ class ComponentsOptions(Section):
     protocols: dict[str, str] = Field(default_factory=dict, description="Protocol modules by scheme.")
 
 
+class MemoryOptions(Section):
+    """How much memory the crawl may use."""
+
+    budget_bytes: Annotated[int, BeforeValidator(bytes_of)] = Field(
+        512 << 20,
+        ge=BUDGET_BYTES_MIN,
+        description="Memory of the whole process; also written 512MiB or 4GiB. Parts whose keys are not set take "
+        "their share of it: see docs/frontier.md.",
+    )
+
+
 class ProgressOptions(Section):
     """What the command line shows while it crawls."""
 
@@ -102,6 +127,7 @@ class Config(Section):
     seeds: SeedsOptions = SeedsOptions()
     output: OutputOptions = OutputOptions()
     limits: LimitsOptions = LimitsOptions()
+    memory: MemoryOptions = MemoryOptions()
     operator: OperatorOptions = OperatorOptions()
     politeness: PolitenessOptions = PolitenessOptions()
     url: UrlOptions = UrlOptions()
@@ -123,6 +149,11 @@ class Config(Section):
     def origin(self, key: str) -> str:
         """Say where the value of `section.key` came from: `default`, a file with its line, or an option."""
         return self._origins.get(key, "default")
+
+    @property
+    def origins(self) -> dict[str, str]:
+        """A copy of what `origin` knows, by dotted key."""
+        return dict(self._origins)
 
     def value(self, key: str) -> object:
         """Return the value of `section.key`."""

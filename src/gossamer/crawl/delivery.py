@@ -94,5 +94,6 @@ class Delivery:
 
 
 def _weight(visited: Visited) -> int:
-    body = len(visited.reply.body) if visited.reply is not None else 0
-    return body + (len(visited.content.body) if visited.content is not None else 0)
+    # What lies on disk counts too: each such page holds an open file.
+    body = visited.reply.body_bytes if visited.reply is not None else 0
+    return body + (visited.content.body_bytes if visited.content is not None else 0)

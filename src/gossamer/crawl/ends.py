@@ -9,7 +9,7 @@ from typing import Generic
 
 import msgspec
 
-from gossamer.crawl.examine import Examined
+from gossamer.crawl.examine import Examined, page_of
 from gossamer.crawl.history import page_record
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
@@ -17,7 +17,7 @@ from gossamer.crawl.retries import Retries
 from gossamer.crawl.rooms import Rooms
 from gossamer.crawl.rows import attempt_row, digest_text
 from gossamer.crawl.tally import Tally
-from gossamer.model.links import SEED_ARGUMENT, Found, Link
+from gossamer.model.links import EMBED, SEED_ARGUMENT, Found, Link
 from gossamer.model.visits import Again, Failure, Findings, Original, PageRow, Reply, Visit, Visited
 from gossamer.ports import L
 from gossamer.url.url import Url
@@ -89,7 +89,8 @@ class Ends(Generic[L]):
             if note:
                 self._tally.note(note)
         self._conclude(lease, visited)
-        return [Link(target, "redirect", visit.depth, visit.hops + 1, visit.url.text, visit.seed)]
+        kind = visit.link_type if visit.link_type == EMBED else "redirect"
+        return [Link(target, kind, visit.depth, visit.hops + 1, visit.url.text, visit.seed)]
 
     async def _document(self, lease: L, reply: Reply) -> list[Link]:
         """A document, or the last word about one: digest, process, record, and the links that it names."""
@@ -120,7 +121,9 @@ class Ends(Generic[L]):
             self._logs.info(row.outcome, url=url.text, error=row.error)
             return None
         content, findings = examined.content, examined.findings
-        row.body_bytes = len(content.body)
+        if rooms.apart is not None and rooms.apart.wants(reply.media_type):
+            examined.errors += await rooms.apart.look(page_of(reply, content), findings)
+        row.body_bytes = content.body_bytes
         row.truncated = row.truncated or content.truncated
         row.error = content.error
         row.title = findings.title
@@ -130,22 +133,34 @@ class Ends(Generic[L]):
         return examined
 
     def _linked(self, visit: Visit, findings: Findings, visited: Visited) -> list[Link]:
-        """Name a page's links, hand them to the links table, and return those that may be followed."""
+        """Name a page's links, hand them to the links table, and return those that may be followed.
+
+        An embed is no click but part of its page, whatever that says of its links; an embed's own embeds count as
+        hops, so that a chain of them ends. Of what lies beyond the scope only these lead on.
+        """
         named = self._rooms.namer.names([found.url for found in findings.links])
         links = []
+        beyond = visit.link_type == EMBED and self._is_beyond(visit)
+        embed_hops = visit.hops + 1 if visit.link_type == EMBED else 0
         for found, url in zip(findings.links, named, strict=True):
             if url is not None:
                 visited.links.append(found)
                 visited.link_keys.append(url.key)
-                if not (found.nofollow or findings.nofollow):
+                if found.link_type == EMBED:
+                    links.append(Link(url, EMBED, visit.depth, embed_hops, visit.url.text))
+                elif not (found.nofollow or findings.nofollow or beyond):
                     links.append(Link(url, found.link_type, visit.depth + 1, 0, visit.url.text))
         return links
+
+    def _is_beyond(self, visit: Visit) -> bool:
+        """Say whether a page that was embedded would not have been ours otherwise."""
+        return self._rooms.chain.explain(Link(visit.url, "anchor", visit.depth, 0, visit.referrer)) is not None
 
     def _kept_outlinks(self, links: list[Link]) -> list[str]:
         chain = self._rooms.chain
         if not chain.depth_limited:
             return []
-        return [link.url.text for link in links if chain.reason_but_depth(link) is None]
+        return [link.url.text for link in links if link.link_type != EMBED and chain.reason_but_depth(link) is None]
 
     def _visit(self, lease: L) -> Visit:
         """Return the visit with the shortest way that is known by now: it may have waited long."""
@@ -162,7 +177,7 @@ class Ends(Generic[L]):
     def _reply_row(self, visit: Visit, reply: Reply, outcome: str) -> PageRow:
         row = attempt_row(visit, outcome, reply.started_at)
         row.status, row.media_type, row.charset = reply.status, reply.media_type, reply.charset
-        row.wire_bytes, row.body_bytes = reply.wire_bytes, len(reply.body)
+        row.wire_bytes, row.body_bytes = reply.wire_bytes, reply.body_bytes
         row.truncated, row.ip, row.fetch_s = reply.truncated, reply.ip, reply.fetch_s
         return row
 
@@ -170,10 +185,14 @@ class Ends(Generic[L]):
         self, visit: Visit, reply: Reply, row: PageRow, links: list[Found] | None = None, keys: list[str] | None = None
     ) -> Visited:
         """The digest stage: whose payload is this? Empty bodies are nobody's copy."""
-        digest = hashlib.new(self._rooms.digest_algorithm, reply.body, usedforsecurity=False).digest()
+        digest = (
+            hashlib.new(self._rooms.digest_algorithm, reply.body, usedforsecurity=False).digest()
+            if reply.file is None
+            else reply.file.digest
+        )
         row.digest = digest_text(self._rooms.digest_algorithm, digest)
         original = None
-        if reply.body and not reply.truncated:
+        if reply.body_bytes and not reply.truncated:
             original = self._rooms.content_seen.find(digest, visit.url)
         if original is not None and original.url != visit.url.text:
             row.duplicate_of = original.url
@@ -184,7 +203,7 @@ class Ends(Generic[L]):
         rooms, row, visit = self._rooms, visited.row, visit_of(lease)
         archived = rooms.archive.add(visited)
         reply = visited.reply
-        if reply is not None and reply.body and not reply.truncated and visited.revisit_of is None:
+        if reply is not None and reply.body_bytes and not reply.truncated and visited.revisit_of is None:
             original = Original(row.url, reply.started_at, archived.record_id)
             rooms.content_seen.remember(visited.digest, visit.url, original)
         rooms.history.put(visit.url, page_record(row, final=again is None, outlinks=outlinks))

@@ -54,7 +54,7 @@ class Examiner:
             content = self._stage_decode(reply, fingerprint, now)
             if self._slots is not None:
                 self._slots.enter(0, fingerprint, _PROCESS, now)
-            seen = self._look(_page(reply, content))
+            seen = self._look(page_of(reply, content))
             return Examined(content, seen.findings, [str(error) for error in seen.errors])
         finally:
             self._leave()
@@ -76,5 +76,6 @@ class Examiner:
             self._slots.leave(0)
 
 
-def _page(reply: Reply, content: Content) -> Page:
-    return Page(reply.url, reply.media_type, reply.charset, reply.headers, content.body)
+def page_of(reply: Reply, content: Content) -> Page:
+    """Return what processing modules look at."""
+    return Page(reply.url, reply.media_type, reply.charset, reply.headers, content.body, content.file)

@@ -23,6 +23,9 @@ class CrawlOptions(BaseModel):
     concurrency: int = Field(256, ge=1, le=16_384, description="Requests at once")
     commit_s: float = Field(1.0, gt=0, description="Longest time between two commits, in seconds")
     commit_pages: int = Field(2_000, ge=1, description="Visits after which a commit comes early")
+    epoch_bytes_max: int = Field(
+        40 << 20, ge=1 << 20, description="Memory of what waits for a commit, at which the commit comes early"
+    )
     stop_s: float = Field(30.0, ge=0, description="How long a stop waits for what is in flight, in seconds")
     errors_max: int = Field(20, ge=1, description="Errors of our own within errors_s that end the crawl")
     errors_s: float = Field(60.0, gt=0, description="See errors_max")

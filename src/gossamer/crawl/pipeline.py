@@ -194,6 +194,8 @@ class Pipeline(Generic[L]):
         allowed.
         """
         body = b""
+        if isinstance(result, Reply):
+            self._rooms.archive.add_prerequisite(result, errand.origin.text, "robots")
         if isinstance(result, Reply) and 200 <= result.status < 300:
             if self._rooms.quarantine.suspects(errand.url.fingerprint):
                 result = Failure("process_crashed", "a process died of it", ip=result.ip)

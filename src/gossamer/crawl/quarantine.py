@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import BinaryIO
 
 import msgspec
 
 from gossamer.crawl.examine import Examined, Examiner
-from gossamer.model.visits import Reply
+from gossamer.model.visits import LargeBody, Reply
 from gossamer.state.epoch import Epochs
 from gossamer.state.slots import Suspect
 from gossamer.state.store import META_PARTITION
@@ -17,6 +18,8 @@ _KEY = META_PARTITION + b"suspects"
 SUSPECTS_MAX = 100_000
 START_S_MAX = 5.0
 """What a process of one's own takes to begin, on a busy machine: no page's fault."""
+_LENGTH_BYTES = 8
+_PIECE_BYTES = 1 << 20
 _encode = msgspec.msgpack.Encoder().encode
 _decode_reply = msgspec.msgpack.Decoder(Reply).decode
 _decode_examined = msgspec.msgpack.Decoder(Examined).decode
@@ -57,14 +60,14 @@ class Quarantine:
         """Examine a suspect in a process of its own; None when that one dies or hangs too. The page is cleared or
         condemned by the caller's record; the suspicion stays only for one that was condemned.
         """
-        output = await self._answer(_encode(reply))
+        output = await self._answer(reply)
         if output is None:
             return None
         del self._suspects[fingerprint]
         self._save()
         return _decode_examined(output)
 
-    async def _answer(self, question: bytes) -> bytes | None:
+    async def _answer(self, reply: Reply) -> bytes | None:
         process = await asyncio.create_subprocess_exec(
             *self._command,
             stdin=asyncio.subprocess.PIPE,
@@ -74,7 +77,8 @@ class Quarantine:
         )
         try:
             async with asyncio.timeout(START_S_MAX + self._limit_s):
-                output, _ = await process.communicate(question)
+                output, _ = await asyncio.gather(_read(process), _ask(process, reply))
+                await process.wait()
         except TimeoutError:
             return None
         finally:
@@ -89,6 +93,34 @@ class Quarantine:
         self._epochs.put("meta", _KEY, _encode(self._suspects))
 
 
-def examine_alone(data: bytes, examiner: Examiner) -> bytes:
-    """Answer for the process that `command` starts: a reply in, what it came to out."""
-    return _encode(examiner.examine(_decode_reply(data), 0))
+async def _ask(process: asyncio.subprocess.Process, reply: Reply) -> None:
+    assert process.stdin is not None
+    head = _encode(msgspec.structs.replace(reply, file=None))
+    try:
+        process.stdin.write(len(head).to_bytes(_LENGTH_BYTES) + head)
+        await process.stdin.drain()
+        if reply.file is not None:
+            with reply.file.open() as reader:
+                while piece := reader.read(_PIECE_BYTES):
+                    process.stdin.write(piece)
+                    await process.stdin.drain()
+        process.stdin.close()
+    except ConnectionError:
+        pass  # It died of it: its status says so.
+
+
+async def _read(process: asyncio.subprocess.Process) -> bytes:
+    assert process.stdout is not None
+    return await process.stdout.read()
+
+
+def examine_alone(source: BinaryIO, examiner: Examiner, large: Callable[[BinaryIO], LargeBody] | None = None) -> bytes:
+    """Answer for the process that `command` starts: a reply in, what it came to out. `large` takes a body to disk.
+
+    Of content that is too large for memory the answer holds the beginning alone.
+    """
+    reply = _decode_reply(source.read(int.from_bytes(source.read(_LENGTH_BYTES))))
+    if large is not None and (file := large(source)).size:
+        reply = msgspec.structs.replace(reply, file=file)
+    examined = examiner.examine(reply, 0)
+    return _encode(msgspec.structs.replace(examined, content=msgspec.structs.replace(examined.content, file=None)))

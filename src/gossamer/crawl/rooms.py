@@ -6,19 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic
 
+from gossamer.crawl.apart import Apart
 from gossamer.crawl.examine import Examiner
 from gossamer.crawl.history import History
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.quarantine import Quarantine
 from gossamer.model.visits import Reply
 from gossamer.ports import (
-    Archive,
     Chain,
     ContentSeen,
     HostControl,
     L,
     LinkSink,
     Namer,
+    PrerequisiteArchive,
     Prioritizer,
     ProtocolModule,
     Resolver,
@@ -48,7 +49,9 @@ class Rooms(Generic[L]):
     quarantine: Quarantine
     redirect_target: Callable[[Reply], str | None]
     retry_after_s: Callable[[Reply, float], float | None]
-    archive: Archive
+    archive: PrerequisiteArchive
     digest_algorithm: str
     """Of payloads, as hashlib names it."""
     history: History
+    apart: Apart | None = None
+    """Modules in processes of their own."""

@@ -66,6 +66,11 @@ class Shard(Generic[L]):
         self._stopping = "now" if now else self._stopping or "drain"
         self._wake.set()
 
+    @property
+    def hurried(self) -> bool:
+        """It was told to go at once."""
+        return self._stopping == "now"
+
     def pause(self) -> None:
         """Begin no more visits until `unpause`."""
         self.paused = True

@@ -37,6 +37,8 @@ class Story:
         if url is None:
             return {"url": text, "state": "unknown", "reason": "it is not an address that can be visited"}
         told: dict[str, object] = {"url": url.text, "key": url.key, "host": url.host, "site": url.site}
+        if url.key != url.text:
+            told["key_rules"] = [f"{rule}: {made}" for rule, made in self._namer.changes(url.text)]
         record = self._history.get(url)
         way = self._url_seen.way(url)
         facts = self._facts(url)

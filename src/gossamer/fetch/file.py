@@ -10,14 +10,17 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote_from_bytes, unquote_to_bytes, urlsplit
 
+from gossamer.fetch.bodies import Bodies
 from gossamer.fetch.media_types import URI_LIST, media_type_of
 from gossamer.fetch.options import FetchOptions
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.world.clock import Clock
+from gossamer.world.spill import Spill
 
 _SAFE: Final = "/!$&'()*+,;=:@~"
 # A pipe that nobody writes to must not hold us up.
+_PIECE_BYTES: Final = 1 << 20
 _OPEN_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 
 
@@ -29,10 +32,17 @@ class FileModule:
     address, and links that lead back into the tree end. Success has the status 200. Reads in a thread.
     """
 
-    def __init__(self, options: FetchOptions, agent: str, clock: Clock) -> None:  # noqa: ARG002  # a disk asks no names
+    def __init__(
+        self,
+        options: FetchOptions,
+        agent: str,  # noqa: ARG002  # a disk asks no names
+        clock: Clock,
+        bodies: Bodies | None = None,
+    ) -> None:
         """Raises ConfigError for a root that is no directory."""
         self._options = options
         self._clock = clock
+        self._bodies = bodies or Bodies(options)
         self._roots = tuple(_root(text) for text in options.file_roots)
 
     async def fetch(self, request: Request) -> Reply | Failure:
@@ -64,11 +74,14 @@ class FileModule:
         if not self._within(path):
             return self._failure(request, started_at, "excluded", "outside fetch.file_roots")
         bytes_max = request.body_bytes_max or self._options.body_bytes_max
+        file: Spill | None = None
         try:
             if os.path.isdir(path):  # noqa: PTH112  # paths are bytes
                 body, media_type = self._listing(path, bytes_max), URI_LIST
+                cut = len(body) > bytes_max
             else:
-                body, media_type = _content(path, bytes_max), media_type_of(os.fsdecode(path))
+                body, file, cut = self._content(path, bytes_max)
+                media_type = media_type_of(os.fsdecode(path))
         except OSError as error:
             return self._failure(request, started_at, "http_error", _reason(error))
         return Reply(
@@ -79,11 +92,29 @@ class FileModule:
             ip=request.ip,
             started_at=started_at,
             fetch_s=self._clock.now() - started_at,
-            wire_bytes=len(body),
+            wire_bytes=len(body) if file is None else file.size,
             http_version="",
-            truncated="length" if len(body) > bytes_max else "",
+            truncated="length" if cut else "",
             media_type=media_type,
+            file=file,
         )
+
+    def _content(self, path: bytes, bytes_max: int) -> tuple[bytes, Spill | None, bool]:
+        """Read a regular file up to the bound; return its bytes or the file they went to, and whether there is more."""
+        descriptor = os.open(path, _OPEN_FLAGS)
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError("neither a file nor a directory")
+            held = file.read(min(bytes_max, self._bodies.each_bytes_max) + 1)
+            if len(held) <= self._bodies.each_bytes_max or len(held) > bytes_max:
+                return held, None, len(held) > bytes_max
+            spill = self._bodies.spilled([held], len(held))
+            if spill is None:
+                held += file.read(bytes_max + 1 - len(held))
+                return held, None, len(held) > bytes_max
+            while spill.size < bytes_max and (piece := file.read(min(_PIECE_BYTES, bytes_max - spill.size))):
+                spill.write(piece)
+            return b"", spill, bool(file.read(1))
 
     def _within(self, path: bytes) -> bool:
         return any(path == root or path.startswith(root.rstrip(b"/") + b"/") for root in self._roots)
@@ -138,15 +169,6 @@ def _path(url: str) -> bytes | None:
     if parts.scheme != "file" or parts.netloc.lower() not in ("", "localhost") or parts.query:
         return None
     return path if path.startswith(b"/") and b"\0" not in path else None
-
-
-def _content(path: bytes, bytes_max: int) -> bytes:
-    """Read a regular file, one byte beyond the bound at most."""
-    descriptor = os.open(path, _OPEN_FLAGS)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError("neither a file nor a directory")
-        return file.read(bytes_max + 1)
 
 
 def _reason(error: Exception) -> str:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import pycurl
 
+from gossamer.fetch.bodies import Bodies
 from gossamer.fetch.errors import one_line
 from gossamer.fetch.logins import Login, Logins
 from gossamer.fetch.media_types import FTP_LISTING, media_type_of
@@ -58,14 +59,14 @@ class FtpModule:
     its words; 4yz codes are worth a retry (RFC 959, section 4.2.1). Credentials in a URL are not sent.
     """
 
-    def __init__(self, options: FetchOptions, agent: str, clock: Clock) -> None:
+    def __init__(self, options: FetchOptions, agent: str, clock: Clock, bodies: Bodies | None = None) -> None:
         """The contact in `agent` is the anonymous password. Raises ConfigError for files that cannot be read."""
         trusted(options)
         self._options = options
         self._clock = clock
         contact = _CONTACT.search(agent)
         self._logins = Logins(options.logins_file, Login("anonymous", contact[1] if contact else "gossamer@"))
-        self._transfers = Transfers(options, clock, lambda: _transfer(options))
+        self._transfers = Transfers(options, clock, lambda: _transfer(options, bodies))
 
     async def fetch(self, request: Request) -> Reply | Failure:
         """Fetch one file or one listing. Cancelling it ends the transfer and its connections."""
@@ -112,7 +113,7 @@ def place(url: str) -> Place | None:
     return Place(host, f"{scheme.lower()}://{authority}{path}", path.rpartition("/")[2])
 
 
-def _transfer(options: FetchOptions) -> Transfer:
+def _transfer(options: FetchOptions, bodies: Bodies | None) -> Transfer:
     settings: list[Setting] = [
         (pycurl.PROTOCOLS, pycurl.PROTO_FTP | pycurl.PROTO_FTPS),
         (pycurl.FTP_SKIP_PASV_IP, 1),
@@ -121,7 +122,7 @@ def _transfer(options: FetchOptions) -> Transfer:
         (pycurl.FTP_RESPONSE_TIMEOUT, max(1, round(options.request_s_max))),
         (pycurl.TRANSFERTEXT, 0),
     ]
-    transfer = Transfer(options, settings)
+    transfer = Transfer(options, settings, bodies)
     transfer.open_only_pinned()
     return transfer
 
@@ -157,6 +158,7 @@ def _result(transfer: Transfer, request: Request, started_at: float, at: Place, 
         reason=_last_line(transfer)[4:],
         truncated=truncated,
         media_type=media_type_of(at.name) if at.name else FTP_LISTING,
+        file=transfer.file,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import pycurl
 
+from gossamer.fetch.bodies import Bodies
 from gossamer.fetch.errors import one_line
 from gossamer.fetch.media_types import GOPHER_MENU, media_type_of
 from gossamer.fetch.options import FetchOptions
@@ -43,10 +44,16 @@ class GopherModule:
     characters are not sent: they could say something to servers of other protocols.
     """
 
-    def __init__(self, options: FetchOptions, agent: str, clock: Clock) -> None:  # noqa: ARG002  # Gopher has no names
+    def __init__(
+        self,
+        options: FetchOptions,
+        agent: str,  # noqa: ARG002  # Gopher has no names
+        clock: Clock,
+        bodies: Bodies | None = None,
+    ) -> None:
         self._options = options
         self._clock = clock
-        self._transfers = Transfers(options, clock, lambda: _transfer(options))
+        self._transfers = Transfers(options, clock, lambda: _transfer(options, bodies))
 
     async def fetch(self, request: Request) -> Reply | Failure:
         """Ask for one selector. Cancelling it ends the transfer and its connection."""
@@ -83,9 +90,9 @@ def item_of(url: str) -> Item | None:
     return Item(f"gopher://{authority}/{kind or ''}{selector}", kind or "1", selector)
 
 
-def _transfer(options: FetchOptions) -> Transfer:
+def _transfer(options: FetchOptions, bodies: Bodies | None) -> Transfer:
     settings: list[Setting] = [(pycurl.PROTOCOLS, pycurl.PROTO_GOPHER)]
-    transfer = Transfer(options, settings)
+    transfer = Transfer(options, settings, bodies)
     transfer.open_only_pinned()
     return transfer
 
@@ -96,7 +103,7 @@ def _result(transfer: Transfer, request: Request, started_at: float, item: Item,
         return truncated
     fetch_s: float = transfer.curl.getinfo(pycurl.TOTAL_TIME)
     body = transfer.whole_body(truncated)
-    refused = _ERROR.fullmatch(body) if len(body) <= _ERROR_BYTES_MAX else None
+    refused = _ERROR.fullmatch(body) if transfer.file is None and len(body) <= _ERROR_BYTES_MAX else None
     if refused is not None:
         error = f"Gopher: {one_line(refused[1].decode('utf-8', 'replace'))}"
         return Failure("http_error", error, ip=request.ip, started_at=started_at, fetch_s=fetch_s)
@@ -112,4 +119,5 @@ def _result(transfer: Transfer, request: Request, started_at: float, item: Item,
         http_version="",
         truncated=truncated,
         media_type=_TYPES.get(item.kind) or media_type_of(item.selector) or _BINARY,
+        file=transfer.file,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pycurl
 
+from gossamer.fetch.bodies import Bodies
 from gossamer.fetch.headers import content_type, parse_head
 from gossamer.fetch.options import FetchOptions
 from gossamer.fetch.request import Address, Headers, address, compose, own_headers, replaced, request_head, sendable
@@ -23,14 +24,14 @@ class HttpModule:
     connection costs at most 1.5 times what libcurl and its asyncio binding take (benchmarks/bench_fetch.py).
     """
 
-    def __init__(self, options: FetchOptions, agent: str, clock: Clock) -> None:
+    def __init__(self, options: FetchOptions, agent: str, clock: Clock, bodies: Bodies | None = None) -> None:
         """`agent` is the whole User-Agent header. Raises ConfigError for what cannot be sent or read."""
         trusted(options)
         self._options = options
         self._clock = clock
         self._own = own_headers(options, agent)
         self._headers = compose(self._own)
-        self._transfers = Transfers(options, clock, lambda: Transfer(options, _settings(options)))
+        self._transfers = Transfers(options, clock, lambda: Transfer(options, _settings(options), bodies))
 
     async def fetch(self, request: Request) -> Reply | Failure:
         """Send one request and return what came. Cancelling it ends the transfer and its connection."""
@@ -100,4 +101,5 @@ def _result(
         truncated=truncated,
         media_type=media_type,
         charset=charset,
+        file=transfer.file,
     )

@@ -22,6 +22,14 @@ class FetchOptions(BaseModel):
     body_bytes_max: int = Field(
         default=10 * _MIB, ge=1, description="Bytes of a body as sent; the rest is cut and marked."
     )
+    body_memory_bytes_max: int = Field(
+        default=_MIB, ge=1, description="Bytes of one body, as sent or decoded, held in memory; larger ones go to disk."
+    )
+    bodies_memory_bytes_max: int = Field(
+        default=256 * _MIB,
+        ge=1,
+        description="Bytes of all bodies under way held in memory; beyond, those of more than 64 KiB go to disk.",
+    )
     decoded_bytes_max: int = Field(
         default=32 * _MIB, ge=1, description="Bytes of a body with its content coding removed."
     )

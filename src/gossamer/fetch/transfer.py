@@ -12,9 +12,11 @@ from typing import Final, NamedTuple
 import certifi
 import pycurl
 
+from gossamer.fetch.bodies import Bodies
 from gossamer.fetch.options import FetchOptions
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Request
+from gossamer.world.spill import Spill
 
 _TLS_MIN: Final = {
     "1.0": pycurl.SSLVERSION_TLSv1_0,
@@ -47,12 +49,12 @@ class Transfer:
     """
 
     __slots__ = (
-        "_headers", "_opened", "_opens_more", "_pinned", "_requests", "body", "body_bytes", "body_bytes_max", "curl",
-        "head", "head_bytes", "head_bytes_max", "ip", "stopped",
+        "_bodies", "_headers", "_opened", "_opens_more", "_pinned", "_requests", "body", "body_bytes", "body_bytes_max",
+        "curl", "disk_error", "file", "head", "head_bytes", "head_bytes_max", "ip", "stopped",
     )  # fmt: skip
 
-    def __init__(self, options: FetchOptions, own: Iterable[Setting] = ()) -> None:
-        """`own` are the settings of the protocol that it speaks."""
+    def __init__(self, options: FetchOptions, own: Iterable[Setting] = (), bodies: Bodies | None = None) -> None:
+        """`own` are the settings of the protocol that it speaks; `bodies` is the memory that it shares."""
         self.curl = pycurl.Curl()
         self.head: list[bytes] = []
         self.head_bytes = 0
@@ -60,6 +62,10 @@ class Transfer:
         self.body: list[bytes] = []
         self.body_bytes = 0
         self.body_bytes_max = 0
+        self.file: Spill | None = None
+        """Where the body is, once it is too large for memory; `body` is empty then."""
+        self.disk_error: OSError | None = None
+        self._bodies = bodies or Bodies(options)
         self.ip = ""
         self.stopped = ""
         self._headers: list[bytes] = []
@@ -88,7 +94,7 @@ class Transfer:
         self.curl.setopt(pycurl.OPENSOCKETFUNCTION, self._open)
 
     def whole_body(self, truncated: str) -> bytes:
-        """Return the body, cut at its bound where it exceeds it."""
+        """Return the body, cut at its bound where it exceeds it; nothing where `file` holds it."""
         body = self.body[0] if len(self.body) == 1 else b"".join(self.body)
         return body[: self.body_bytes_max] if truncated == "length" else body
 
@@ -96,15 +102,19 @@ class Transfer:
         """Let go of what was received."""
         self.head = []
         self.head_bytes = 0
+        if self.file is None:
+            self._bodies.held_bytes -= self.body_bytes
         self.body = []
         self.body_bytes = 0
+        self.file = None
+        self.disk_error = None
         self.stopped = ""
         self._requests = 0
         self._close_opened()
 
     def close(self) -> None:
         """Free the handle; it must not be in use."""
-        self._close_opened()
+        self.forget()
         self.curl.close()
 
     def _before_connection(self, _socket: int, _purpose: int) -> int:
@@ -152,12 +162,41 @@ class Transfer:
         return None
 
     def _take_body(self, piece: bytes) -> int | None:
-        self.body.append(piece)
-        self.body_bytes += len(piece)
+        size = len(piece)
+        self.body_bytes += size
+        if self.file is None:
+            self.body.append(piece)
+            bodies = self._bodies
+            bodies.held_bytes += size
+            if self.body_bytes > bodies.each_bytes_max or bodies.held_bytes > bodies.held_bytes_max:
+                self._spill()
+        else:
+            self._write(piece)
         if self.body_bytes > self.body_bytes_max:
             self.stopped = "length"
-            return 0
-        return None
+        return 0 if self.stopped else None
+
+    def _spill(self) -> None:
+        """Take the body to disk, unless it is small."""
+        before = self.body_bytes - len(self.body[-1])
+        try:
+            self.file = self._bodies.spilled(self.body[:-1], before)
+        except OSError as error:
+            self._refused(error)
+        if self.file is not None:
+            self._bodies.held_bytes -= self.body_bytes
+            last, self.body = self.body[-1], []
+            self._write(last)
+
+    def _write(self, piece: bytes) -> None:
+        assert self.file is not None
+        try:
+            self.file.write(piece[: max(0, self.body_bytes_max - self.file.size)])
+        except OSError as error:
+            self._refused(error)
+
+    def _refused(self, error: OSError) -> None:
+        self.stopped, self.disk_error = "disk", error
 
     def _bind(self, options: FetchOptions, own: Iterable[Setting]) -> None:
         """Set what holds for every request. Defaults that our promises rest on are set all the same."""

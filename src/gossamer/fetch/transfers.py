@@ -103,6 +103,8 @@ class Transfers:
 def cut(transfer: Transfer, request: Request, started_at: float, end: End) -> str | Failure:
     """Say why the body was cut (`Reply.truncated`), or why there is no reply."""
     code, text = end
+    if transfer.disk_error is not None:
+        raise transfer.disk_error  # No doing of the web's.
     if not code:
         return ""
     if transfer.stopped == "length":
@@ -110,7 +112,7 @@ def cut(transfer: Transfer, request: Request, started_at: float, end: End) -> st
     fetch_s: float = transfer.curl.getinfo(pycurl.TOTAL_TIME)
     if transfer.stopped:
         return _stopped(transfer, request, started_at, fetch_s)
-    if code == pycurl.E_OPERATION_TIMEDOUT and transfer.body:
+    if code == pycurl.E_OPERATION_TIMEDOUT and transfer.body_bytes:
         return "time"
     os_errno = transfer.curl.getinfo(pycurl.OS_ERRNO)
     return errors.failure(code, text, ip=request.ip, started_at=started_at, fetch_s=fetch_s, os_errno=os_errno)

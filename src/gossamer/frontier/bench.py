@@ -1,8 +1,11 @@
 """Bench: the workbench, a heap of addresses each with a heap of its hosts (as in BUbiNG). Time is an argument.
 
-A host is offered only when its own gate and its address's are open; the one that has been free for longest comes
-first. Every change of a host's turn makes a new heap entry with a new stamp, and older entries are dropped when they
-come up, so each operation costs O(log n).
+A host is offered only when its own gate, its address's and its site's are open; the one that has been free for longest
+comes first. Every change of a host's turn makes a new heap entry with a new stamp, and older entries are dropped when
+they come up, so each operation costs O(log n).
+
+The site's gate is looked at when a host comes up: one that finds it in use waits at the site, outside the heaps, and
+comes back when a request to the site ends; one that finds it resting takes its next turn at the end of that.
 """
 
 from __future__ import annotations
@@ -10,14 +13,23 @@ from __future__ import annotations
 import heapq
 from itertools import count
 
-from gossamer.frontier.host import Host, Place, Turn
+from gossamer.frontier.host import Host, Place, Site, Turn
+
+CALLED_MAX = 4
+"""Hosts that get a turn when a request to their site ends: some may find their address in use meanwhile."""
 
 
 class Bench:
     """Hosts in memory, by the time at which they may be asked."""
 
-    def __init__(self, per_address: int) -> None:
+    def __init__(self, per_address: int, per_site: int = 0, site_delay_s: float = 0.0) -> None:
         self._per_address = per_address
+        self._per_site = per_site
+        self.has_sites = bool(per_site or site_delay_s)
+        """There is a gate per site: every host that is settled has its `site`."""
+        self._sites: dict[str, Site] = {}
+        self._crowded: dict[str, Site] = {}
+        """Sites at which hosts wait."""
         self._places: dict[str, Place] = {}
         self._turns: list[tuple[float, int, int, Place]] = []
         self._unplaced: list[Turn] = []
@@ -29,6 +41,13 @@ class Bench:
         if place is None:
             place = self._places[address] = Place(address, fingerprint, rest_until)
         return place
+
+    def site(self, name: str, rest_until: float) -> Site:
+        """Return a site, new ones resting until `rest_until`."""
+        site = self._sites.get(name)
+        if site is None:
+            site = self._sites[name] = Site(name, rest_until)
+        return site
 
     def settle(self, host: Host, place: Place | None) -> None:
         """Move a host to an address, or to none when it must be looked up."""
@@ -64,19 +83,64 @@ class Bench:
             if stamp == host.stamp:
                 self.withdraw(host)
                 return host
+        while (placed := self._take_placed(now)) is not None:
+            if placed.site is None or self._site_open(placed, placed.site, now):
+                return placed
+        if self._crowded and self._readmit(now):
+            return self.take(now)
+        return None
+
+    def _take_placed(self, now: float) -> Host | None:
         turns = self._turns
         while turns and (turns[0][0] <= now or turns[0][2] != turns[0][3].stamp):
             _, _, stamp, place = heapq.heappop(turns)
             if stamp != place.stamp:
                 continue
             taken = self._take_at(place, now)
-            self._offer_place(place)
+            if place.hosts:
+                self._offer_place(place)
             if taken is not None:
                 return taken
         return None
 
-    def occupy(self, place: Place) -> None:
-        """Count a request to an address."""
+    def _site_open(self, host: Host, site: Site, now: float) -> bool:
+        """Say whether a host's site may be asked; if not, let the host wait."""
+        if self._per_site and site.out >= self._per_site:
+            host.stamp += 1
+            site.waiting.append((host.stamp, host))
+            self._crowded[site.name] = site
+            return False
+        if site.rest_until > now:
+            self.offer(host, site.rest_until)
+            return False
+        return True
+
+    def _readmit(self, now: float) -> bool:
+        """Give turns to all who wait at sites that nobody uses; say whether one of them is at once.
+
+        Needed where those who were called when the site's last request ended have gone without using their turn.
+        """
+        at_once = False
+        for site in [site for site in self._crowded.values() if site.out < self._per_site]:
+            at_once |= site.rest_until <= now and self._call(site, len(site.waiting)) > 0
+        return at_once
+
+    def _call(self, site: Site, most: int) -> int:
+        """Give turns to some who wait at a site; return to how many."""
+        called = 0
+        while site.waiting and called < most:
+            stamp, host = site.waiting.popleft()
+            if stamp == host.stamp:
+                self.offer(host, max(site.rest_until, host.record.rest_until))
+                called += 1
+        if not site.waiting:
+            self._crowded.pop(site.name, None)
+        return called
+
+    def occupy(self, place: Place, site: Site | None = None) -> None:
+        """Count a request to an address, and to a site where there is a gate for it."""
+        if site is not None:
+            site.out += 1
         place.out += 1
         if place.out == self._per_address:
             place.stamp += 1  # Its turn counts no more; `release` gives it a new one.
@@ -85,12 +149,21 @@ class Bench:
         """Give an address back; it rests until `rest_until`."""
         place.out -= 1
         place.rest_until = max(place.rest_until, rest_until)
-        self._offer_place(place)
+        if place.hosts:
+            self._offer_place(place)
+
+    def release_site(self, site: Site, rest_until: float) -> None:
+        """Give a site back; it rests until `rest_until`."""
+        site.out -= 1
+        site.rest_until = max(site.rest_until, rest_until)
+        if site.waiting:
+            self._call(site, CALLED_MAX)
 
     def next_at(self) -> float | None:
         """Return when the next turn comes, or None when nobody waits for one but those whose address is in use."""
         self._prune()
         instants = [heap[0][0] for heap in (self._unplaced, self._turns) if heap]
+        instants += [site.rest_until for site in self._crowded.values() if site.out < self._per_site]
         return min(instants) if instants else None
 
     def _take_at(self, place: Place, now: float) -> Host | None:
@@ -123,7 +196,11 @@ class Bench:
                 self._offer_place(place)
 
     def forget_rested(self, now: float) -> None:
-        """Drop places that nobody uses and that have rested: keeps memory to the hosts on the bench."""
+        """Drop places and sites that nobody uses and that have rested: keeps memory to the hosts on the bench."""
         idle = [p for p in self._places.values() if not p.users and not p.out and p.rest_until <= now]
         for place in idle:
             del self._places[place.address]
+        still = [s for s in self._sites.values() if not s.users and not s.out and s.rest_until <= now]
+        for site in still:
+            del self._sites[site.name]
+            self._crowded.pop(site.name, None)  # Who waited there has left the bench.

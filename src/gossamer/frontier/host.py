@@ -4,29 +4,17 @@ from __future__ import annotations
 
 from collections import deque
 
-import msgspec
-
-from gossamer.frontier.record import Entry, HostRecord
+from gossamer.frontier.record import Block, Entry, HostRecord, Item
 from gossamer.model.visits import Errand, Visit
 from gossamer.url.url import Url
-
-
-class Item(msgspec.Struct, frozen=True, gc=False):
-    """A URL in a window, and where it stands on disk until it is finished."""
-
-    entry: Entry
-    level: int = 0
-    number: int = 0
-    due_key: bytes = b""
-    """Set when it stands among the host's due URLs, not in a level's queue."""
 
 
 class Host:
     """One host: its record and, while it is on the workbench, its window and its place."""
 
     __slots__ = (
-        "cursors", "dirty", "due_next", "due_out", "ends", "errands", "fingerprint", "fresh", "growing", "is_new",
-        "lent", "located_until", "on_bench", "out", "parked", "partition", "place", "prefix", "record", "stamp",
+        "cursors", "dirty", "due_next", "due_out", "ends", "errands", "fingerprint", "fresh", "is_new",
+        "lent", "located_until", "on_bench", "out", "parked", "partition", "place", "prefix", "record", "site", "stamp",
         "turn_at", "window",
     )  # fmt: skip
 
@@ -35,21 +23,19 @@ class Host:
         self.partition = partition
         self.prefix = prefix
         self.fingerprint = fingerprint
-        self.window: deque[Item] = deque()
+        self.window: list[Item] = []
         """URLs read from disk, in the order in which they will be lent."""
         self.cursors: dict[int, tuple[int, int]] = {}
         """Per level: the block that is being read and how much of it is in the window or past it."""
         self.ends: dict[tuple[int, int], int] = {}
         """Level and block to the number after the block's last URL, for blocks that were read."""
-        self.fresh: dict[tuple[int, int], list[Entry]] = {}
-        """Blocks of the open epoch, by level and first number."""
-        self.growing: dict[int, int] = {}
-        """Per level the first number of the block that new URLs join."""
+        self.fresh: dict[int, list[Block]] = {}
+        """Per level the blocks of the open epoch; new URLs join the last one."""
         self.due_next = 0.0
         """No URL is due before; 0 when that is not known yet, infinite when all that are due are out."""
-        self.due_out: set[bytes] = set()
-        """Due URLs that are in the window or lent."""
-        self.errands: deque[Errand] = deque()
+        self.due_out: set[bytes] | None = None
+        """Due URLs that are in the window or lent; None where none are."""
+        self.errands: list[Errand] = []
         self.out = 0
         """Leases not yet given back."""
         self.lent = 0
@@ -65,6 +51,8 @@ class Host:
         self.turn_at: float | None = None
         """When it is offered next; None while it is not."""
         self.place: Place | None = None
+        self.site: Site | None = None
+        """Its site while it is on the bench, where sites have a gate."""
         self.located_until = 0.0
 
     @property
@@ -98,13 +86,41 @@ class Place:
         self.stamp = 0
 
 
+class Site:
+    """One registrable domain, where sites have a gate."""
+
+    __slots__ = ("name", "out", "rest_until", "users", "waiting")
+
+    def __init__(self, name: str, rest_until: float) -> None:
+        self.name = name
+        self.rest_until = rest_until
+        self.out = 0
+        """Requests under way."""
+        self.users = 0
+        """Its hosts that are on the bench."""
+        self.waiting: deque[tuple[int, Host]] = deque()
+        """Hosts that came up while all its requests were out, with the stamp that they had."""
+
+
 class Lease:
     """One visit, lent once and given back once. Carries a queued URL or an errand.
 
     It may be fetched when `address` is set; a lease without one asks for nothing but where the host is.
     """
 
-    __slots__ = ("address", "errand", "host", "is_ended", "is_finished", "item", "place", "ticket", "url", "visit")
+    __slots__ = (
+        "address",
+        "errand",
+        "host",
+        "is_ended",
+        "is_finished",
+        "item",
+        "place",
+        "site",
+        "ticket",
+        "url",
+        "visit",
+    )
 
     def __init__(self, host: Host, item: Item | None, errand: Errand | None, url: Url, address: str) -> None:
         self.host = host
@@ -112,8 +128,9 @@ class Lease:
         self.errand = errand
         self.url = url
         self.address = address
-        self.visit = _visit(item.entry, url) if item is not None else None
+        self.visit = _visit(item, url) if item is not None else None
         self.place: Place | None = None
+        self.site: Site | None = None
         self.ticket = -1
         self.is_ended = False
         self.is_finished = item is None

@@ -14,6 +14,9 @@ from gossamer.frontier.record import RECORD_VERSION, HostRecord, decode_record, 
 from gossamer.state.contacts import Recovered
 from gossamer.state.epoch import Epochs
 
+HOST_BYTES = 2_000
+"""Memory of a host with its record, about (measured; see docs/frontier.md)."""
+
 
 class Hosts:
     """Name to `Host`. What is dirty, lent or on the bench stays; of the rest, the least recently used leaves."""
@@ -45,6 +48,11 @@ class Hosts:
         if not host.dirty:
             host.dirty = True
             self._dirty[host.name] = host
+
+    @property
+    def dirty(self) -> int:
+        """Hosts that changed since the last cut: they cannot leave the memory."""
+        return len(self._dirty)
 
     def cut(self) -> Iterable[Host]:
         """Yield the dirty hosts, and give each one's record to the epoch after its turn."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from math import inf
 
+from gossamer.frontier.bias import LevelBias
 from gossamer.frontier.host import Host
 from gossamer.frontier.record import micros
 from gossamer.state.epoch import Epochs
@@ -43,9 +44,10 @@ class _Partitions:
 class HostIndex:
     """Finds a host to activate. In memory: which partitions hold something, never which hosts."""
 
-    def __init__(self, epochs: Epochs, dice: Dice) -> None:
+    def __init__(self, epochs: Epochs, dice: Dice, bias: LevelBias) -> None:
         self._epochs = epochs
         self._dice = dice
+        self._bias = bias
         self._ready: dict[int, _Partitions] = {}
         """Level to partitions that may hold ready hosts; no level without any."""
         self._wakes: dict[int, int] = {}
@@ -126,17 +128,10 @@ class HostIndex:
         """There may be ready hosts; `draw` finds out."""
         return bool(self._ready)
 
-    def draw(self, weights: list[float]) -> tuple[int, str] | None:
+    def draw(self) -> tuple[int, str] | None:
         """Return a ready host by chance, biased to urgent levels: a seek. Move it before drawing again."""
         while self._ready:
-            levels = list(self._ready)
-            throw = self._dice.uniform(0.0, sum(weights[level] for level in levels))
-            chosen = levels[-1]
-            for level in levels:
-                throw -= weights[level]
-                if throw <= 0:
-                    chosen = level
-                    break
+            chosen = self._bias.choose(list(self._ready))
             partitions = self._ready[chosen]
             at = self._dice.below(len(partitions.listed))
             found = self._seek(partitions.listed[at], chosen)

@@ -21,6 +21,12 @@ class PolitenessOptions(BaseModel):
     per_host: int | None = Field(None, ge=1, le=256, description="Requests at once to one host")
     per_address: int | None = Field(None, ge=0, description="Requests at once to one IP address; 0 for no limit")
     address_delay_s: float | None = Field(None, ge=0, description="Least rest of an IP address, in seconds")
+    per_site: int = Field(
+        0, ge=0, description="Requests at once to all hosts of one registrable domain; 0 for no limit"
+    )
+    site_delay_s: float = Field(
+        0.0, ge=0, allow_inf_nan=False, description="Least rest of a registrable domain after a request, in seconds"
+    )
     crawl_delay_s_max: float = Field(300.0, ge=0, description="A longer Crawl-delay closes the host")
     retry_after_s_max: float = Field(86_400.0, ge=0, description="A longer Retry-After closes the host")
     backoff_s_first: float = Field(30.0, ge=0, description="Rest after a 429 or 503 without Retry-After; doubles")
@@ -32,10 +38,17 @@ class FrontierOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    bench_hosts_max: int = Field(10_000, ge=1, description="Hosts in memory at once")
+    bench_hosts_max: int = Field(100_000, ge=1, description="Hosts in memory at once, at the most")
+    bench_hosts_first: int = Field(
+        1_000, ge=1, description="Hosts in memory from the beginning; more come when requests wait for hosts"
+    )
+    bench_bytes_max: int = Field(64 << 20, ge=1 << 20, description="Memory of those hosts and their URLs")
+    window_s_max: float = Field(
+        180.0, gt=0, description="URLs of one host in memory for so many seconds of its visits, at least one"
+    )
     window_urls_max: int = Field(16, ge=1, description="URLs of one host in memory at once")
     level_bias: float = Field(2.0, ge=1, description="How much likelier a level is than the next less urgent one")
-    records_cached_max: int = Field(50_000, ge=100, description="Records of resting hosts kept in memory")
+    records_cached_max: int = Field(20_000, ge=100, description="Records of resting hosts kept in memory")
     sleep_s_min: float = Field(120.0, ge=0, description="A host that rests longer than this leaves the memory")
     attempts_max: int = Field(3, ge=1, description="Requests for one URL before its failure is final")
     retry_s_first: float = Field(30.0, ge=0, description="Wait before a URL's second attempt; doubles")

@@ -25,6 +25,9 @@ class Politeness:
     per_address: int
     """0: no gate per address."""
     address_delay_s: float
+    per_site: int
+    """0: no gate per site."""
+    site_delay_s: float
     crawl_delay_s_max: float
     retry_after_s_max: float
     backoff_s_first: float
@@ -37,9 +40,12 @@ class Politeness:
         waited ten times the last one); before there are five it is the least one. What robots.txt asks for wins when
         it is longer.
         """
-        mean_s = sum(fetches_s) / SAMPLES if len(fetches_s) >= SAMPLES else 0.0
-        own_s = min(max(self.delay_factor * mean_s, self.delay_s_min), max(self.delay_s_max, self.delay_s_min))
-        return max(own_s, crawl_delay_s or 0.0)
+        own_s = self.delay_s_min
+        if self.delay_factor and len(fetches_s) >= SAMPLES:
+            grown = self.delay_factor * sum(fetches_s) / SAMPLES
+            if grown > own_s:
+                own_s = max(min(grown, self.delay_s_max), own_s)
+        return crawl_delay_s if crawl_delay_s and crawl_delay_s > own_s else own_s
 
     def rest_growth(self, samples: int) -> float:
         """Return how much longer the rest gets for each second that the last of so many fetches takes."""
@@ -84,6 +90,8 @@ def politeness(options: PolitenessOptions) -> Politeness:
         per_host=given(options.per_host, per_host),
         per_address=given(options.per_address, per_address),
         address_delay_s=given(options.address_delay_s, address_delay),
+        per_site=options.per_site,
+        site_delay_s=options.site_delay_s,
         crawl_delay_s_max=options.crawl_delay_s_max,
         retry_after_s_max=options.retry_after_s_max,
         backoff_s_first=options.backoff_s_first,

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from gossamer.frontier.host import Host, Item
+from gossamer.frontier.bias import LevelBias
+from gossamer.frontier.host import Host
+from gossamer.frontier.options import FrontierOptions
+from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.record import (
-    LEVELS,
+    Block,
     Entry,
+    Item,
     LevelQueue,
     block_key,
     decode_block,
@@ -15,12 +19,15 @@ from gossamer.frontier.record import (
     encode_block,
     encode_entry,
     range_end,
+    shortened,
 )
+from gossamer.model.links import Link
 from gossamer.state.epoch import Epochs
-from gossamer.world.dice import Dice
 
 BLOCK_URLS_MAX = 64
 """A host's new URLs of one epoch go into blocks of at most so many: one put each."""
+ITEM_BYTES = 320
+"""What a URL in a window takes in memory beside its characters."""
 NEVER = float("inf")
 """Due time of a host whose due URLs are all lent or in its window."""
 
@@ -28,25 +35,39 @@ NEVER = float("inf")
 class Queues:
     """Order: within a level first in, first out; between levels by chance, biased to the more urgent."""
 
-    def __init__(self, epochs: Epochs, dice: Dice, level_bias: float, window_urls_max: int) -> None:
+    def __init__(self, epochs: Epochs, bias: LevelBias, politeness: Politeness, options: FrontierOptions) -> None:
         self._epochs = epochs
-        self._dice = dice
-        self._weights = [level_bias ** (LEVELS - 1 - level) for level in range(LEVELS)]
-        self._window_urls_max = window_urls_max
+        self._bias = bias
+        self._politeness = politeness
+        self._window_urls_max = options.window_urls_max
+        self._window_s_max = options.window_s_max
+        self._referrer = self._referred = self._shortened = ""
+        self.fresh_bytes = 0
+        """Memory of the open epoch's blocks, about."""
+        self.window_bytes = 0
+        """Memory of the URLs in windows, about."""
 
-    def append(self, host: Host, level: int, entry: Entry) -> None:
+    def append(self, host: Host, level: int, link: Link) -> None:
         """Put a URL at the end of a level. Memory only, until the epoch is cut."""
-        queue = host.record.levels.get(level)
+        record = host.record
+        queue = record.levels.get(level)
         if queue is None:
-            queue = host.record.levels[level] = LevelQueue()
-        number = queue.tail
+            queue = record.levels[level] = LevelQueue()
+        blocks = host.fresh.get(level)
+        if blocks is None:
+            blocks = host.fresh[level] = [Block(queue.tail)]
+        block = blocks[-1]
+        if block.count >= BLOCK_URLS_MAX:
+            block = Block(queue.tail)
+            blocks.append(block)
         queue.tail += 1
-        block = host.fresh.get((level, host.growing.get(level, -1)))
-        if block is None or len(block) >= BLOCK_URLS_MAX:
-            host.fresh[level, number] = [entry]
-            host.growing[level] = number
-        else:
-            block.append(entry)
+        self.fresh_bytes += block.add(record.name, link, self._shortened_referrer(record.name, link.referrer))
+
+    def _shortened_referrer(self, host: str, referrer: str) -> str:
+        # Links of one page come one after another, and have one text for its address.
+        if referrer is not self._referrer or host is not self._referred:
+            self._referrer, self._referred, self._shortened = referrer, host, shortened(referrer, host)
+        return self._shortened
 
     def put_due(self, host: Host, entry: Entry, at: float, fingerprint: int) -> None:
         """Let a URL wait until `at`."""
@@ -66,6 +87,17 @@ class Queues:
                 self._read_run(host, level)
                 level = self._choose_level(host)
 
+    def take(self, host: Host) -> Item:
+        """Take the next URL out of the window."""
+        item = host.window.pop(0)
+        self.window_bytes -= len(item.url) + ITEM_BYTES
+        return item
+
+    def put_back(self, host: Host, item: Item) -> None:
+        """Put a URL back to where `take` had it from."""
+        host.window.insert(0, item)
+        self.window_bytes += len(item.url) + ITEM_BYTES
+
     def finish(self, host: Host, item: Item) -> None:
         """Take a URL off the disk with this epoch."""
         record = host.record
@@ -74,7 +106,8 @@ class Queues:
             return
         if item.due_key:
             self._epochs.delete("due", item.due_key)
-            host.due_out.discard(item.due_key)
+            if host.due_out is not None:
+                host.due_out.discard(item.due_key)
             record.due -= 1
             return
         queue = record.levels[item.level]
@@ -93,7 +126,6 @@ class Queues:
         record = host.record
         record.levels, record.due = {}, host.lent
         host.fresh.clear()
-        host.growing.clear()
         self.forget_window(host)
         return dropped
 
@@ -106,37 +138,31 @@ class Queues:
 
     def forget_window(self, host: Host) -> None:
         """Let the window go; what was in it is read again later."""
+        for item in host.window:
+            self.window_bytes -= len(item.url) + ITEM_BYTES
         host.window.clear()
         host.cursors.clear()
         host.ends.clear()
-        host.due_out.clear()
+        host.due_out = None
         host.due_next = 0.0
 
     def cut(self, host: Host) -> None:
         """Give the blocks of the open epoch to it."""
-        for (level, start), entries in host.fresh.items():
+        fresh, host.fresh = host.fresh, {}
+        for level, blocks in fresh.items():
             queue = host.record.levels[level]
-            end = start + len(entries)
-            if (level, start) in host.ends or queue.head >= end:
-                host.ends[level, start] = end
-            if queue.head < end:
-                self._epochs.put("queue", block_key(host.prefix, level, start), encode_block(entries))
-        levels = {level for level, _ in host.fresh}
-        host.fresh.clear()
-        host.growing.clear()
-        for level in levels:
-            self._drop_passed(host, level, host.record.levels[level])
+            for block in blocks:
+                end = block.first + block.count
+                if (level, block.first) in host.ends or queue.head >= end:
+                    host.ends[level, block.first] = end
+                if queue.head < end:
+                    self._epochs.put("queue", block_key(host.prefix, level, block.first), encode_block(block))
+            if host.ends:
+                self._drop_passed(host, level, queue)
 
     def _choose_level(self, host: Host) -> int | None:
         waiting = [level for level, queue in host.record.levels.items() if self._unread(host, level, queue)]
-        if len(waiting) < 2:
-            return waiting[0] if waiting else None
-        throw = self._dice.uniform(0.0, sum(self._weights[level] for level in waiting))
-        for level in waiting:
-            throw -= self._weights[level]
-            if throw <= 0:
-                return level
-        return waiting[-1]
+        return self._bias.choose(waiting) if waiting else None
 
     def _unread(self, host: Host, level: int, queue: LevelQueue) -> bool:
         cursor = host.cursors.get(level)
@@ -144,47 +170,69 @@ class Queues:
 
     def _read_run(self, host: Host, level: int) -> None:
         queue = host.record.levels[level]
-        block, index = host.cursors.get(level, (queue.block, queue.head - queue.block))
-        entries = self._block(host, level, block)
-        if index >= len(entries):
-            block, index = block + len(entries), 0
-            entries = self._block(host, level, block)
-        run = entries[index : index + self._window_urls_max]
-        check = bool(queue.done) or block + index < queue.head
-        for offset, entry in enumerate(run, block + index):
-            if not (check and queue.finished(offset)):
-                host.window.append(Item(entry, level, offset))
-        host.cursors[level] = (block, index + len(run))
-        host.ends[level, block] = block + len(entries)
+        first, index = host.cursors.get(level, (queue.block, queue.head - queue.block))
+        block = self._block(host, level, first)
+        if index >= block.count:
+            first, index = first + block.count, 0
+            block = self._block(host, level, first)
+        stop = min(index + self._window_urls(host), block.count)
+        check = bool(queue.done) or first + index < queue.head
+        items = block.items(host.record.name, level, index, stop)
+        if check:
+            items = [item for item in items if not queue.finished(item.number)]
+        host.window += items
+        for item in items:
+            self.window_bytes += len(item.url) + ITEM_BYTES
+        host.cursors[level] = (first, stop)
+        host.ends[level, first] = first + block.count
 
-    def _block(self, host: Host, level: int, start: int) -> list[Entry]:
-        fresh = host.fresh.get((level, start))
-        if fresh is not None:
-            return fresh
-        data = self._epochs.get("queue", block_key(host.prefix, level, start))
-        assert data is not None, f"{host.name} lacks the block {start} of level {level}"
+    def _block(self, host: Host, level: int, first: int) -> Block:
+        for block in host.fresh.get(level, ()):
+            if block.first == first:
+                return block
+        data = self._epochs.get("queue", block_key(host.prefix, level, first))
+        assert data is not None, f"{host.name} lacks the block {first} of level {level}"
         return decode_block(data)
+
+    def _window_urls(self, host: Host) -> int:
+        """Return how many URLs of a host are worth reading: what it may be asked for in a few minutes."""
+        rest_s = self._politeness.rest_s(host.record.fetches_s, host.record.crawl_delay_s)
+        if rest_s * self._window_urls_max <= self._window_s_max:
+            return self._window_urls_max
+        return max(1, int(self._window_s_max / rest_s))
 
     def _take_due(self, host: Host, now: float) -> None:
         host.due_next = NEVER
+        if host.due_out is None:
+            host.due_out = set()
+        out = host.due_out
         for key, value in self._epochs.scan("due", host.prefix, range_end(host.prefix)):
             if due_time(key) > now:
                 host.due_next = due_time(key)
                 break
-            if key not in host.due_out:
+            if key not in out:
                 if len(host.window) >= self._window_urls_max:
                     host.due_next = due_time(key)
                     break
-                host.window.append(Item(decode_entry(value), due_key=key))
-                host.due_out.add(key)
+                item = _due_item(decode_entry(value), key)
+                host.window.append(item)
+                self.window_bytes += len(item.url) + ITEM_BYTES
+                out.add(key)
 
     def _drop_passed(self, host: Host, level: int, queue: LevelQueue) -> None:
         # A block that still grows is not dropped: more may come under its number.
         while (end := host.ends.get((level, queue.block))) is not None and end <= queue.head:
-            if (level, queue.block) in host.fresh:
+            if any(block.first == queue.block for block in host.fresh.get(level, ())):
                 return
             self._epochs.delete("queue", block_key(host.prefix, level, queue.block))
             del host.ends[level, queue.block]
             if host.cursors.get(level, (-1, 0))[0] == queue.block:
                 host.cursors[level] = (end, 0)  # All of it was read, and there is nothing left to go on from.
             queue.block = end
+
+
+def _due_item(entry: Entry, key: bytes) -> Item:
+    return Item(
+        entry.url, entry.depth, entry.hops, entry.link_type, entry.referrer, entry.attempt, entry.seed, entry.error,
+        due_key=key,
+    )  # fmt: skip

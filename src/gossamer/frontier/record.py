@@ -6,10 +6,11 @@ from math import ceil
 
 import msgspec
 
-from gossamer.model.links import NOT_SEED
+from gossamer.model.errors import ConfigError
+from gossamer.model.links import NOT_SEED, Link
 
 LEVELS = 8
-RECORD_VERSION = 1
+RECORD_VERSION = 2
 
 
 class Entry(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -25,6 +26,102 @@ class Entry(msgspec.Struct, array_like=True, frozen=True, gc=False):
     seed: int = NOT_SEED
     error: str = ""
     """Why the attempt before failed."""
+
+
+class Item(Entry, frozen=True, gc=False):
+    """A URL in a window, and where it stands on disk until it is finished."""
+
+    level: int = 0
+    number: int = 0
+    due_key: bytes = b""
+    """Set when it stands among the host's due URLs, not in a level's queue."""
+
+
+class Run(msgspec.Struct, array_like=True, gc=False):
+    """URLs of one host that were found in the same way one after another: mostly those that one page names."""
+
+    depth: int
+    hops: int
+    link_type: str
+    referrer: str
+    """Shortened, as the URLs are."""
+    seed: int
+    urls: list[str]
+
+
+class Block(msgspec.Struct, array_like=True, gc=False):
+    """URLs with successive numbers, in the order in which they will be lent."""
+
+    first: int
+    """Number of the first of them; its key has it too."""
+    count: int = 0
+    runs: list[Run] = msgspec.field(default_factory=list)
+
+    def add(self, host: str, link: Link, referrer: str) -> int:
+        """Put a URL at the end; return about how many bytes of memory that took. `referrer` is shortened already."""
+        self.count += 1
+        url = shortened(link.url.text, host)
+        runs = self.runs
+        if runs:
+            run = runs[-1]
+            if (
+                run.referrer == referrer
+                and run.depth == link.depth
+                and run.hops == link.hops
+                and run.link_type == link.link_type
+                and run.seed == link.seed
+            ):
+                run.urls.append(url)
+                return len(url) + URL_BYTES
+        runs.append(Run(link.depth, link.hops, link.link_type, referrer, link.seed, [url]))
+        return len(url) + len(referrer) + RUN_BYTES
+
+    def items(self, host: str, level: int, begin: int, end: int) -> list[Item]:
+        """Return those from one place up to, but without, another; places count from 0. About 0.4 µs each."""
+        found: list[Item] = []
+        at = 0
+        for run in self.runs:
+            if at >= end:
+                break
+            urls = run.urls
+            if at + len(urls) > begin:
+                referrer = lengthened(run.referrer, host)
+                depth, hops, link_type, seed = run.depth, run.hops, run.link_type, run.seed
+                number = self.first + max(at, begin)
+                for url in urls[max(begin - at, 0) : end - at]:
+                    text = lengthened(url, host)
+                    found.append(Item(text, depth, hops, link_type, referrer, 1, seed, "", level, number))
+                    number += 1
+            at += len(urls)
+        return found
+
+
+URL_BYTES = 60
+"""What a URL in a run takes in memory beside its characters."""
+RUN_BYTES = 400
+"""The same for a run with its first URL."""
+
+
+def shortened(text: str, host: str) -> str:
+    """Return an address without the host of the queue that it is in; others as they are."""
+    if text.startswith("https://"):
+        end = 8 + len(host)
+        if text.startswith(host, 8) and text.startswith("/", end):
+            return text[end:]
+    elif text.startswith("http://"):
+        end = 7 + len(host)
+        if text.startswith(host, 7) and text.startswith("/", end):
+            return ":" + text[end:]
+    return text
+
+
+def lengthened(text: str, host: str) -> str:
+    """Return what `shortened` was given."""
+    if text.startswith("/"):
+        return f"https://{host}{text}"
+    if text.startswith(":"):
+        return f"http://{host}{text[1:]}"
+    return text
 
 
 class LevelQueue(msgspec.Struct, array_like=True):
@@ -111,7 +208,7 @@ class HostRecord(msgspec.Struct, array_like=True):
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_record = msgspec.msgpack.Decoder(HostRecord).decode
-_decode_block = msgspec.msgpack.Decoder(list[Entry]).decode
+_decode_block = msgspec.msgpack.Decoder(Block).decode
 _decode_entry = msgspec.msgpack.Decoder(Entry).decode
 
 
@@ -124,21 +221,23 @@ def decode_record(data: bytes) -> HostRecord:
     """Return the record.
 
     Raises:
-        ValueError: it was written by a version that we do not know.
+        ConfigError: it was written by a version that we do not know.
     """
-    record = _decode_record(data)
-    if record.version != RECORD_VERSION:
-        raise ValueError(f"host record of version {record.version}, {RECORD_VERSION} expected")
-    return record
+    if data[1] != RECORD_VERSION:  # The first element, a small number; the rest may have any shape.
+        raise ConfigError(
+            f"this crawl's hosts are kept in format {data[1]}, and this version of Gossamer reads format "
+            f"{RECORD_VERSION}; continue it with the version that began it, or start anew in another directory"
+        )
+    return _decode_record(data)
 
 
-def encode_block(entries: list[Entry]) -> bytes:
+def encode_block(block: Block) -> bytes:
     """Return a block as the disk keeps it."""
-    return _encode(entries)
+    return _encode(block)
 
 
-def decode_block(data: bytes) -> list[Entry]:
-    """Return a block's URLs; about 0.15 µs each."""
+def decode_block(data: bytes) -> Block:
+    """Return a block; about 0.05 µs for each of its URLs."""
     return _decode_block(data)
 
 

@@ -11,6 +11,8 @@ LINK_TYPES = (
     "redirect", "meta_refresh", "sitemap", "feed", "embed",
 )  # fmt: skip
 
+EMBED = "embed"
+"""Part of a page rather than somewhere to go."""
 NOT_SEED, SEED_ARGUMENT, SEED_FILE = 0, 1, 2
 
 

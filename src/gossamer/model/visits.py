@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from io import BytesIO
+from typing import BinaryIO, Literal, Protocol
 
 import msgspec
 
@@ -60,6 +61,24 @@ class Contact(msgspec.Struct, frozen=True, gc=False):
     error: str = ""
 
 
+class LargeBody(Protocol):
+    """A body that is too large to be held: in a file without a name, which goes when nobody holds this any more."""
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        ...
+
+    @property
+    def digest(self) -> bytes:
+        """By the crawl's digest algorithm, made while it came in."""
+        ...
+
+    def open(self) -> BinaryIO:
+        """Return a reader of its own, from the first byte. Close it, or drop it."""
+        ...
+
+
 class Request(msgspec.Struct, frozen=True, gc=False):
     """One request that passed every gate: what a protocol module may send, and to which address alone."""
 
@@ -81,7 +100,7 @@ class Reply(msgspec.Struct, frozen=True):
     headers: tuple[tuple[str, str], ...]
     """In the order received, names as sent, values decoded as latin-1."""
     body: bytes
-    """As sent: still compressed where Content-Encoding says so."""
+    """As sent: still compressed where Content-Encoding says so. Empty where `file` holds it."""
     ip: str
     started_at: float
     """Wall time in seconds since 1970, UTC."""
@@ -99,6 +118,13 @@ class Reply(msgspec.Struct, frozen=True):
     """Lower case, without parameters; empty when the server did not say."""
     charset: str = ""
     """From Content-Type only, as written."""
+    file: LargeBody | None = None
+    """The body, where it is too large for memory."""
+
+    @property
+    def body_bytes(self) -> int:
+        """How long the body is, wherever it is."""
+        return self.file.size if self.file is not None else len(self.body)
 
     def header(self, name: str) -> str | None:
         """Return the first value of a header, by its lower-case name."""
@@ -128,10 +154,18 @@ class Content(msgspec.Struct, frozen=True):
     """A reply's body with its content coding removed, within limits."""
 
     body: bytes
+    """All of it, or its beginning where `file` holds the whole."""
     truncated: str = ""
     """`length` when the decoded form was cut at its bound."""
     error: str = ""
     """Why decoding stopped early, when the coding was broken; `body` is what came before."""
+    file: LargeBody | None = None
+    """The whole, where it is too large for memory."""
+
+    @property
+    def body_bytes(self) -> int:
+        """How long the whole is."""
+        return self.file.size if self.file is not None else len(self.body)
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -142,7 +176,18 @@ class Page(msgspec.Struct, frozen=True):
     charset: str
     headers: tuple[tuple[str, str], ...]
     body: bytes
-    """Decoded content."""
+    """Decoded content; of one that is too large for memory its beginning."""
+    file: LargeBody | None = None
+    """The whole, where it is too large for memory."""
+
+    @property
+    def body_bytes(self) -> int:
+        """How long the whole is."""
+        return self.file.size if self.file is not None else len(self.body)
+
+    def open(self) -> BinaryIO:
+        """Return a reader of the whole, from its first byte, as often as wanted."""
+        return self.file.open() if self.file is not None else BytesIO(self.body)
 
 
 class Findings(msgspec.Struct):
@@ -158,6 +203,8 @@ class Findings(msgspec.Struct):
     noindex: bool = False
     columns: dict[str, object] = msgspec.field(default_factory=dict)
     """Further columns of `pages`, by name."""
+    rows: dict[str, list[dict[str, object]]] = msgspec.field(default_factory=dict)
+    """Rows of further tables, by table; each row gets the page's `url`."""
 
 
 class PageRow(msgspec.Struct):
@@ -194,6 +241,8 @@ class PageRow(msgspec.Struct):
     warc_length: int | None = None
     shard: int = 0
     error: str = ""
+    warc_type: str = ""
+    """`response`, `revisit` or `resource`; empty when nothing is archived."""
 
 
 class Visited(msgspec.Struct):
@@ -210,6 +259,22 @@ class Visited(msgspec.Struct):
     """sha1 of the payload as sent."""
     content: Content | None = None
     findings: Findings | None = None
+
+
+class EpochRow(msgspec.Struct, frozen=True, gc=False):
+    """One row of `epochs`: one commit. Field order is column order. Sums are those of the shard's whole crawl."""
+
+    epoch: int
+    committed_at: float
+    """Wall time in seconds at which it was durable; a UTC timestamp in the table."""
+    took_s: float
+    """From the cut until then."""
+    cut_s: float
+    """The part that the loop paid for."""
+    attempts: int
+    pages: int
+    wire_bytes: int
+    shard: int = 0
 
 
 class Original(msgspec.Struct, frozen=True, gc=False):

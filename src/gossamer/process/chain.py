@@ -1,19 +1,24 @@
-"""Chain: all modules that a page's media type calls for, in order."""
+"""Chain: all modules that a page's media type calls for, in order, each failing alone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import msgspec
 
 from gossamer.model.visits import Findings, Page
 from gossamer.ports import ProcessingModule
 from gossamer.process.directives import Directives
+from gossamer.process.fitting import Fitting
 from gossamer.process.html import Document, HtmlPage
 from gossamer.process.links import HeaderLinks, LinkExtractor
 from gossamer.process.listings import ListingLinks
 from gossamer.process.options import ProcessOptions
 from gossamer.process.text import TitleAndText
+
+CHOICES_MAX = 256
+"""Media types whose modules are remembered."""
 
 
 class ModuleError(msgspec.Struct, frozen=True):
@@ -23,12 +28,37 @@ class ModuleError(msgspec.Struct, frozen=True):
     error: str
     """The exception, as `Type: text`."""
 
+    def __str__(self) -> str:
+        return f"{self.module}: {self.error}"
+
 
 class Processed(msgspec.Struct, frozen=True):
     """What all modules made of one page."""
 
     findings: Findings
     errors: tuple[ModuleError, ...] = ()
+
+
+class Watch(Protocol):
+    """Ends a module that takes too long, where that can be done from without."""
+
+    def begin(self) -> None:
+        """A module begins; from now on it may be interrupted by `TimeoutError`."""
+        ...
+
+    def end(self) -> None:
+        """It is done, or has failed."""
+        ...
+
+
+class Unwatched:
+    """Lets modules take their time: the process is watched as a whole."""
+
+    def begin(self) -> None:
+        """Nothing happens."""
+
+    def end(self) -> None:
+        """Nothing happens."""
 
 
 def standard_modules(options: ProcessOptions) -> tuple[ProcessingModule, ...]:
@@ -43,44 +73,86 @@ def standard_modules(options: ProcessOptions) -> tuple[ProcessingModule, ...]:
 
 
 class Modules:
-    """Runs modules over pages. A page is decoded and parsed at most once, when the first module asks."""
+    """Runs modules over pages. A page is decoded and parsed at most once, when the first module asks.
 
-    def __init__(self, modules: Sequence[ProcessingModule], options: ProcessOptions) -> None:
+    `types` says by media type (`text/html`, `image/*`, `*/*`) which modules look at a page: those of the exact type
+    first, each once. `modules` come after these, for the types that they want.
+    """
+
+    def __init__(
+        self,
+        modules: Sequence[ProcessingModule],
+        options: ProcessOptions,
+        types: Mapping[str, Sequence[ProcessingModule]] | None = None,
+        watch: Watch | None = None,
+        fitting: Fitting | None = None,
+    ) -> None:
         self._modules = tuple(modules)
         self._options = options
+        self._types = dict(types or {})
+        self._watch = watch or Unwatched()
         self._chosen: dict[str, tuple[ProcessingModule, ...]] = {}
+        self._fitting = fitting or Fitting({}, {})
 
     def wants(self, media_type: str) -> bool:
         """Say whether any module would look at such a page."""
-        return bool(self._for(media_type))
+        return bool(self.chosen(media_type))
 
     def process(self, page: Page) -> Processed:
         """Return all that the modules find. A module that raises is an error in the list; the rest still run."""
-        carried = HtmlPage(
+        carried = self._carried(page)
+        findings = Findings()
+        errors: list[ModuleError] = []
+        for module in self.chosen(page.media_type):
+            error = self._run(module, carried, findings)
+            if error is not None:
+                errors.append(error)
+        if findings.columns or findings.rows:
+            errors += self._checked(findings)
+        return Processed(findings, tuple(errors))
+
+    def process_one(self, index: int, page: Page) -> Processed:
+        """Return what the module at a place of `chosen` finds, alone."""
+        findings = Findings()
+        error = self._run(self.chosen(page.media_type)[index], self._carried(page), findings)
+        return Processed(findings, (*([error] if error else ()), *self._checked(findings)))
+
+    def chosen(self, media_type: str) -> tuple[ProcessingModule, ...]:
+        """Return the modules for a media type, in order."""
+        chosen = self._chosen.get(media_type)
+        if chosen is None:
+            chosen = self._choose(media_type)
+            if len(self._chosen) < CHOICES_MAX:  # Media types are what servers say they are.
+                self._chosen[media_type] = chosen
+        return chosen
+
+    def _choose(self, media_type: str) -> tuple[ProcessingModule, ...]:
+        kind = media_type.partition("/")[0]
+        found = [one for pattern in (media_type, f"{kind}/*", "*/*") for one in self._types.get(pattern, ())]
+        found += [one for one in self._modules if one.wants(media_type)]
+        return tuple(dict.fromkeys(found))
+
+    def _carried(self, page: Page) -> HtmlPage:
+        return HtmlPage(
             url=page.url,
             media_type=page.media_type,
             charset=page.charset,
             headers=page.headers,
             body=page.body,
+            file=page.file,
             document=Document(page, self._options),
         )
-        findings = Findings()
-        errors = []
-        for module in self._for(page.media_type):
+
+    def _run(self, module: ProcessingModule, page: Page, findings: Findings) -> ModuleError | None:
+        try:
+            self._watch.begin()
             try:
-                module.process(carried, findings)
-            except Exception as error:  # noqa: BLE001  # Any module's mistake is that module's alone.
-                errors.append(ModuleError(module.name, f"{type(error).__name__}: {error}"))
-        return Processed(findings, tuple(errors))
+                module.process(page, findings)
+            finally:
+                self._watch.end()
+        except Exception as error:  # noqa: BLE001  # Any module's mistake is that module's alone.
+            return ModuleError(module.name, f"{type(error).__name__}: {error}")
+        return None
 
-    def _for(self, media_type: str) -> tuple[ProcessingModule, ...]:
-        chosen = self._chosen.get(media_type)
-        if chosen is None:
-            chosen = tuple(module for module in self._modules if module.wants(media_type))
-            if len(self._chosen) < CHOICES_MAX:  # Media types are what servers say they are.
-                self._chosen[media_type] = chosen
-        return chosen
-
-
-CHOICES_MAX = 256
-"""Media types whose modules are remembered."""
+    def _checked(self, findings: Findings) -> list[ModuleError]:
+        return [ModuleError("columns", problem) for problem in self._fitting.fit(findings)]

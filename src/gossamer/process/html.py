@@ -59,10 +59,21 @@ class Document:
         """Return the page's characters, for modules that want no markup."""
         return self._decode()[0].decode("utf-8", "replace")
 
+    def utf8(self) -> bytes:
+        """Return the page's bytes in UTF-8; what was broken in a page that said it is UTF-8 still is."""
+        return self._decode()[0]
+
     def _decode(self) -> tuple[bytes, str]:
         if self._decoded is None:
-            self._decoded = to_utf8(self._page.body, self._page.charset)
+            self._decoded = to_utf8(self._bytes(), self._page.charset)
         return self._decoded
+
+    def _bytes(self) -> bytes:
+        """Return the page's bytes; of one that is too large for memory as many as may be read at once."""
+        if self._page.file is None:
+            return self._page.body
+        with self._page.open() as file:
+            return file.read(self._options.markup_bytes_max)
 
 
 class HtmlPage(Page, frozen=True, kw_only=True):

@@ -42,7 +42,7 @@ class LinkExtractor:
         document = document_of(page, self._options)
         markup, elements = document.markup, document.markup.elements()
         findings.charset = document.charset
-        base = Base(page.url, _base_href(elements), document.charset)
+        base = Base(page.url, base_href(elements), document.charset)
         links = Links(base, self._options)
         links.anchors(markup.anchors())
         for tag, attributes in elements:
@@ -189,7 +189,8 @@ def utf8_again(value: str) -> str:
         return value
 
 
-def _base_href(elements: Iterable[Element]) -> str | None:
+def base_href(elements: Iterable[Element]) -> str | None:
+    """Return the href of the first `base` that has one."""
     for tag, attributes in elements:
         if tag == "base" and "href" in attributes:
             return attributes["href"] or ""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+import re
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+_PATTERN = re.compile(r"\*/\*|[a-z0-9!#$&^_.+-]+/(?:\*|[a-z0-9!#$&^_.+-]+)")
 
 
 class ProcessOptions(BaseModel):
@@ -29,6 +33,37 @@ class ProcessOptions(BaseModel):
         default=False, description="Also find the plain text of each page (about as costly as the links)."
     )
     text_bytes_max: int = Field(default=1_000_000, ge=0, description="Plain text kept of one page, in bytes of UTF-8.")
-    modules: tuple[str, ...] = Field(
-        default=(), description="Further processing modules, each `module:Name` or a component's name, in order."
+    markup_bytes_max: int = Field(
+        default=33_554_432,
+        ge=1,
+        description="Of a page that was spilled to disk (fetch.body_memory_bytes_max) this much is read as text.",
     )
+    types: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict,
+        description="Modules in order, by media type: `text/html`, `image/*`, `*/*`. What is named here "
+        "stands in place of what docs/processing.md lists for that type; others stay as they are.",
+    )
+    modules: tuple[str, ...] = Field(
+        default=(),
+        description="Further processing modules, for the types that they want themselves, each a name of ours, "
+        "`module:Name`, `file.py:Name` or a component's name, in order.",
+    )
+    isolated: tuple[str, ...] = Field(
+        default=(),
+        description="Names of modules that run in a process of their own, besides those that ask for it themselves.",
+    )
+    module_s_max: float = Field(
+        default=10.0, gt=0, description="Time for one module on one page: then it is given up, and the others go on."
+    )
+    isolated_bytes_max: int = Field(
+        default=2_147_483_648, ge=1, description="Memory (address space) of a process for isolated modules."
+    )
+    isolated_processes: int = Field(default=1, ge=1, le=64, description="Processes for isolated modules at once.")
+
+    @field_validator("types")
+    @classmethod
+    def _patterns(cls, types: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+        for pattern in types:
+            if not _PATTERN.fullmatch(pattern):
+                raise ValueError(f'{pattern!r} is no media type; write "text/html", "image/*" or "*/*"')
+        return types

@@ -22,7 +22,7 @@ _SPACE = r"\t\n\f\r "
 
 
 # The rest of a plain tag: quotes paired, no angle bracket in them. Possessive: on anything else it fails at once.
-_PLAIN = r"""[^<>"']*+(?:"[^"<>]*+"[^<>"']*+)*+(?:'[^'<>]*+'[^<>"']*+)*+"""
+PLAIN_TAG = r"""[^<>"']*+(?:"[^"<>]*+"[^<>"']*+)*+(?:'[^'<>]*+'[^<>"']*+)*+"""
 # All that breaks the line of plain tags and text, sought in the page in lower case: a tag that is to be looked at, a
 # comment or what counts as one, a tag that is not plain. Plain tags of no interest are never matched, so that passing
 # over them costs no step in Python; no groups, for they cost as much as the match.
@@ -30,7 +30,7 @@ _BREAKER = re.compile(
     (
         rf"<(?:(?:{'|'.join(_NAMED)})(?=[{_SPACE}/>])"
         r"|!--|[!?]|/[^a-z>]"
-        rf"|[a-z/]{_PLAIN}[^>])"
+        rf"|[a-z/]{PLAIN_TAG}[^>])"
     ).encode()
 )
 # Within a line of plain tags: an anchor's attributes and all markup up to where it ends. The first group is the href of
@@ -40,7 +40,7 @@ _ANCHOR = re.compile(
     (
         rf"""<[aA](?=[{_SPACE}/])"""
         rf"""(?:{_OTHERS}[ \n]href="([^"&]++)"{_OTHERS}>"""
-        rf"""|({_PLAIN})>)"""
+        rf"""|({PLAIN_TAG})>)"""
         rf"""([^<]*+(?:<(?!/?[aA][{_SPACE}/>])[^<]*+)*+)(?=(<?))"""
     ).encode()
 )
@@ -147,7 +147,7 @@ class ScannedMarkup:
                 if found in _INLINE and position >= 0:
                     continue
             elif found == b"<!--":
-                position = _after_comment(body, start)
+                position = skipped_comment(body, start)
             elif found[1:2].isalpha() or (found[1:2] == b"/" and found[2:3].isalpha()):
                 odd = True
             else:
@@ -274,7 +274,7 @@ def _attributes_exactly(body: bytes, position: int) -> tuple[dict[str, str], int
     return {}, -1
 
 
-def _after_comment(body: bytes, start: int) -> int:
+def skipped_comment(body: bytes, start: int) -> int:
     """Return the place after a comment; -1 at the end of the page."""
     for abrupt in (b">", b"->"):
         if body.startswith(abrupt, start + 4):

@@ -23,14 +23,15 @@ class TitleAndText:
         document = document_of(page, self._options)
         findings.charset = document.charset
         if page.media_type not in HTML_TYPES:
-            findings.text = _cut(document.characters(), self._options.text_bytes_max)
+            findings.text = cut(document.characters(), self._options.text_bytes_max)
             return
         findings.title = collapsed(document.markup.title(), self._options.title_bytes_max)
         if self._options.text:
-            findings.text = _cut(document.markup.text(), self._options.text_bytes_max)
+            findings.text = cut(document.markup.text(), self._options.text_bytes_max)
 
 
-def _cut(text: str, bytes_max: int) -> str:
+def cut(text: str, bytes_max: int) -> str:
+    """Return text cut to so many bytes of UTF-8, between two characters."""
     if len(text) * 4 <= bytes_max:
         return text
     return text.encode("utf-8", "replace")[:bytes_max].decode("utf-8", "ignore")

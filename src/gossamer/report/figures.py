@@ -11,7 +11,7 @@ class Count(msgspec.Struct, frozen=True):
     name: str
     count: int
     share: float
-    """Of all attempts, 0 to 1."""
+    """Of the whole that the list is about, 0 to 1."""
 
 
 class Host(msgspec.Struct, frozen=True):
@@ -24,13 +24,78 @@ class Host(msgspec.Struct, frozen=True):
     mean_fetch_s: float
 
 
+class Domain(msgspec.Struct, frozen=True):
+    """A top-level domain's part in the crawl."""
+
+    name: str
+    hosts: int
+    pages: int
+    """Fetched."""
+
+
 class Trouble(msgspec.Struct, frozen=True):
     """Attempts that ended in one kind of error, with an example."""
 
     outcome: str
+    kind: str
+    """The error's text with its numbers left out, or the HTTP status."""
     count: int
     url: str
     error: str
+
+
+class Step(msgspec.Struct, frozen=True):
+    """What ended within one step of time."""
+
+    at_s: float
+    """The step's begin, in seconds since the first attempt."""
+    attempts: int
+    pages: int
+    wire_bytes: int
+    commit_s: float = 0.0
+    """The longest commit."""
+
+
+class Silence(msgspec.Struct, frozen=True):
+    """A time in which no attempt ended: a stall, a pause, or waiting for the only hosts that are left."""
+
+    at_s: float
+    """Since the first attempt."""
+    lasted_s: float
+
+
+class Commits(msgspec.Struct, frozen=True):
+    """How long commits took, in seconds; the percentile is an estimate (t-digest)."""
+
+    count: int = 0
+    mean_s: float = 0.0
+    p99_s: float = 0.0
+    max_s: float = 0.0
+    cut_max_s: float = 0.0
+    """The longest that the crawl itself stood still for one; the rest goes on beside it."""
+
+
+class Course(msgspec.Struct, frozen=True):
+    """How the crawl went, over time."""
+
+    step_s: float = 0.0
+    steps: tuple[Step, ...] = ()
+    """All of one length and in order, empty ones included."""
+    silences: tuple[Silence, ...] = ()
+    """The longest, longest first; shorter ones than `silence_s_min` are not looked for."""
+    silent_s: float = 0.0
+    """All silences together."""
+    silence_s_min: float = 0.0
+    commits: Commits = Commits()
+
+
+class Bucket(msgspec.Struct, frozen=True):
+    """How many have a size from `least` to below twice that; `least` 0 is size 0 alone."""
+
+    least: int
+    count: int
+    sum: int
+    """Of their sizes."""
 
 
 class FetchTimes(msgspec.Struct, frozen=True):
@@ -41,6 +106,44 @@ class FetchTimes(msgspec.Struct, frozen=True):
     p90: float = 0.0
     p99: float = 0.0
     max: float = 0.0
+
+
+class Gaps(msgspec.Struct, frozen=True):
+    """Seconds from the end of one request to the start of the next to the same host, or the same address.
+
+    Of rows in `pages` alone: requests for robots.txt lie between some of them.
+    """
+
+    counted: int = 0
+    least: float = 0.0
+    median: float = 0.0
+    """Within a twelfth of it."""
+    mean: float = 0.0
+    overlaps: int = 0
+    """Requests that began before the one before them had ended."""
+
+
+class Manners(msgspec.Struct, frozen=True):
+    """What robots.txt forbade, and how long hosts were left alone."""
+
+    robots_denied: int = 0
+    robots_denied_hosts: int = 0
+    robots_unreachable: int = 0
+    excluded: int = 0
+    busy: int = 0
+    """Answers 429 and 503."""
+    host_gaps: Gaps = Gaps()
+    address_gaps: Gaps = Gaps()
+
+
+class Copies(msgspec.Struct, frozen=True):
+    """Contents that came more than once."""
+
+    url: str
+    """Who had it first."""
+    copies: int
+    body_bytes: int
+    """Of all copies together."""
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -58,6 +161,11 @@ class Report(msgspec.Struct, frozen=True):
     """Rows of `links`."""
     duplicates: int = 0
     """Pages whose content was seen before."""
+    duplicate_bytes: int = 0
+    """Decoded content of those."""
+    near_duplicates: int = 0
+    """Pages marked as nearly the same as another."""
+    trapped: int = 0
     truncated: int = 0
     wire_bytes: int = 0
     """Received, heads included."""
@@ -71,21 +179,36 @@ class Report(msgspec.Struct, frozen=True):
     duration_s: float = 0.0
     """From the first attempt to the end of the last, pauses included."""
     pages_per_s: float = 0.0
+    bits_per_s: float = 0.0
+    """Received."""
+    course: Course = Course()
     fetch_s: FetchTimes = FetchTimes()
     outcomes: tuple[Count, ...] = ()
     statuses: tuple[Count, ...] = ()
     media_types: tuple[Count, ...] = ()
-    """Of pages fetched; share of all attempts."""
+    """Of pages fetched; share of those."""
     depths: tuple[Count, ...] = ()
     """By depth, from 0."""
     link_types: tuple[Count, ...] = ()
     """Share of all links."""
-    hosts_per_tld: tuple[Count, ...] = ()
-    """Share of all hosts."""
+    rejected: tuple[Count, ...] = ()
+    """Links that each filter refused; share of all refused. Empty when the state was not at hand."""
+    document_sizes: tuple[Bucket, ...] = ()
+    """Pages fetched, by bytes of decoded content."""
+    hosts_by_pages: tuple[Bucket, ...] = ()
+    """Hosts, by pages fetched."""
+    hosts_by_bytes: tuple[Bucket, ...] = ()
+    """Hosts, by bytes received."""
+    domains: tuple[Domain, ...] = ()
+    """Top-level domains, by pages."""
     top_hosts: tuple[Host, ...] = ()
     """By pages fetched."""
     slowest_hosts: tuple[Host, ...] = ()
     """By mean fetch time, of hosts with at least three fetches."""
+    trapped_hosts: tuple[Count, ...] = ()
+    """By URLs cut off as a trap's; share of all of them."""
+    manners: Manners = Manners()
+    copied: tuple[Copies, ...] = ()
     troubles: tuple[Trouble, ...] = ()
 
 

@@ -2,124 +2,134 @@
 
 from __future__ import annotations
 
-import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-import duckdb
-
-from gossamer.report.figures import Count, FetchTimes, Host, Report, Trouble
+from gossamer.report import shape
+from gossamer.report.course import course
+from gossamer.report.figures import Copies, Count, Course, FetchTimes, Host, Report, Trouble
+from gossamer.report.manners import manners
+from gossamer.report.tables import NEAR, Tables, opened
 
 MEMORY_BYTES_MAX = 512_000_000
 LINES_MAX = 20
 SLOWEST_MAX = 10
+COPIES_MAX = 10
 DEPTHS_MAX = 30
 
-_TOTALS = """
-    SELECT count(*), count(*) FILTER (outcome = 'fetched'), count(*) FILTER (attempt > 1),
-        count(*) FILTER (duplicate_of <> ''), count(*) FILTER (truncated <> ''),
-        coalesce(sum(wire_bytes), 0)::BIGINT, coalesce(sum(body_bytes), 0)::BIGINT,
-        coalesce(sum(warc_length), 0)::BIGINT,
-        epoch(min(fetched_at)), max(epoch(fetched_at) + fetch_s)
-    FROM pages"""
-_HOSTS = "SELECT count(*), count(DISTINCT site) FROM (SELECT host, any_value(site) AS site FROM pages GROUP BY host)"
+_TOTALS = f"""
+    SELECT count(*) AS attempts, count(*) FILTER (outcome = 'fetched') AS fetched,
+        count(*) FILTER (attempt > 1) AS repeated,
+        count(*) FILTER (outcome = 'fetched' AND duplicate_of <> '') AS duplicates,
+        coalesce(sum(body_bytes) FILTER (outcome = 'fetched' AND duplicate_of <> ''), 0)::BIGINT AS duplicate_bytes,
+        count(*) FILTER ({NEAR} <> '') AS near_duplicates,
+        count(*) FILTER (outcome = 'trapped') AS trapped, count(*) FILTER (truncated <> '') AS truncated,
+        coalesce(sum(wire_bytes), 0)::BIGINT AS wire_bytes, coalesce(sum(body_bytes), 0)::BIGINT AS body_bytes,
+        coalesce(sum(warc_length), 0)::BIGINT AS warc_bytes,
+        min(began_s) AS begun_at, max(ended_s) AS ended_at
+    FROM pages"""  # noqa: S608
+_SITES = "SELECT count(DISTINCT site) FROM hosts WHERE {slice}"
 _FETCH_TIMES = """
     SELECT avg(fetch_s), approx_quantile(fetch_s, 0.5), approx_quantile(fetch_s, 0.9), approx_quantile(fetch_s, 0.99),
         max(fetch_s)
     FROM pages WHERE fetch_s > 0"""
 _OF_PAGES = "SELECT {name}, count(*) AS n FROM pages WHERE {where} GROUP BY 1 ORDER BY {order} LIMIT {limit}"
 _LINK_TYPES = "SELECT link_type::VARCHAR AS name, count(*) AS n FROM links GROUP BY 1 ORDER BY n DESC, 1 LIMIT {limit}"
-_TLDS = r"""
-    SELECT CASE WHEN host LIKE '[%' OR regexp_full_match(host, '[0-9.]+') THEN '(address)'
-        ELSE regexp_extract(host, '[^.]+$') END AS name, count(*) AS n
-    FROM (SELECT DISTINCT host FROM pages) GROUP BY 1 ORDER BY n DESC, 1 LIMIT {limit}"""
 _PER_HOST = """
-    SELECT host::VARCHAR AS host, count(*), count(*) FILTER (outcome = 'fetched') AS fetched,
-        coalesce(sum(wire_bytes), 0)::BIGINT AS bytes,
-        coalesce(avg(fetch_s) FILTER (fetch_s > 0), 0) AS mean_s
-    FROM pages GROUP BY host HAVING {having} ORDER BY {order}, host LIMIT {limit}"""
-_TROUBLES = """
-    SELECT outcome::VARCHAR, count(*) AS n, min(url), arg_min(error, url)
-    FROM pages WHERE outcome NOT IN ('fetched', 'not_modified', 'redirected')
+    SELECT host, attempts, fetched, bytes, mean_s FROM hosts WHERE {where} ORDER BY {order}, host LIMIT {limit}"""
+_COPIED = """
+    SELECT duplicate_of, count(*) AS n, coalesce(sum(body_bytes), 0)::BIGINT
+    FROM pages WHERE {slice} AND outcome = 'fetched' AND duplicate_of <> ''
     GROUP BY 1 ORDER BY n DESC, 1 LIMIT {limit}"""
+# Numbers differ from page to page where the kind of error does not.
+_KIND = """CASE WHEN outcome = 'http_error' THEN coalesce(status::VARCHAR, '')
+        ELSE regexp_replace(error, '[0-9]+', '#', 'g') END"""
+_TROUBLES = """
+    SELECT outcome::VARCHAR, {kind} AS kind, count(*) AS n, min(url), arg_min(error, url)
+    FROM pages WHERE outcome NOT IN ('fetched', 'not_modified', 'redirected') AND {slice}
+    GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT {limit}"""
 
 
-def summary(directory: Path, memory_bytes_max: int = MEMORY_BYTES_MAX) -> Report:
+def summary(
+    directory: Path, memory_bytes_max: int = MEMORY_BYTES_MAX, rejected: Mapping[str, int] | None = None
+) -> Report:
     """Return the figures of a crawl's directory; of one without pages, an empty report.
 
     Reads finished Parquet files only, so figures of a running crawl lag behind. Memory is bounded by
-    `memory_bytes_max`; what does not fit goes to a temporary folder. Costs about 0.5 s per million pages.
+    `memory_bytes_max`; what does not fit goes to a temporary folder. `rejected` is what each filter refused, which
+    the tables do not know. docs/report.md says what it costs.
     """
-    pages = sorted(str(path) for path in (directory / "pages").glob("*.parquet"))
-    links = sorted(str(path) for path in (directory / "links").glob("*.parquet"))
-    if not pages:
-        return Report()
-    with tempfile.TemporaryDirectory(prefix="gossamer-report-") as folder:
-        config: dict[str, str | bool | int | float | list[str]] = {
-            "memory_limit": f"{memory_bytes_max}B",
-            "temp_directory": folder,
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-        }
-        with duckdb.connect(":memory:", config=config) as tables:
-            tables.read_parquet(pages).create_view("pages")
-            if links:
-                tables.read_parquet(links).create_view("links")
-            return _asked(tables, bool(links))
+    with opened(directory, memory_bytes_max) as tables:
+        return _asked(tables, rejected or {}) if tables is not None else Report()
 
 
-def _asked(tables: duckdb.DuckDBPyConnection, has_links: bool) -> Report:
-    attempts, fetched, repeated, duplicates, truncated, wire, body, warc, begun, ended = _one(tables, _TOTALS)
-    hosts, sites = _one(tables, _HOSTS)
-    links = _one(tables, "SELECT count(*) FROM links")[0] if has_links else 0
-    duration_s = ended - begun if begun is not None else 0.0
+def _asked(tables: Tables, rejected: Mapping[str, int]) -> Report:
+    (
+        attempts, fetched, repeated, duplicates, duplicate_bytes, near_duplicates, trapped, truncated,
+        wire_bytes, body_bytes, warc_bytes, begun_at, ended_at,
+    ) = tables.one(_TOTALS)  # fmt: skip
+    links = tables.one("SELECT count(*) FROM links")[0] if tables.has_links else 0
+    duration_s = ended_at - begun_at if begun_at is not None else 0.0
 
-    def of_pages(name: str, where: str = "true", order: str = "n DESC, 1", limit: int = LINES_MAX) -> tuple[Count, ...]:
-        query = _OF_PAGES.format(name=name, where=where, order=order, limit=limit)
-        return _counts(tables, query, attempts)
+    def of_pages(
+        name: str, whole: int, where: str = "true", order: str = "n DESC, 1", limit: int = LINES_MAX
+    ) -> tuple[Count, ...]:
+        return _counts(tables.all(_OF_PAGES, name=name, where=where, order=order, limit=limit), whole)
 
     return Report(
         attempts=attempts,
         fetched=fetched,
         repeated=repeated,
-        hosts=hosts,
-        sites=sites,
+        hosts=tables.one("SELECT count(*) FROM hosts")[0],
+        sites=sum(count for (count,) in tables.sliced(_SITES, "site")),
         links=links,
         duplicates=duplicates,
+        duplicate_bytes=duplicate_bytes,
+        near_duplicates=near_duplicates,
+        trapped=trapped,
         truncated=truncated,
-        wire_bytes=wire,
-        body_bytes=body,
-        warc_bytes=warc,
-        begun_at=begun,
-        ended_at=ended,
+        wire_bytes=wire_bytes,
+        body_bytes=body_bytes,
+        warc_bytes=warc_bytes,
+        begun_at=begun_at,
+        ended_at=ended_at,
         duration_s=duration_s,
         pages_per_s=fetched / duration_s if duration_s > 0 else 0.0,
-        fetch_s=FetchTimes(*(value or 0.0 for value in _one(tables, _FETCH_TIMES))),
-        outcomes=of_pages("outcome::VARCHAR"),
-        statuses=of_pages("status::VARCHAR", "status IS NOT NULL"),
-        media_types=of_pages("media_type::VARCHAR", "outcome = 'fetched'"),
-        depths=of_pages("depth::VARCHAR", order="any_value(depth)", limit=DEPTHS_MAX),
-        link_types=_counts(tables, _LINK_TYPES.format(limit=LINES_MAX), links) if has_links else (),
-        hosts_per_tld=_counts(tables, _TLDS.format(limit=LINES_MAX), hosts),
+        bits_per_s=8 * wire_bytes / duration_s if duration_s > 0 else 0.0,
+        course=course(tables, begun_at, duration_s) if begun_at is not None else Course(),
+        fetch_s=FetchTimes(*(value or 0.0 for value in tables.one(_FETCH_TIMES))),
+        outcomes=of_pages("outcome::VARCHAR", attempts),
+        statuses=of_pages("status::VARCHAR", attempts, "status IS NOT NULL"),
+        media_types=of_pages("media_type::VARCHAR", fetched, "outcome = 'fetched'"),
+        depths=of_pages("depth::VARCHAR", attempts, order="any_value(depth)", limit=DEPTHS_MAX),
+        link_types=_counts(tables.all(_LINK_TYPES, limit=LINES_MAX), links) if tables.has_links else (),
+        rejected=_counts(sorted(rejected.items(), key=lambda item: -item[1]), sum(rejected.values())),
+        document_sizes=shape.document_sizes(tables),
+        hosts_by_pages=shape.hosts_by_pages(tables),
+        hosts_by_bytes=shape.hosts_by_bytes(tables),
+        domains=shape.domains(tables),
         top_hosts=_hosts(tables, "true", "fetched DESC, bytes DESC", LINES_MAX),
-        slowest_hosts=_hosts(tables, "count(*) FILTER (fetch_s > 0) >= 3", "mean_s DESC", SLOWEST_MAX),
-        troubles=tuple(Trouble(*row) for row in _all(tables, _TROUBLES.format(limit=LINES_MAX))),
+        slowest_hosts=_hosts(tables, "fetches >= 3", "mean_s DESC", SLOWEST_MAX),
+        trapped_hosts=of_pages("host::VARCHAR", trapped, "outcome = 'trapped'"),
+        manners=manners(tables),
+        copied=_copied(tables),
+        troubles=_troubles(tables),
     )
 
 
-def _counts(tables: duckdb.DuckDBPyConnection, query: str, whole: int) -> tuple[Count, ...]:
-    return tuple(Count(name or "(none)", n, n / whole if whole else 0.0) for name, n in _all(tables, query))
+def _counts(rows: list[tuple[str, int]], whole: int) -> tuple[Count, ...]:
+    return tuple(Count(name or "(none)", n, n / whole if whole else 0.0) for name, n in rows if n)
 
 
-def _hosts(tables: duckdb.DuckDBPyConnection, having: str, order: str, limit: int) -> tuple[Host, ...]:
-    return tuple(Host(*row) for row in _all(tables, _PER_HOST.format(having=having, order=order, limit=limit)))
+def _hosts(tables: Tables, where: str, order: str, limit: int) -> tuple[Host, ...]:
+    return tuple(Host(*row) for row in tables.all(_PER_HOST, where=where, order=order, limit=limit))
 
 
-def _all(tables: duckdb.DuckDBPyConnection, query: str) -> list[tuple[Any, ...]]:
-    return tables.execute(query).fetchall()
+def _copied(tables: Tables) -> tuple[Copies, ...]:
+    rows = tables.sliced(_COPIED, "duplicate_of", limit=COPIES_MAX)
+    return tuple(Copies(*row) for row in sorted(rows, key=lambda row: (-row[1], row[0]))[:COPIES_MAX])
 
 
-def _one(tables: duckdb.DuckDBPyConnection, query: str) -> tuple[Any, ...]:
-    row = tables.execute(query).fetchone()
-    assert row is not None, "an aggregate always has a row"
-    return row
+def _troubles(tables: Tables) -> tuple[Trouble, ...]:
+    rows = tables.sliced(_TROUBLES, _KIND, kind=_KIND, limit=LINES_MAX)
+    return tuple(Trouble(*row) for row in sorted(rows, key=lambda row: (-row[2], *row[:2]))[:LINES_MAX])

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 
 from rich.cells import cell_len, set_cell_size
 
-from gossamer.report.figures import Count, Host, Report, Trouble
+from gossamer.report.figures import Bucket, Copies, Count, Course, Domain, Gaps, Host, Manners, Report, Trouble
+from gossamer.report.words import bit_rate, bucket_name, duration, instant, printable, seconds, size
 
 WIDTH_MIN = 60
+SILENCES_MAX = 3
 _EIGHTHS = " ▏▎▍▌▋▊▉"
+_LEVELS = " ▁▂▃▄▅▆▇█"
 _NAME_WIDTH_MAX = 32
 
 
@@ -20,44 +22,51 @@ def as_text(report: Report, width: int = 80) -> str:
     Control characters and invisible ones are shown as escapes, so that nothing in it acts on a terminal.
     """
     width = max(width, WIDTH_MIN)
-    return "".join(f"{line.rstrip()}\n" for line in _lines(report, width))
-
-
-def printable(text: str) -> str:
-    r"""Return the text with everything that does not show itself as `\x1b`, `\u202e` and the like."""
-    if text.isprintable():
-        return text
-    return "".join(mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in text)
+    return "".join(f"{_shortened(line.rstrip(), width)}\n" for line in _lines(report, width))
 
 
 def _lines(report: Report, width: int) -> Iterator[str]:
     if not report.attempts:
         yield "No pages yet."
         return
-    yield from (_shortened(line, width) for line in _totals(report))
+    yield from _totals(report)
+    yield from _course(report.course, width)
     yield from _bars("Outcomes", report.outcomes, width)
     yield from _bars("Status codes", report.statuses, width)
     yield from _bars("Media types", report.media_types, width)
+    yield from _buckets("Document sizes, from", report.document_sizes, width, of_bytes=True)
     yield from _bars("Depth", report.depths, width)
     yield from _bars("Links by type", report.link_types, width)
-    yield from _bars("Hosts by top-level domain", report.hosts_per_tld, width)
+    yield from _bars("Links refused, by filter", report.rejected, width)
+    yield from _buckets("Hosts by pages fetched, from", report.hosts_by_pages, width, of_bytes=False)
+    yield from _buckets("Hosts by bytes received, from", report.hosts_by_bytes, width, of_bytes=True)
+    yield from _domains(report.domains)
     yield from _host_table("Largest hosts", report.top_hosts, width)
     yield from _host_table("Slowest hosts", report.slowest_hosts, width)
+    yield from _manners(report.manners)
+    yield from _copied(report.copied, width)
+    yield from _bars("Traps, by host", report.trapped_hosts, width)
     yield from _troubles(report.troubles, width)
 
 
 def _totals(report: Report) -> Iterator[str]:
     times = report.fetch_s
+    most = f"90 %: {seconds(times.p90)}, 99 %: {seconds(times.p99)}, longest: {seconds(times.max)}"
+    near = f"; {report.near_duplicates:,} nearly the same" if report.near_duplicates else ""
     yield f"{report.fetched:,} pages fetched in {report.attempts:,} attempts from {report.hosts:,} hosts"
     facts = [
-        ("Time", f"{_instant(report.begun_at)} to {_instant(report.ended_at)} ({_duration(report.duration_s)})"),
-        ("Rate", f"{report.pages_per_s:,.1f} pages/s"),
-        ("Received", f"{_size(report.wire_bytes)}, {_size(report.body_bytes)} decoded"),
-        ("Archived", f"{_size(report.warc_bytes)}"),
+        ("Time", f"{instant(report.begun_at)} to {instant(report.ended_at)} ({duration(report.duration_s)})"),
+        ("Rate", f"{report.pages_per_s:,.1f} pages/s, {bit_rate(report.bits_per_s)}"),
+        ("Received", f"{size(report.wire_bytes)}, {size(report.body_bytes)} decoded"),
+        ("Archived", f"{size(report.warc_bytes)}"),
         ("Links", f"{report.links:,}"),
         ("Sites", f"{report.sites:,}"),
-        ("Copies", f"{report.duplicates:,} duplicates, {report.truncated:,} truncated, {report.repeated:,} repeated"),
-        ("Fetch time", f"{times.p50:.3f} s (90 %: {times.p90:.3f}, 99 %: {times.p99:.3f}, longest: {times.max:.3f})"),
+        ("Copies", f"{report.duplicates:,} of pages, {size(report.duplicate_bytes)}{near}"),
+        ("Also", f"{report.repeated:,} repeated attempts, {report.truncated:,} cut, {report.trapped:,} in traps"),
+        (
+            "Fetch time",
+            f"{seconds(times.p50)} ({most})",
+        ),
     ]
     for name, value in facts:
         yield f"  {name:<12}{value}"
@@ -78,17 +87,84 @@ def _bars(title: str, counts: Sequence[Count], width: int) -> Iterator[str]:
         yield f"  {_cell(name, name_width)}  {count.count:>{number_width},} {count.share:>6.1%}  {bar}"
 
 
+def _course(course: Course, width: int) -> Iterator[str]:
+    if len(course.steps) < 2:
+        return
+    yield ""
+    yield f"Pages a second over time, {duration(course.step_s)} a column"
+    line, peak = _sparkline([step.pages / course.step_s for step in course.steps], width - 4)
+    yield f"  {line}"
+    yield f"  most {peak:,.1f} pages/s"
+    commits = course.commits
+    if commits.count:
+        mean, most = seconds(commits.mean_s), seconds(commits.max_s)
+        yield f"  {commits.count:,} commits took {mean} in the mean, {most} at most"
+        yield f"  the crawl stood still for {seconds(commits.cut_max_s)} of one at most"
+    for silence in course.silences[:SILENCES_MAX]:
+        yield f"  nothing ended for {duration(silence.lasted_s)}, {duration(silence.at_s)} after the begin"
+
+
+def _sparkline(values: Sequence[float], width: int) -> tuple[str, float]:
+    """Return at most `width` columns, each the mean of its values, and the highest."""
+    per_column = -(-len(values) // width)
+    means = [sum(part) / len(part) for part in (values[i : i + per_column] for i in range(0, len(values), per_column))]
+    most = max(means)
+    return "".join(_LEVELS[round(mean / most * (len(_LEVELS) - 1))] if most else " " for mean in means), most
+
+
+def _buckets(title: str, buckets: Sequence[Bucket], width: int, *, of_bytes: bool) -> Iterator[str]:
+    whole = sum(bucket.count for bucket in buckets)
+    named = [Count(bucket_name(bucket, of_bytes=of_bytes), bucket.count, bucket.count / whole) for bucket in buckets]
+    yield from _bars(title, named, width)
+
+
+def _domains(domains: Sequence[Domain]) -> Iterator[str]:
+    if not domains:
+        return
+    yield ""
+    yield f"{'Top-level domains':<{_NAME_WIDTH_MAX}}{'hosts':>12}{'pages':>14}"
+    for domain in domains:
+        yield f"  {_cell(printable(domain.name), _NAME_WIDTH_MAX - 2)}{domain.hosts:>12,}{domain.pages:>14,}"
+
+
+def _manners(manners: Manners) -> Iterator[str]:
+    yield ""
+    yield "Manners"
+    yield (
+        f"  robots.txt denied {manners.robots_denied:,} URLs of {manners.robots_denied_hosts:,} hosts; "
+        f"{manners.robots_unreachable:,} had none to be read"
+    )
+    yield f"  {manners.excluded:,} excluded by their owners; {manners.busy:,} answers said that the server is busy"
+    for who, gaps in (("host", manners.host_gaps), ("address", manners.address_gaps)):
+        if gaps.counted:
+            yield f"  {_gaps(who, gaps)}"
+
+
+def _gaps(who: str, gaps: Gaps) -> str:
+    overlaps = f"; {gaps.overlaps:,} at once" if gaps.overlaps else ""
+    return f"rest of one {who}: least {seconds(max(gaps.least, 0.0))}, median {seconds(gaps.median)}{overlaps}"
+
+
+def _copied(copied: Sequence[Copies], width: int) -> Iterator[str]:
+    if not copied:
+        return
+    yield ""
+    yield "Contents with the most copies"
+    for copies in copied:
+        yield f"  {copies.copies:>8,} {size(copies.body_bytes):>9}  {_shortened(printable(copies.url), width - 21)}"
+
+
 def _host_table(title: str, hosts: Sequence[Host], width: int) -> Iterator[str]:
     if not hosts:
         return
-    name_width = width - 44
+    name_width = width - 45
     yield ""
     yield title
-    yield f"{'attempts':>{name_width + 14}} {'fetched':>10} {'bytes':>9} {'mean':>8}"
+    yield f"{'attempts':>{name_width + 14}} {'fetched':>10} {'bytes':>9} {'mean':>9}"
     for host in hosts:
         yield (
             f"  {_cell(printable(host.host), name_width)}  {host.attempts:>10,} {host.fetched:>10,} "
-            f"{_size(host.wire_bytes):>9} {host.mean_fetch_s:>6.2f} s"
+            f"{size(host.wire_bytes):>9} {seconds(host.mean_fetch_s):>9}"
         )
 
 
@@ -98,7 +174,7 @@ def _troubles(troubles: Sequence[Trouble], width: int) -> Iterator[str]:
     yield ""
     yield "Errors, with an example of each"
     for trouble in troubles:
-        yield f"  {trouble.count:,} {printable(trouble.outcome)}"
+        yield f"  {trouble.count:,} {printable(trouble.outcome)}{f' {trouble.kind}' if trouble.kind.isdigit() else ''}"
         yield f"      {_shortened(printable(trouble.url), width - 6)}"
         if trouble.error:
             yield f"      {_shortened(printable(trouble.error), width - 6)}"
@@ -117,22 +193,3 @@ def _bar(part: float, width: int) -> str:
     eighths = max(1, round(part * width * 8))
     whole, rest = divmod(eighths, 8)
     return "█" * whole + (_EIGHTHS[rest] if rest else "")
-
-
-def _size(size_bytes: float) -> str:
-    for unit in ("B", "KB", "MB", "GB", "TB"):
-        if size_bytes < 1000:
-            return f"{size_bytes:.0f} {unit}" if unit == "B" else f"{size_bytes:.1f} {unit}"
-        size_bytes /= 1000
-    return f"{size_bytes:,.1f} PB"
-
-
-def _instant(wall_s: float | None) -> str:
-    return "?" if wall_s is None else f"{datetime.fromtimestamp(wall_s, UTC):%Y-%m-%d %H:%M:%S}"
-
-
-def _duration(duration_s: float) -> str:
-    hours, rest = divmod(round(duration_s), 3600)
-    if hours:
-        return f"{hours} h {rest // 60} min"
-    return f"{rest // 60} min {rest % 60} s" if rest >= 60 else f"{duration_s:.1f} s"

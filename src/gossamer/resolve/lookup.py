@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 import aiodns
 import pycares
 
 from gossamer.model.errors import ConfigError
-from gossamer.model.visits import Failure
+from gossamer.model.visits import Failure, Reply
 from gossamer.resolve.options import ResolveOptions
 
 _LOOKUPS_PER_CHANNEL: Final = 20_000
@@ -31,6 +32,8 @@ class Records(NamedTuple):
     addresses: tuple[str, ...]
     ttl_s: float
     """The shortest of all records in the answers, aliases included."""
+    lines: tuple[str, ...] = ()
+    """The answers as a zone file has them (RFC 1035, section 5), aliases included."""
 
 
 class Lookup:
@@ -111,7 +114,7 @@ def _combine(answers: list[asyncio.Future[pycares.DNSResult]], limit_s: float) -
     found = [record for answer in answers for record in _addresses(answer)]
     if found:
         addresses = tuple(dict.fromkeys(address for address, _ in found))
-        return Records(addresses, float(min(ttl_s for _, ttl_s in found)))
+        return Records(addresses, float(min(ttl_s for _, ttl_s in found)), _lines(answers))
     problems: list[tuple[bool, str]] = []
     for answer in answers:
         if not answer.done():
@@ -124,6 +127,32 @@ def _combine(answers: list[asyncio.Future[pycares.DNSResult]], limit_s: float) -
     # One family that could not be asked leaves the question open, whatever the other says.
     retry, text = max(problems, key=lambda problem: problem[0])
     return failed(text, retry=retry)
+
+
+def reply_of(host: str, records: Records, asked_at: float, answered_at: float) -> Reply:
+    """Return what name servers answered as archives keep it: text/dns, RFC 4027, below the date, as Heritrix has it."""
+    date = f"{datetime.fromtimestamp(asked_at, UTC):%Y%m%d%H%M%S}"
+    body = "".join(f"{line}\n" for line in (date, *records.lines)).encode("utf-8", "replace")
+    return Reply(
+        f"dns:{host}", 1, (), body, "", asked_at, answered_at - asked_at, len(body), media_type="text/dns"
+    )  # fmt: skip
+
+
+def _lines(answers: list[asyncio.Future[pycares.DNSResult]]) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for answer in answers:
+        if not _addresses(answer):
+            continue
+        for record in answer.result().answer:
+            data = record.data
+            if isinstance(data, pycares.CNAMERecordData):
+                kind, value = "CNAME", f"{data.cname.rstrip('.')}."
+            elif isinstance(data, pycares.ARecordData | pycares.AAAARecordData):
+                kind, value = ("A" if isinstance(data, pycares.ARecordData) else "AAAA"), data.addr
+            else:
+                continue
+            found[f"{record.name.rstrip('.')}.\t{record.ttl}\tIN\t{kind}\t{value}"] = None
+    return tuple(found)
 
 
 def failed(error: str, *, retry: bool) -> Failure:

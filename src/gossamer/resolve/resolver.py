@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
-from gossamer.model.visits import Failure
+from gossamer.model.visits import Failure, Reply
 from gossamer.resolve.guard import canonical, refused
 from gossamer.resolve.hosts import Hosts
-from gossamer.resolve.lookup import Lookup, failed
+from gossamer.resolve.lookup import Lookup, failed, reply_of
 from gossamer.resolve.options import ResolveOptions
 from gossamer.world.clock import Clock
 
@@ -41,10 +42,14 @@ class DnsResolver:
     From memory 1 µs.
     """
 
-    def __init__(self, options: ResolveOptions, clock: Clock) -> None:
-        """Read the hosts file. Raises ConfigError when it cannot be read or has a bad line."""
+    def __init__(self, options: ResolveOptions, clock: Clock, told: Callable[[Reply], None] | None = None) -> None:
+        """Read the hosts file. Raises ConfigError when it cannot be read or has a bad line.
+
+        `told` is called with each answer that came from name servers, as a reply of `dns:HOST`.
+        """
         self._options = options
         self._clock = clock
+        self._told_of = told
         self._hosts = Hosts(options.hosts_file)
         self._lookup = Lookup(options)
         self._known: OrderedDict[str, _Known] = OrderedDict()
@@ -97,9 +102,12 @@ class DnsResolver:
             return self._remember(host, failed("a name that exists nowhere", retry=False))
         # The wait for a turn is bounded by the deadlines of those ahead.
         async with self._turns:
+            asked_at = self._clock.now()
             records = await self._lookup.ask(host)
         if isinstance(records, Failure):
             return self._remember(host, records)
+        if self._told_of is not None:
+            self._told_of(reply_of(host, records, asked_at, self._clock.now()))
         ttl_s = min(max(records.ttl_s, self._options.ttl_s_min), self._options.ttl_s_max)
         return self._judge(host, records.addresses, ttl_s)
 

@@ -79,7 +79,7 @@ def scope_chain(
     filters: list[Filter] = [
         Scheme(options.schemes),
         Length(options.url_bytes_max),
-        LinkType((*FOLLOWED, *options.follow)),
+        LinkType((*FOLLOWED, *options.follow, *(("embed",) if options.embeds else ()))),
         PathDepth(options.path_segments_max),
         RepeatedPath(options.path_repeats_max),
         excluded,

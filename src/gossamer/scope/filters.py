@@ -94,8 +94,12 @@ class Exclude:
         return self.patterns.matches(link.url.text)
 
 
+ASKED_FOR = ("seed", "embed")
+"""Types of link that need not lie in the scope: the operator named a seed, and an embed is part of a page that does."""
+
+
 class Scope:
-    """Addresses under no root. A seed is its own root."""
+    """Addresses under no root. A seed is its own root, an embed belongs to its page."""
 
     name = "scope"
 
@@ -103,11 +107,11 @@ class Scope:
         self._contains = roots.contains
 
     def rejects(self, link: Link) -> bool:
-        return not self._contains(link.url) and link.link_type != "seed"
+        return not self._contains(link.url) and link.link_type not in ASKED_FOR
 
 
 class Include:
-    """Addresses that match no `include` pattern. Seeds are asked for by name and need no match."""
+    """Addresses that match no `include` pattern. Seeds are asked for by name and need no match, nor do embeds."""
 
     name = "include"
 
@@ -115,7 +119,7 @@ class Include:
         self.patterns = PatternSet(patterns)
 
     def rejects(self, link: Link) -> bool:
-        return link.link_type != "seed" and not self.patterns.matches(link.url.text)
+        return link.link_type not in ASKED_FOR and not self.patterns.matches(link.url.text)
 
 
 class Hops:

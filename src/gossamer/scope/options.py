@@ -49,6 +49,11 @@ class ScopeOptions(BaseModel):
         default=(),
         description=f"Types of link to follow besides {', '.join(FOLLOWED[1:])}: next, prev, alternate, canonical …",
     )
+    embeds: bool = Field(
+        default=False,
+        description="Also fetch what pages need to be shown (images, scripts, stylesheets, fonts, media, frames), one "
+        "hop beyond the scope.",
+    )
 
     @field_validator("follow")
     @classmethod

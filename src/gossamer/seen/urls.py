@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gossamer.seen.ways import DEPTH_MAX, HOPS_MAX, KNOWN, NEW, SHORTER, depth_and_hops, least_of, way_of
+from xxhash import xxh32_intdigest
+
+from gossamer.seen.ways import HOPS_MAX, KNOWN, NEW, SHORTER, depth_and_hops, least_of, way_of
 from gossamer.state.epoch import Epochs
 from gossamer.url.url import Url
+
+STARTS_MAX = 10_000
+"""Hosts whose keys' beginning is kept in memory: about 1.5 MB."""
+FARTHEST = (1 << 24) | HOPS_MAX
+"""Farther than any way."""
 
 
 class RocksUrlSeen:
@@ -14,8 +21,8 @@ class RocksUrlSeen:
 
     Each for itself, whatever ways they came by: then what is remembered in the end does not depend on the order.
 
-    Costs about 0.1 µs for a popular URL (navigation repeats on every page), else 1 µs. Two URLs share a fingerprint
-    once in 10¹¹ offers at 100 million URLs known: the second is then never fetched.
+    Costs about 0.1 µs for a popular URL (navigation repeats on every page), else 1 µs. Two URLs of a host
+    with a million known ones share a fingerprint once in 10¹³ offers: the second is then never fetched.
     """
 
     def __init__(self, epochs: Epochs, popular_urls_max: int) -> None:
@@ -23,49 +30,79 @@ class RocksUrlSeen:
         self._popular_urls_max = popular_urls_max
         self._popular: dict[int, int] = {}
         """Fingerprint to depth and hops as one number."""
+        self._starts: dict[str, bytes] = {}
+        """Host to what its keys begin with."""
 
     def offer(self, urls: Sequence[Url], depths: Sequence[int], hops: Sequence[int]) -> Sequence[int]:
         """Return for each URL `KNOWN`, `NEW` or `SHORTER`."""
-        popular = self._popular
+        known_way = self._popular.get
         answers = [KNOWN] * len(urls)
-        asked: list[int] = []
-        ways: list[int] = []
-        for index, (url, depth, hop) in enumerate(zip(urls, depths, hops, strict=True)):
-            way = depth << 8 | hop if depth <= DEPTH_MAX and hop <= HOPS_MAX else way_of(depth, hop)
-            ways.append(way)
-            known = popular.get(url.fingerprint)
-            if known is None or way < known or (way & HOPS_MAX) < (known & HOPS_MAX):
-                asked.append(index)
+        if not urls:
+            return answers
+        if depths.count(depths[0]) == len(urls) and hops.count(hops[0]) == len(urls):
+            # The links of one page, nearly always.
+            way = way_of(depths[0], hops[0])
+            hop = way & HOPS_MAX
+            ways = [way] * len(urls)
+            asked = [
+                index
+                for index, url in enumerate(urls)
+                if (known := known_way(url.fingerprint, FARTHEST)) > way or known & HOPS_MAX > hop
+            ]
+        else:
+            ways = [way_of(depth, hop) for depth, hop in zip(depths, hops, strict=True)]
+            asked = [
+                index
+                for index, (url, way) in enumerate(zip(urls, ways, strict=True))
+                if (known := known_way(url.fingerprint, FARTHEST)) > way or known & HOPS_MAX > way & HOPS_MAX
+            ]
         if asked:
             self._ask(urls, ways, asked, answers)
         return answers
 
     def way(self, url: Url) -> tuple[int, int] | None:
         """Return the least depth and hops, or None when the URL was never offered."""
-        value = self._epochs.get("seen", _key(url))
+        value = self._epochs.get("seen", self._start(url) + url.fingerprint.to_bytes(8))
         if value is None:
             return None
         return depth_and_hops(int.from_bytes(value))
 
     def _ask(self, urls: Sequence[Url], ways: list[int], asked: list[int], answers: list[int]) -> None:
-        if len(self._popular) + len(asked) > self._popular_urls_max:
-            self._popular.clear()  # It fills again with what is popular now.
-        keys = [_key(urls[index]) for index in asked]
+        popular = self._popular
+        if len(popular) + len(asked) > self._popular_urls_max:
+            popular.clear()  # It fills again with what is popular now.
+        starts = self._starts
+        keys = [
+            (starts.get(url.host) or self._start(url)) + url.fingerprint.to_bytes(8)
+            for url in [urls[index] for index in asked]
+        ]
         values = self._epochs.get_many("seen", keys)
-        earlier: dict[bytes, int] = {}
+        changed: dict[bytes, bytes] = {}
         for index, key, value in zip(asked, keys, values, strict=True):
             way = ways[index]
-            known = earlier.get(key)
-            if known is None and value is not None:
-                known = int.from_bytes(value)
-            least = way if known is None else least_of(way, known)
+            if key in changed:
+                value = changed[key]
+            if value is None:
+                answers[index] = NEW
+                changed[key] = way.to_bytes(3)
+                popular[urls[index].fingerprint] = way
+                continue
+            known = int.from_bytes(value)
+            least = least_of(way, known)
             if least != known:
-                answers[index] = NEW if known is None else SHORTER
-                self._epochs.put("seen", key, least.to_bytes(3))
-                known = least
-            earlier[key] = known
-            self._popular[urls[index].fingerprint] = known
+                answers[index] = SHORTER
+                changed[key] = least.to_bytes(3)
+            popular[urls[index].fingerprint] = least
+        if changed:
+            self._epochs.put_many("seen", changed)
 
-
-def _key(url: Url) -> bytes:
-    return url.partition.to_bytes(2) + url.fingerprint.to_bytes(8)
+    def _start(self, url: Url) -> bytes:
+        """Return what the keys of a host's URLs begin with: they lie side by side, so that a page's links, which mostly
+        name their own host, are found in few blocks.
+        """
+        start = self._starts.get(url.host)
+        if start is None:
+            if len(self._starts) >= STARTS_MAX:
+                self._starts.clear()
+            start = self._starts[url.host] = url.partition.to_bytes(2) + xxh32_intdigest(url.host.encode()).to_bytes(4)
+        return start

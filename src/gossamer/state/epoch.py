@@ -6,13 +6,21 @@ Three layers answer a read, the newest first: the open epoch, the one that is be
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from gossamer.state.store import FAMILIES, Range, Store
 
 _NUMBER = {name: number for number, name in enumerate(FAMILIES)}
 _SCANNED = frozenset(_NUMBER[name] for name in ("ready", "sleep", "due"))
 """Families that are scanned while an epoch grows: a walk through all that it changed would cost its square."""
+
+
+OPERATION_BYTES = 200
+"""What an operation takes in memory beside its key's and value's bytes: two objects and a place in a dictionary."""
+
+
+_UNTOLD = bytes((0,)) + b"untold"
+"""Stands for a value that the epochs do not know. Compared by identity."""
 
 
 class Cleared:
@@ -43,10 +51,12 @@ class Cleared:
 class Changes:
     """What one epoch puts, deletes and clears."""
 
-    __slots__ = ("_sorted", "cleared", "families")
+    __slots__ = ("_sorted", "cleared", "families", "memory_bytes")
 
     def __init__(self) -> None:
         self.families: dict[int, dict[bytes, bytes | None]] = {number: {} for number in range(len(FAMILIES))}
+        self.memory_bytes = 0
+        """Memory that this takes, about; what is put twice counts twice."""
         self.cleared: dict[int, Cleared] = {}
         """Per family; what is in `families` came later."""
         self._sorted: dict[int, dict[bytes, list[bytes]]] = {number: {} for number in _SCANNED}
@@ -67,8 +77,12 @@ class Changes:
     def set(self, family: int, key: bytes, value: bytes | None) -> None:
         """Put a value, or None to delete."""
         changed = self.families[family]
-        if family in _SCANNED and key not in changed:
-            insort(self._sorted[family].setdefault(key[:2], []), key)
+        if key not in changed:
+            self.memory_bytes += len(key) + OPERATION_BYTES
+            if family in _SCANNED:
+                insort(self._sorted[family].setdefault(key[:2], []), key)
+        if value:
+            self.memory_bytes += len(value)
         changed[key] = value
 
     def clear(self, family: int, begin: bytes, end: bytes) -> None:
@@ -119,8 +133,20 @@ class Epochs:
         """Operations in the open epoch."""
         return len(self._open)
 
+    @property
+    def memory_bytes(self) -> int:
+        """Memory of the open epoch, about."""
+        return self._open.memory_bytes
+
     def put(self, family: str, key: bytes, value: bytes) -> None:
         self._open.set(_NUMBER[family], key, value)
+
+    def put_many(self, family: str, pairs: Mapping[bytes, bytes]) -> None:
+        """Put several values of a family that is not scanned while an epoch grows."""
+        number = _NUMBER[family]
+        assert number not in _SCANNED
+        self._open.families[number].update(pairs)
+        self._open.memory_bytes += sum(map(len, pairs)) + len(pairs) * OPERATION_BYTES
 
     def delete(self, family: str, key: bytes) -> None:
         self._open.set(_NUMBER[family], key, None)
@@ -144,21 +170,19 @@ class Epochs:
     def get_many(self, family: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """Return the newest values in the order of `keys`; those of the store in one call."""
         number = _NUMBER[family]
-        found: list[bytes | None] = [None] * len(keys)
-        asked: list[int] = []
-        newest = self._open.families[number]
-        newer = self._closing.families[number] if self._closing is not None else {}
+        found: list[bytes | None] = [self._open.families[number].get(key, _UNTOLD) for key in keys]
         cleared = self._open.cleared.get(number)
-        cleared_before = self._closing.cleared.get(number) if self._closing is not None else None
-        for index, key in enumerate(keys):
-            if key in newest:
-                found[index] = newest[key]
-            elif cleared is not None and cleared.covers(key):
-                pass
-            elif key in newer:
-                found[index] = newer[key]
-            elif cleared_before is None or not cleared_before.covers(key):
-                asked.append(index)
+        asked = [index for index, value in enumerate(found) if value is _UNTOLD]
+        if asked and cleared is not None:
+            asked = _untold(asked, keys, found, cleared)
+        if asked and self._closing is not None:
+            newer = self._closing.families[number]
+            for index in asked:
+                found[index] = newer.get(keys[index], _UNTOLD)
+            asked = [index for index in asked if found[index] is _UNTOLD]
+            cleared = self._closing.cleared.get(number)
+            if asked and cleared is not None:
+                asked = _untold(asked, keys, found, cleared)
         if asked:
             values = self._store.get_many(family, [keys[index] for index in asked])
             for index, value in zip(asked, values, strict=True):
@@ -206,6 +230,17 @@ class Epochs:
     def settle(self) -> None:
         """Forget the closing epoch: the store has it all."""
         self._closing = None
+
+
+def _untold(asked: list[int], keys: Sequence[bytes], found: list[bytes | None], cleared: Cleared) -> list[int]:
+    """Set to None what was cleared, and return the others' places."""
+    left = []
+    for index in asked:
+        if cleared.covers(keys[index]):
+            found[index] = None
+        else:
+            left.append(index)
+    return left
 
 
 def _uncovered(pairs: Iterator[tuple[bytes, bytes]], cleared: Cleared) -> Iterator[tuple[bytes, bytes]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer.model.visits import Archived, Visited
+from gossamer.model.visits import Archived, Reply, Visited
 
 FILE = "memory.warc.gz"
 
@@ -15,6 +15,8 @@ class MemoryArchive:
         """Everything that was given."""
         self.cut_at: list[int] = []
         """How many visits there were at each cut: what stood in the list then belongs to an epoch that closed."""
+        self.prerequisites: list[tuple[Reply, str, str]] = []
+        """Each robots.txt that came, with the URL that waited for it and the kind."""
         self._length = 0
 
     @property
@@ -37,6 +39,10 @@ class MemoryArchive:
         row = visited.row
         row.warc_file, row.warc_offset, row.warc_length = FILE, offset, length
         return Archived(FILE, offset, length, f"<urn:memory:{len(self.added)}>")
+
+    def add_prerequisite(self, reply: Reply, via: str, link_type: str) -> None:
+        """Keep what had to be asked before a page."""
+        self.prerequisites.append((reply, via, link_type))
 
     def cut(self) -> None:
         """Note that an epoch closes."""

@@ -11,7 +11,6 @@ from xxhash import xxh3_64_intdigest
 from gossamer.url.canonical import Canonicalizer, is_plain_start
 from gossamer.url.join import absolute
 from gossamer.url.parts import split_authority
-from gossamer.url.rules import DEFAULT_RULES
 from gossamer.url.site import partition_of, site_of
 from gossamer.url.url import Url
 
@@ -21,6 +20,12 @@ SCHEMES: Final = ("http", "https", "ftp", "ftps", "gopher", "file")
 STARTS_MAX: Final = 16_384
 """Starts of addresses (`https://host:port`) remembered in each of two generations: about 10 MB in all."""
 
+
+NAMED_MAX: Final = 16_384
+"""Whole addresses remembered in each of two generations, with rules that are not the default: about 16 MB in all."""
+
+NAMED_BYTES_MAX: Final = 500
+"""Longer ones are not remembered."""
 
 START_BYTES_MAX: Final = 300
 """Longer ones are not remembered: a host name has 253 bytes at most (RFC 1035, section 3.1)."""
@@ -33,24 +38,36 @@ class Start(msgspec.Struct, frozen=True, gc=False):
     site: str
     partition: int
     plain: bool
-    """The default rules find nothing to change in this part."""
+    """No rule finds anything to change in this part, and none but default rules are on."""
 
 
 class Namer:
-    """Makes a `Url` of an address. Remembers hosts, so that a page's links cost about 0.4 µs each."""
+    """Makes a `Url` of an address. Remembers hosts, so that a page's links cost about 0.4 µs each.
+
+    With rules that cost more than that it remembers whole addresses too: pages of a site repeat their links.
+    """
 
     def __init__(self, canonicalizer: Canonicalizer | None = None) -> None:
         self.canonicalizer = canonicalizer or Canonicalizer()
-        self._cautious = set(self.canonicalizer.rules) <= set(DEFAULT_RULES)
         self._young: dict[str, Start | None] = {}
         self._old: dict[str, Start | None] = {}
+        self._keeps = not self.canonicalizer.cautious
+        self._named: dict[str, Url] = {}
+        self._named_before: dict[str, Url] = {}
 
     def name(self, text: str) -> Url | None:
         """Return the name of an address that `join` or `absolute` gave; None when it has no host to visit."""
         return self.names((text,))[0]
 
+    def changes(self, text: str) -> list[tuple[str, str]]:
+        """Return the rules that have a part in an address's key, each with what it made: for people who ask why."""
+        return self.canonicalizer.changes(text)
+
     def names(self, texts: Sequence[str]) -> list[Url | None]:
         """Name several addresses, in order."""
+        return self._names_kept(texts) if self._keeps else self._names(texts)
+
+    def _names(self, texts: Sequence[str]) -> list[Url | None]:
         named: list[Url | None] = []
         for text in texts:
             # An address of the web has a path, so this slash ends its authority; others are cut by `_prefix`.
@@ -62,19 +79,42 @@ class Namer:
             if start is None:
                 named.append(None)
                 continue
-            plain = start.plain and self._cautious and "%" not in text and "#" not in text
-            key = text if plain else self.canonicalizer.key(text)
+            plain = start.plain and "%" not in text and "#" not in text
+            key = text if plain else self.canonicalizer.key_by_rules(text)
             named.append(Url(text, key, xxh3_64_intdigest(key.encode()), start.host, start.site, start.partition))
+        return named
+
+    def _names_kept(self, texts: Sequence[str]) -> list[Url | None]:
+        named: list[Url | None] = []
+        for text in texts:
+            url = self._named.get(text)
+            if url is None:
+                url = self._named_before.get(text) or self._names((text,))[0]
+                if url is not None and len(text) <= NAMED_BYTES_MAX:
+                    if len(self._named) >= NAMED_MAX:
+                        self._named_before, self._named = self._named, {}
+                    self._named[text] = url
+            named.append(url)
         return named
 
     def _recall(self, prefix: str) -> Start | None:
         """Look in the older generation, or find out; what is in use moves to the younger one, the rest is forgotten."""
-        start = self._old[prefix] if prefix in self._old else _start(prefix)
+        start = self._old[prefix] if prefix in self._old else self._start(prefix)
         if len(prefix) <= START_BYTES_MAX:
             if len(self._young) >= STARTS_MAX:
                 self._old, self._young = self._young, {}
             self._young[prefix] = start
         return start
+
+    def _start(self, prefix: str) -> Start | None:
+        host = host_of(prefix)
+        if host is None:
+            return None
+        site, hosts = site_of(host), self.canonicalizer.hosts
+        plain = self.canonicalizer.cautious and is_plain_start(prefix)
+        if not hosts:
+            return Start(host, site, partition_of(site), plain)
+        return Start(host, site, partition_of(hosts.home(site)), plain and hosts.resolve(host) == host)
 
 
 def _prefix(text: str) -> str:
@@ -84,14 +124,6 @@ def _prefix(text: str) -> str:
         return ""
     ends = (text.find(mark, at + 3) for mark in "/?#")
     return text[: min((end for end in ends if end >= 0), default=len(text))]
-
-
-def _start(prefix: str) -> Start | None:
-    host = host_of(prefix)
-    if host is None:
-        return None
-    site = site_of(host)
-    return Start(host, site, partition_of(site), is_plain_start(prefix))
 
 
 def host_of(text: str) -> str | None:

@@ -2,10 +2,44 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from gossamer.url.canonical import check_rules
+from gossamer.url.canonical import Canonicalizer, check_rules, check_site
+from gossamer.url.hosts import HostRules
 from gossamer.url.rules import DEFAULT_RULES
+
+
+class HostOptions(BaseModel):
+    """By which name a host is compared. Kinds run in this order; of one kind the first rule that fits is applied."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    starts_with: dict[str, str] = Field(default_factory=dict, description='Starts of hosts: `{"www." = ""}`.')
+    ends_with: dict[str, str] = Field(default_factory=dict, description="Ends of hosts, each beginning with a dot.")
+    synonyms: dict[str, str] = Field(default_factory=dict, description="Whole hosts, and by which each is compared.")
+
+    @model_validator(mode="after")
+    def _meant(self) -> HostOptions:
+        self.rules()
+        return self
+
+    def rules(self) -> HostRules:
+        """Return the rules that these options state."""
+        return HostRules(self.starts_with, self.ends_with, self.synonyms)
+
+
+class SiteRules(BaseModel):
+    """The rules of one site, in place of those of all."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rules: tuple[str, ...] = Field(default=DEFAULT_RULES, description="Canonical rules for this site.")
+
+    @field_validator("rules")
+    @classmethod
+    def _known(cls, rules: tuple[str, ...]) -> tuple[str, ...]:
+        check_rules(rules)
+        return rules
 
 
 class UrlOptions(BaseModel):
@@ -17,9 +51,29 @@ class UrlOptions(BaseModel):
         default=DEFAULT_RULES,
         description="Canonical rules by which addresses are compared; docs/rules.md lists them.",
     )
+    hosts: HostOptions = Field(
+        default=HostOptions(),
+        description="Hosts compared as one: `starts_with`, `ends_with` and `synonyms`, each from old to new.",
+    )
+    sites: dict[str, SiteRules] = Field(
+        default_factory=dict,
+        description="Rules of single sites by registrable domain, in place of `rules`.",
+    )
 
     @field_validator("rules")
     @classmethod
     def _known(cls, rules: tuple[str, ...]) -> tuple[str, ...]:
         check_rules(rules)
         return rules
+
+    @field_validator("sites")
+    @classmethod
+    def _sites(cls, sites: dict[str, SiteRules]) -> dict[str, SiteRules]:
+        for name in sites:
+            check_site(name)
+        return sites
+
+    def canonicalizer(self) -> Canonicalizer:
+        """Return what makes keys by these options."""
+        own = {name: site.rules for name, site in self.sites.items()}
+        return Canonicalizer(self.rules, self.hosts.rules(), own)

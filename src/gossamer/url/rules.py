@@ -24,6 +24,8 @@ DEFAULT_PORTS: Final[Mapping[str, str]] = MappingProxyType(
 
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 _UNRESERVED = re.compile("%(?:2[DE]|3[0-9]|[46][1-9A-F]|[57][0-9A]|5F|7E)", re.IGNORECASE)
+# What stands for itself in path and query alike, by RFC 3986 and by the WHATWG rules, and delimits no parameter.
+_HARMLESS = re.compile("%(?:2[1489ACDE]|3[0-9]|[46][1-9A-F]|[57][0-9A]|5F|7[CE])", re.IGNORECASE)
 _STRAY = re.compile("%(?![0-9A-Fa-f]{2})").search
 _UPPER = re.compile("%[0-9A-Fa-f]{2}|[A-Z]+")
 _SLASHES = re.compile("//+")
@@ -117,6 +119,33 @@ def drop_trailing_slash(parts: Parts) -> Parts:
     return _with_path(parts, parts.path.rstrip("/") or parts.path[:1])
 
 
+def drop_empty_query(parts: Parts) -> Parts:
+    """Drop a `?` that nothing follows: `/a?` is `/a`."""
+    return replace(parts, query=None) if parts.query == "" else parts
+
+
+def drop_empty_parameters(parts: Parts) -> Parts:
+    """Drop parameters without a name and a value, which stray `&` leave: `?&a=1&&b=2&` is `?a=1&b=2`."""
+    if not parts.query or not ("&&" in parts.query or parts.query[0] == "&" or parts.query[-1] == "&"):
+        return parts
+    return replace(parts, query="&".join(pair for pair in parts.query.split("&") if pair))
+
+
+def drop_userinfo(parts: Parts) -> Parts:
+    """Drop credentials, which are never sent: `http://u:p@h/` is `http://h/`."""
+    return parts if parts.userinfo is None else replace(parts, userinfo=None)
+
+
+def harmless_escapes(parts: Parts) -> Parts:
+    """Write escapes of `! $ ( ) * , |` as themselves too: `%28` is `(`. Servers may tell them apart, few do."""
+    return _each_text(parts, _decode_harmless)
+
+
+def plus_is_space(parts: Parts) -> Parts:
+    """Compare `+` in a query as `%20`, as forms mean it."""
+    return parts if not parts.query or "+" not in parts.query else replace(parts, query=parts.query.replace("+", "%20"))
+
+
 def sort_query(parts: Parts) -> Parts:
     """Sort the query's parameters by name; those of one name keep their order."""
     if parts.query is None or "&" not in parts.query:
@@ -130,8 +159,9 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         rule.__name__: rule
         for rule in (
             fragment, unreserved_escapes, escape_case, host_case, default_port, host_dot,
-            https_is_http, drop_www, lower_path, collapse_slashes, drop_session_ids, drop_tracking, drop_index_file,
-            drop_trailing_slash, sort_query,
+            harmless_escapes, https_is_http, drop_userinfo, drop_www, lower_path, collapse_slashes, drop_session_ids,
+            drop_tracking, drop_index_file, drop_trailing_slash, plus_is_space, sort_query, drop_empty_parameters,
+            drop_empty_query,
         )
     }
 )  # fmt: skip
@@ -151,6 +181,10 @@ def _each_text(parts: Parts, change: Callable[[str], str]) -> Parts:
 
 def _decode_unreserved(text: str) -> str:
     return text if _STRAY(text) else _UNRESERVED.sub(lambda escape: chr(int(escape[0][1:], 16)), text)
+
+
+def _decode_harmless(text: str) -> str:
+    return text if _STRAY(text) else _HARMLESS.sub(lambda escape: chr(int(escape[0][1:], 16)), text)
 
 
 def _upper_escapes(text: str) -> str:

@@ -1,15 +1,26 @@
 """A report of one figure."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 
-def summary(directory: Path) -> int:
-    return int((directory / "state/pages").read_text())
+class Report(int):
+    refused: int
 
 
-def as_text(pages: int) -> str:
-    return f"REPORT pages {pages}"
+def summary(directory: Path, rejected: Mapping[str, int]) -> Report:
+    report = Report((directory / "state/pages").read_text())
+    report.refused = rejected["scope.host"]
+    return report
 
 
-def as_json(pages: int) -> str:
+def as_text(pages: Report, width: int) -> str:
+    return f"REPORT pages {pages}, refused {pages.refused}, {width} wide"
+
+
+def as_json(pages: Report) -> str:
     return f'{{"pages": {pages}}}'
+
+
+def as_html(pages: Report, title: str) -> str:
+    return f"<h1>{title}</h1> pages {pages}"

@@ -11,6 +11,7 @@ FAKES = {
     "gossamer.report.report": HERE / "fake_report.py",
     "gossamer.report.text": HERE / "fake_report.py",
     "gossamer.report.figures": HERE / "fake_report.py",
+    "gossamer.report.html": HERE / "fake_report.py",
     "gossamer.simweb": HERE / "fake_simweb.py",
     "gossamer.simweb.options": HERE / "fake_simweb.py",
     "gossamer.simweb.process": HERE / "fake_simweb.py",

@@ -1,0 +1,330 @@
+"""What the frontier and the duplicate test cost per URL, and how much memory they take: at 1 M URLs and at 100 M.
+
+    python benchmarks/bench_frontier.py [--urls N,N,…] [--budget MIB] [--preset PRESET] [--json FILE] [--log FILE]
+
+A trace of pages, generated, no network: each has 60 links, 80 % of them to its own host; hosts follow Zipf's law and
+number one for every 50 URLs. On average 6 links of a page are new (IRLbot met 6.5 on a page of 62.5), so *a URL* is
+one new URL with ten offered links. Each URL is offered, queued, lent, begun, ended and finished, through the real
+store with its commits; pages are offered and visited in turn until all URLs are found, and then the rest is drained.
+Time is simulated: it jumps to the next turn.
+
+Counted is the CPU time of all threads (compaction included) but what the generator used. `pace` is the CPU time of a
+fixed piece of work, taken at every commit: where it is longer, others used the machine, and all CPU times are too. Each
+size runs in a process of
+its own, in a control group whose memory limit is the budget; the kernel counts files kept in memory there too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import random
+import resource
+import sys
+import tempfile
+import time
+from array import array
+from pathlib import Path
+from typing import TextIO
+
+from xxhash import xxh3_64_intdigest
+
+from gossamer.cli.child import COLLECTOR_THRESHOLDS
+from gossamer.config import Config
+from gossamer.config.footprint import fitted
+from gossamer.frontier.frontier import Frontier
+from gossamer.frontier.host import Lease
+from gossamer.frontier.options import PolitenessOptions, Preset
+from gossamer.frontier.politeness import politeness
+from gossamer.model.links import Link
+from gossamer.model.visits import Contact
+from gossamer.seen.urls import NEW, RocksUrlSeen
+from gossamer.state.contacts import Contacts
+from gossamer.state.epoch import Epochs
+from gossamer.state.store import Store
+from gossamer.testing.footprint import run_within
+from gossamer.url.name import Namer
+from gossamer.url.url import Url
+from gossamer.world.dice import Dice
+
+URLS_PER_HOST = 50
+OWN_LINKS, OTHER_LINKS = 48, 12
+OWN_NEW = 5
+NAVIGATION = 30
+"""Pages of a host that all its other pages name."""
+CONCURRENCY = 256
+COMMIT_VISITS = 2_000
+PAGES_A_TURN = 50
+LOGGED_URLS = 1_000_000
+BOOT = bytes(16)
+STAGES = ("offer", "add", "select", "request", "finish", "commit")
+
+
+class Meter:
+    """CPU time by stage: this thread's; and all threads', but for the generator's share."""
+
+    def __init__(self) -> None:
+        self.spent_s = dict.fromkeys(STAGES, 0.0)
+        self.generator_s = 0.0
+        self._all_since = time.process_time()
+        self._since = 0.0
+
+    def start(self) -> None:
+        self._since = time.thread_time()
+
+    def stop(self, stage: str) -> None:
+        now = time.thread_time()
+        self.spent_s[stage] += now - self._since
+        self._since = now
+
+    def generated(self) -> None:
+        now = time.thread_time()
+        self.generator_s += now - self._since
+        self._since = now
+
+    @property
+    def all_s(self) -> float:
+        return time.process_time() - self._all_since - self.generator_s
+
+
+def pace_us() -> float:
+    """Return the CPU time of a fixed piece of work: the same program takes longer on a machine that others use too."""
+    since = time.thread_time()
+    for number in range(2_000):
+        xxh3_64_intdigest(f"{number}".encode())
+    return (time.thread_time() - since) * 1e6
+
+
+class Trace:
+    """Pages' links. Hosts by Zipf's law with exponent 1."""
+
+    def __init__(self, hosts: int) -> None:
+        self._hosts = hosts
+        self._dice = random.Random(1)
+        self._made = array("I", bytes(4 * hosts))
+
+    def page(self) -> tuple[str, list[Url]]:
+        """Return a page's address and its links."""
+        host, made, dice = self._host(), self._made, self._dice
+        start, site, partition = _start(host)
+        known = made[host]
+        made[host] = known + OWN_NEW
+        numbers = list(range(min(known, NAVIGATION)))
+        numbers += [int(dice.random() * known) for _ in range(OWN_LINKS - OWN_NEW - len(numbers))] if known else []
+        numbers += range(known, known + OWN_NEW)
+        name = "www." + site
+        urls = [_url(start, name, site, partition, number) for number in numbers]
+        for _ in range(OTHER_LINKS - 1):
+            host = self._host()
+            start, site, partition = _start(host)
+            made[host] = made[host] or 1
+            urls.append(_url(start, "www." + site, site, partition, 0))
+        host = self._host()
+        start, site, partition = _start(host)
+        urls.append(_url(start, "www." + site, site, partition, made[host]))
+        made[host] += 1
+        return urls[0].text, urls
+
+    def _host(self) -> int:
+        # The inverse of the distribution function, with the sum over hosts taken for the integral.
+        return int((self._hosts + 1) ** self._dice.random()) - 1
+
+
+def _start(host: int) -> tuple[str, str, int]:
+    site = f"host-{host}.example"
+    return f"https://www.{site}/library/part-", site, xxh3_64_intdigest(site.encode()) % 4096
+
+
+def _url(start: str, name: str, site: str, partition: int, number: int) -> Url:
+    text = f"{start}{number % 40}/page-{number}.html"
+    return Url(text, text, xxh3_64_intdigest(text.encode()), name, site, partition)
+
+
+class Crawl:
+    """A shard's state without a crawl around it."""
+
+    def __init__(self, directory: Path, preset: Preset, urls: int, budget_bytes: int, log: TextIO) -> None:
+        self.now = 1_700_000_000.0
+        config = fitted(Config.model_validate({"memory": {"budget_bytes": budget_bytes}}))
+        self.store = Store(directory / "store", config.state.cache_bytes, config.state.write_buffer_bytes)
+        self.epochs = Epochs(self.store)
+        self.contacts = Contacts(directory, BOOT, self.now)
+        self.seen = RocksUrlSeen(self.epochs, config.seen.popular_urls_max)
+        self.frontier = Frontier(
+            self.store, self.epochs, self.contacts, politeness(PolitenessOptions(preset=preset)), config.frontier,
+            Namer().name, Dice(1), self.now,
+        )  # fmt: skip
+        self.directory = directory
+        self.epoch_bytes_max = config.crawl.epoch_bytes_max
+        self.paces_us: list[float] = []
+        self.meter = Meter()
+        self.trace = Trace(max(urls // URLS_PER_HOST, 10))
+        self.out: list[Lease] = []
+        self.known = self.finished = self.offered = 0
+        self.urls = urls
+        self.log = log
+        self._since_commit = 0
+        self._logged = 0
+
+    def discover(self) -> None:
+        """Take in the links of some pages."""
+        self.meter.start()
+        pages = [self.trace.page() for _ in range(PAGES_A_TURN)]
+        self.meter.generated()
+        answers = [self.seen.offer(urls, [1] * len(urls), [0] * len(urls)) for _, urls in pages]
+        self.meter.stop("offer")
+        for (referrer, urls), answered in zip(pages, answers, strict=True):
+            for url, answer in zip(urls, answered, strict=True):
+                if answer == NEW:
+                    self.frontier.add(Link(url, "anchor", 1, 0, referrer), 1, self.now)
+                    self.known += 1
+        self.meter.stop("add")
+        self.offered += sum(len(urls) for _, urls in pages)
+
+    def visit(self) -> None:
+        """Lend what may be lent now, and bring some of it to its end."""
+        frontier, meter = self.frontier, self.meter
+        meter.start()
+        lent = []
+        while len(self.out) + len(lent) < CONCURRENCY and (lease := frontier.select(self.now)) is not None:
+            if lease.address:
+                lent.append(lease)
+            else:
+                frontier.locate(lease, f"10.0.{len(lease.url.host)}.{lease.url.host}", self.now + 3600, self.now)
+        meter.stop("select")
+        for lease in lent:
+            frontier.begin(lease, self.now)
+        self.out += lent
+        if not self.out:
+            wake_at = frontier.wake_at()
+            assert wake_at is not None
+            self.now = wake_at
+            return
+        self.now += 0.005
+        ending, self.out = self.out[:PAGES_A_TURN], self.out[PAGES_A_TURN:]
+        for lease in ending:
+            frontier.ended(lease, Contact(0.02, "answered"), self.now)
+        meter.stop("request")
+        for lease in ending:
+            frontier.finish(lease, "fetched", self.now)
+        meter.stop("finish")
+        self.finished += len(ending)
+        self._since_commit += len(ending)
+
+    def commit(self) -> None:
+        self.meter.start()
+        self.frontier.cut(self.now)
+        number, ended = self.epochs.cut(), self.contacts.ended_since_commit
+        self.epochs.commit(number)
+        self.epochs.apply(number)
+        self.epochs.settle()
+        self.contacts.committed(ended)
+        self._since_commit = 0
+        self.meter.stop("commit")
+        self.paces_us.append(pace_us())
+        self.meter.generated()
+
+    def run(self) -> None:
+        while self.known < self.urls or self.finished < self.known:
+            if self.known < self.urls:
+                self.discover()
+            self.visit()
+            if (
+                self._since_commit >= COMMIT_VISITS
+                or self.frontier.memory_bytes + self.epochs.memory_bytes > self.epoch_bytes_max
+            ):
+                self.commit()
+            if self.known + self.finished - self._logged >= LOGGED_URLS:
+                self._logged = self.known + self.finished
+                self.tell()
+        self.commit()
+        assert self.frontier.counts.pending == 0
+        assert self.finished == self.known == self.frontier.counts.discovered
+        self.tell()
+
+    def tell(self) -> None:
+        print(json.dumps(self.figures()), file=self.log, flush=True)
+
+    def figures(self) -> dict[str, float]:
+        meter, done = self.meter, max(self.known, 1)
+        return {
+            "urls": self.known,
+            "finished": self.finished,
+            "offered": self.offered,
+            "hosts": self.frontier.counts.hosts,
+            "cpu_us": round(meter.all_s / done * 1e6, 2),
+            "background_us": round((meter.all_s - sum(meter.spent_s.values())) / done * 1e6, 2),
+            **{f"{stage}_us": round(spent_s / done * 1e6, 2) for stage, spent_s in meter.spent_s.items()},
+            "pace_us": round(sum(self.paces_us) / max(len(self.paces_us), 1), 1),
+            "cpu_s": round(meter.all_s, 1),
+            "rss_mib": _rss_bytes() >> 20,
+            "rss_max_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
+            "disk_mib": sum(file.stat().st_size for file in (self.directory / "store").iterdir()) >> 20,
+        }
+
+    def close(self) -> None:
+        self.store.close()
+        self.contacts.close()
+
+
+def _rss_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def measure(preset: Preset, urls: int, budget_bytes: int, log: TextIO) -> dict[str, float]:
+    gc.freeze()
+    gc.set_threshold(*COLLECTOR_THRESHOLDS)  # As in a crawl's process.
+    with tempfile.TemporaryDirectory() as directory:
+        crawl = Crawl(Path(directory), preset, urls, budget_bytes, log)
+        try:
+            crawl.run()
+            return crawl.figures()
+        finally:
+            crawl.close()
+
+
+def show(rows: list[dict[str, float]]) -> None:
+    columns = [*(f"{stage}_us" for stage in STAGES), "background_us", "cpu_us", "pace_us", "rss_max_mib", "disk_mib"]
+    heads = [name.removesuffix("_us").replace("_mib", "") for name in columns]
+    print("µs of CPU per new URL, by stage; MiB")
+    print(" ".join([f"{'URLs':>11}", *(f"{head:>10}" for head in heads), " per offered"]))
+    for row in rows:
+        per_offered = row["cpu_s"] / row["offered"] * 1e6
+        cells = " ".join(f"{row[name]:10.1f}" for name in columns)
+        print(f"{row['urls']:11,} {cells} {per_offered:12.2f}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--urls", default="100000,1000000", help="sizes to run, by commas")
+    parser.add_argument("--budget", type=int, default=512, help="memory in MiB")
+    parser.add_argument("--preset", default="polite")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--log", type=Path, help="a line of JSON for each million URLs found or finished")
+    parser.add_argument("--inside", action="store_true", help="measure in this process")
+    given = parser.parse_args()
+    sizes = [int(size) for size in given.urls.split(",")]
+    if given.inside:
+        with given.log.open("a") if given.log else Path(os.devnull).open("w") as log:
+            print(json.dumps(measure(given.preset, sizes[0], given.budget << 20, log)))
+        return
+    rows = []
+    for size in sizes:
+        command = [sys.executable, __file__, "--inside", "--urls", str(size), "--budget", str(given.budget)]
+        command += ["--preset", given.preset, *(["--log", str(given.log)] if given.log else [])]
+        # Asked for by our own command too (`cli.child`): freed memory goes back instead of lying in arenas of threads.
+        ran = run_within(given.budget << 20, command, {**os.environ, "MALLOC_ARENA_MAX": "2"}, timeout_s=86_400)
+        assert ran.status == 0, ran.output
+        rows.append({**json.loads(ran.output.splitlines()[-1]), "held_mib": ran.peak_bytes >> 20})
+        print(f"{size:,} URLs held to {given.budget} MiB by {ran.means}, {ran.peak_bytes >> 20} MiB at the most")
+    show(rows)
+    ratio = rows[-1]["cpu_us"] / rows[0]["cpu_us"]
+    print(f"each of {rows[-1]['urls']:,.0f} URLs costs {ratio:.2f} times as much as each of {rows[0]['urls']:,.0f}")
+    if given.json:
+        given.json.write_text(json.dumps(rows, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

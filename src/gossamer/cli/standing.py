@@ -1,0 +1,95 @@
+"""Standing: what a status says, in words."""
+
+from __future__ import annotations
+
+from gossamer.cli.door import Status
+from gossamer.cli.words import count, counted, duration, harmless, size
+
+# Outcomes that are nobody's error.
+EXPECTED = frozenset({"fetched", "not_modified", "redirected"})
+
+
+def number(status: Status, key: str) -> float:
+    """Return a number of the status; 0 when it is not there."""
+    value = status.get(key)
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def errors_of(status: Status) -> dict[str, int]:
+    """Return the outcomes that are errors or refusals, most frequent first."""
+    outcomes = status.get("outcomes")
+    if not isinstance(outcomes, dict):
+        return {}
+    found = {name: n for name, n in outcomes.items() if n and name not in EXPECTED}
+    return {harmless(name): n for name, n in sorted(found.items(), key=lambda item: (-item[1], item[0]))}
+
+
+def state_of(status: Status) -> str:
+    """Return the state in words; when nothing happens, for what it waits."""
+    state, waiting = harmless(status.get("state", "")), status.get("waiting_for")
+    return f"{state}: {harmless(waiting)}" if waiting else state
+
+
+def to_upload_of(status: Status) -> str:
+    """Return what an object store does not hold yet, or nothing."""
+    uploads = status.get("uploads")
+    if not isinstance(uploads, dict) or not uploads.get("waiting_files"):
+        return ""
+    return f"{counted(number(uploads, 'waiting_files'), 'file')} ({size(number(uploads, 'waiting_bytes'))})"
+
+
+def done_of(status: Status) -> str:
+    """Return how far a crawl with a limit has come, or nothing."""
+    parts = []
+    for key, limit, show in (("pages", "max_pages", count), ("wire_bytes", "max_bytes", size)):
+        if bound := number(status, limit):
+            parts.append(f"{show(number(status, key))} of {show(bound)} ({number(status, key) / bound:.0%})")
+    if bound := number(status, "max_time_s"):
+        parts.append(f"{duration(number(status, 'elapsed_s'))} of {duration(bound)}")
+    if status.get("eta_s") is not None:
+        parts.append(f"about {duration(number(status, 'eta_s'))} left")
+    return ", ".join(parts)
+
+
+def line_of(status: Status) -> str:
+    """Return one line about a crawl."""
+    parts = [
+        f"{count(number(status, 'pages'))} pages",
+        f"{number(status, 'pages_s'):.1f}/s",
+        f"{count(number(status, 'queued'))} queued",
+        f"{count(number(status, 'in_flight'))} in flight",
+        f"{counted(number(status, 'hosts_active'), 'host')} active",
+        size(number(status, "wire_bytes")),
+    ]
+    if errors := errors_of(status):
+        parts.append("not fetched: " + ", ".join(f"{name} {count(n)}" for name, n in list(errors.items())[:5]))
+    if done := done_of(status):
+        parts.append(done)
+    if to_upload := to_upload_of(status):
+        parts.append(f"{to_upload} to upload")
+    if (state := state_of(status)) != "running":
+        parts.append(state)
+    return f"{duration(number(status, 'elapsed_s'))}: " + ", ".join(parts)
+
+
+def summary_of(status: Status, directory: str, ended: str) -> str:
+    """Return the last words about a crawl: what came of it, where it lies, what to do next."""
+    how = {"finished": "finished", "limit": "ended at its limit"}.get(ended, "stopped, everything saved")
+    sums = [
+        counted(number(status, "pages"), "page"),
+        size(number(status, "wire_bytes")),
+        counted(number(status, "hosts_known"), "host"),
+    ]
+    lines = [f"The crawl {how}: {', '.join(sums)} in {duration(number(status, 'elapsed_s'))}."]
+    if errors := errors_of(status):
+        lines.append("Not fetched: " + ", ".join(f"{name} {count(n)}" for name, n in errors.items()) + ".")
+    if queued := number(status, "queued"):
+        lines.append(f"Still queued: {count(queued)}; gossamer resume {harmless(directory)} continues.")
+    uploads = status.get("uploads")
+    if isinstance(uploads, dict):
+        held = f"{counted(number(uploads, 'uploaded_files'), 'file')} ({size(number(uploads, 'uploaded_bytes'))})"
+        lines.append(f"Uploaded to {harmless(uploads.get('store', ''))}: {held}.")
+    lines.append(
+        f"It lies in {harmless(directory)}: warc/, pages/, links/, index.cdxj. gossamer report {harmless(directory)}"
+    )
+    return "\n".join(lines)

@@ -1,0 +1,53 @@
+"""Footprint: what one budget of memory gives to each part that grows with the web.
+
+A part's key that nobody set takes its share of `memory.budget_bytes`: the defaults are the shares of the default
+budget, and what a budget leaves beside `BASE_BYTES` is shared in the same proportions.
+"""
+
+from __future__ import annotations
+
+from gossamer.config.sections import Config
+
+BASE_BYTES = 128 << 20
+"""The interpreter with our libraries (108 MiB of RSS measured after the imports) and what an idle crawl adds."""
+ORIGIN = "memory.budget_bytes"
+
+SHARES = {
+    "state.cache_bytes": 8 << 20,
+    "state.write_buffer_bytes": 8 << 20,
+    "frontier.records_cached_max": 500,
+    "frontier.bench_bytes_max": 2 << 20,
+    "seen.popular_urls_max": 2_000,
+    "robots.cache_bytes_max": 1 << 20,
+    "crawl.epoch_bytes_max": 4 << 20,
+}
+"""The keys that take a share, and the least that each can work with."""
+
+
+def fitted(config: Config) -> Config:
+    """Return the configuration with the shares of its budget in place of keys that hold their defaults.
+
+    Their origin is `memory.budget_bytes` then, and another budget changes them again.
+    """
+    defaults = Config()
+    scale = max(config.memory.budget_bytes - BASE_BYTES, 0) / (defaults.memory.budget_bytes - BASE_BYTES)
+    taken: dict[str, dict[str, int]] = {}
+    origins = config.origins
+    for key, least in SHARES.items():
+        default = defaults.value(key)
+        assert isinstance(default, int)
+        derived = config.origin(key) == ORIGIN
+        if not derived and (config.origin(key) != "default" or config.value(key) != default):
+            continue
+        share = max(int(default * scale), least)
+        section, _, name = key.partition(".")
+        if share != config.value(key):
+            taken.setdefault(section, {})[name] = share
+        if share != default:
+            origins[key] = ORIGIN
+        else:
+            origins.pop(key, None)
+    if not taken:
+        return config.with_origins(origins)
+    sections = {section: getattr(config, section).model_copy(update=values) for section, values in taken.items()}
+    return config.model_copy(update=sections).with_origins(origins)

@@ -1,0 +1,24 @@
+"""Counts: how many URLs were found, wait, and ended how."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gossamer.state.store import META_PARTITION
+
+COUNTS_KEY = META_PARTITION + b"frontier"
+
+
+class Counts(msgspec.Struct):
+    """`discovered = pending + the sum of terminal` at every commit; `pending` is what is queued or under way."""
+
+    discovered: int = 0
+    pending: int = 0
+    terminal: dict[str, int] = msgspec.field(default_factory=dict)
+    hosts: int = 0
+    """Hosts with a record."""
+
+    def end(self, outcome: str, urls: int = 1) -> None:
+        """Note how URLs that were pending ended."""
+        self.pending -= urls
+        self.terminal[outcome] = self.terminal.get(outcome, 0) + urls

@@ -1,0 +1,171 @@
+"""Turns: which hosts are on the workbench, which wait on disk, and when each one there has its next turn."""
+
+from __future__ import annotations
+
+from gossamer.frontier.bench import Bench
+from gossamer.frontier.counts import Counts
+from gossamer.frontier.host import Host
+from gossamer.frontier.hosts import Hosts
+from gossamer.frontier.index import HostIndex
+from gossamer.frontier.options import FrontierOptions
+from gossamer.frontier.politeness import Politeness
+from gossamer.frontier.queues import NEVER, Queues
+from gossamer.frontier.room import Room
+from gossamer.frontier.sites import Sites
+
+
+class Turns:
+    """Promises: each host with work is on the bench, in the index of those that are ready or asleep, or waits for
+    what is lent of it; a host without work is nowhere.
+    """
+
+    def __init__(
+        self,
+        hosts: Hosts,
+        queues: Queues,
+        index: HostIndex,
+        bench: Bench,
+        counts: Counts,
+        politeness: Politeness,
+        options: FrontierOptions,
+        sites: Sites,
+    ) -> None:
+        self._hosts = hosts
+        self._queues = queues
+        self._index = index
+        self._bench = bench
+        self._counts = counts
+        self._politeness = politeness
+        self._options = options
+        self._sites = sites
+        self.room = Room(options)
+        self.benched: dict[str, Host] = {}
+        """Hosts in memory with work, by name."""
+
+    def schedule(self, host: Host, now: float) -> None:
+        """Give a host on the bench its next turn, or let it leave when it has none for long."""
+        if not host.on_bench:
+            return
+        if host.out >= (self._politeness.per_host if host.place is not None else 1):
+            self._bench.withdraw(host)
+            return
+        record = host.record
+        at: float | None = None
+        if host.errands or (not host.parked and (host.window or self._queues.has_unread(host))):
+            at = record.rest_until
+        elif record.due and host.due_next < NEVER and not (host.parked or record.closed):
+            at = max(record.rest_until, host.due_next)
+        if at is None:
+            self._bench.withdraw(host)
+            if not (host.out or host.parked or record.queued):
+                self._retire(host)
+                self._index.leave(host)
+                self._hosts.touch(host)
+        elif at - now > self._options.sleep_s_min and not (host.out or host.lent or host.errands or host.parked):
+            self._retire(host)
+            self._index.enter_sleep(host, at)
+            self._hosts.touch(host)
+        elif host.turn_at != at:
+            self._bench.offer(host, at)
+
+    def bring(self, host: Host, level: int, now: float) -> None:
+        """See that a host with new work is on the bench or in the index."""
+        if host.on_bench:
+            if host.turn_at is None or host.turn_at > host.record.rest_until:
+                self.schedule(host, now)
+        elif host.record.rest_until - now > self._options.sleep_s_min:
+            if not host.record.index_key or self._index.sleeps_past(host, host.record.rest_until):
+                self._index.enter_sleep(host, host.record.rest_until)
+                self._hosts.touch(host)
+        elif len(self.benched) < self.room.hosts:
+            self.activate(host, now)
+        elif host.record.index_family != "ready" or level < host.record.index_key[2]:
+            self._index.enter_ready(host, level)
+            self._hosts.touch(host)
+
+    def fill(self, now: float) -> None:
+        """Bring hosts from the disk while there is room for them: those whose sleep is over, then any by chance."""
+        while len(self.benched) < self.room.hosts:
+            found = self._index.wake(now) or self._index.draw()
+            if found is None:
+                return
+            self.activate(self._hosts.get(found[1], found[0]), now)
+
+    def widen(self, now: float) -> bool:
+        """Make room for more hosts because somebody waits for one; say whether one came."""
+        if not (self._index.has_ready or (self._index.next_wake_at() or NEVER) <= now):
+            return False
+        before = len(self.benched)
+        if not self.room.widen(before, self._queues.window_bytes):
+            return False
+        self.fill(now)
+        return len(self.benched) > before
+
+    def wake_at(self) -> float | None:
+        """Return when `fill` or `widen` may find a host."""
+        if not self.room.may_widen(len(self.benched), self._queues.window_bytes):
+            return None
+        return 0.0 if self._index.has_ready else self._index.next_wake_at()
+
+    def activate(self, host: Host, now: float) -> None:
+        """Put a host on the bench."""
+        if host.on_bench:
+            return
+        host.on_bench = True
+        self.benched[host.name] = host
+        self._index.enter_bench(host)
+        self._hosts.touch(host)
+        self._bench.settle(host, host.place)
+        if self._bench.has_sites:
+            self._sites.enter(host)
+        self.schedule(host, now)
+
+    def resume(self, host: Host, now: float) -> None:
+        """Put a host back that was on the bench when the process before us ended."""
+        self._hosts.touch(host)
+        if host.record.closed:
+            self.close(host, now)
+        elif len(self.benched) < self._options.bench_hosts_max:
+            self.room.hosts = max(self.room.hosts, len(self.benched) + 1)
+            self.activate(host, now)
+        elif host.record.queued:
+            self._index.enter_ready(host, min(host.record.levels, default=0))
+        else:
+            self._index.leave(host)  # It was there for an errand, and that is forgotten.
+
+    def unpark(self, host: Host, now: float) -> None:
+        """Lend a host's URLs again."""
+        host.parked = False
+        if host.record.queued:
+            self.bring(host, 0, now)
+        self.schedule(host, now)
+
+    def close(self, host: Host, now: float) -> None:
+        """End all that waits at a host whose record says that it is closed."""
+        errands, host.errands = host.errands, []
+        host.parked = False
+        for errand in errands:
+            # Whoever waited asks again, and is told that this host is closed.
+            self.unpark(self._hosts.get(errand.origin.host, errand.origin.partition), now)
+        if not host.on_bench:
+            self._index.leave(host)
+        dropped = self._queues.clear(host)
+        if dropped:
+            self._counts.end("host_closed", dropped)
+
+    def next_turn(self) -> tuple[float, str] | None:
+        """Return when the next host may be asked, and which and why not before; for `status` when nothing happens."""
+        hosts = [host for host in self.benched.values() if host.turn_at is not None]
+        if not hosts:
+            wake_at = self._index.next_wake_at()
+            return (wake_at, "a sleeping host") if wake_at is not None else None
+        first = min(hosts, key=lambda host: host.turn_at or 0.0)
+        return first.turn_at or 0.0, f"{first.name} ({first.record.reason or 'politeness'})"
+
+    def _retire(self, host: Host) -> None:
+        host.on_bench = False
+        self.benched.pop(host.name, None)
+        if not host.lent:
+            self._queues.forget_window(host)
+        self._bench.settle(host, None)
+        self._sites.leave(host)

@@ -1,0 +1,83 @@
+"""Choice: which modules a configuration asks for, and where each runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from gossamer.model.columns import KINDS, NAME, TABLES_TAKEN
+from gossamer.model.errors import ConfigError
+from gossamer.model.visits import PageRow
+from gossamer.ports import ProcessingModule
+from gossamer.process.chain import Modules, Watch
+from gossamer.process.fitting import Fitting
+from gossamer.process.options import ProcessOptions
+from gossamer.process.registry import DEFAULT_TYPES, EMBED_TYPES
+
+Make = Callable[[str, str], ProcessingModule]
+"""Makes a module of its name; the second is the configuration key that asks."""
+
+
+class Chosen(NamedTuple):
+    """The modules of a crawl."""
+
+    inside: Modules
+    """Those that run in the crawl's process."""
+    apart: Modules
+    """Those that run in a process of their own."""
+    columns: dict[str, str]
+    """Columns that they declare, by kind."""
+    tables: dict[str, dict[str, str]]
+    """Tables that they declare, with the kinds of their columns."""
+
+
+def chosen(options: ProcessOptions, make: Make, *, embeds: bool = False, watch: Watch | None = None) -> Chosen:
+    """Make the modules that `process.types` and `process.modules` name, each once.
+
+    Raises:
+        ConfigError: there is no such module, or two declare one column in two ways.
+    """
+    types = {**DEFAULT_TYPES, **options.types}
+    if embeds:
+        types |= {kind: (*types.get(kind, ()), "embeds") for kind in EMBED_TYPES}
+    made: dict[str, ProcessingModule] = {}
+    for key, names in (
+        *((f'process.types."{kind}"', types[kind]) for kind in types),
+        ("process.modules", options.modules),
+    ):
+        for name in names:
+            if name not in made:
+                made[name] = make(name, key)
+    unknown = set(options.isolated) - made.keys()
+    if unknown:
+        raise ConfigError(f"process.isolated: {min(unknown)!r} is not among the modules of this crawl")
+    apart = {name for name, module in made.items() if name in options.isolated or getattr(module, "isolated", False)}
+    columns: dict[str, str] = {}
+    tables: dict[str, dict[str, str]] = {}
+    for name, module in made.items():
+        _declare(name, getattr(module, "columns", {}), columns, "column", PageRow.__struct_fields__)
+        for table, kinds in getattr(module, "tables", {}).items():
+            if table in TABLES_TAKEN or not NAME.fullmatch(table):
+                raise ConfigError(f"{name}: no table can be called {table!r}")
+            _declare(name, kinds, tables.setdefault(table, {}), f"column of {table}", ("url",))
+    fitting = Fitting(columns, tables)
+
+    def modules(*, isolated: bool) -> Modules:
+        def those(names: tuple[str, ...]) -> list[ProcessingModule]:
+            return [made[name] for name in names if (name in apart) == isolated]
+
+        by_type = {kind: those(names) for kind, names in types.items()}
+        # Whoever waits for a module that hangs in a process of its own keeps the time.
+        return Modules(those(options.modules), options, by_type, None if isolated else watch, fitting)
+
+    return Chosen(modules(isolated=False), modules(isolated=True), columns, tables)
+
+
+def _declare(module: str, kinds: Mapping[str, str], known: dict[str, str], what: str, taken: tuple[str, ...]) -> None:
+    for name, kind in kinds.items():
+        if name in taken or not NAME.fullmatch(name):
+            raise ConfigError(f"{module}: no {what} can be called {name!r}")
+        if kind not in KINDS:
+            raise ConfigError(f"{module}: {what} {name!r} is of kind {kind!r}; kinds are {', '.join(KINDS)}")
+        if known.setdefault(name, kind) != kind:
+            raise ConfigError(f"{module}: {what} {name!r} is of kind {kind!r}, another module says {known[name]!r}")

@@ -1,0 +1,151 @@
+"""Embeds: what a page needs to be shown: images, scripts, stylesheets and what these name, media, fonts, objects.
+
+For those who archive pages to replay them. Off unless `scope.embeds` asks for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from gossamer.model.links import EMBED
+from gossamer.model.visits import Findings, Page
+from gossamer.process.base import Base
+from gossamer.process.css import addresses
+from gossamer.process.html import HTML_TYPES, document_of
+from gossamer.process.links import Links, base_href
+from gossamer.process.options import ProcessOptions
+from gossamer.process.scan import attributes, reference_free
+from gossamer.process.walk import Walk
+
+CSS = "text/css"
+SVG = "image/svg+xml"
+
+_RELATIONS = frozenset(
+    (
+        "stylesheet", "icon", "apple-touch-icon", "apple-touch-icon-precomposed", "mask-icon", "preload",
+        "modulepreload", "manifest",
+    )
+)  # fmt: skip
+# Tag: attributes that hold one address each.
+_SOURCES: Mapping[str, tuple[str, ...]] = {
+    "img": ("src", "lowsrc"),
+    "image": ("href", "xlink:href", "src"),
+    "use": ("href", "xlink:href"),
+    "source": ("src",),
+    "script": ("src", "href", "xlink:href"),
+    "video": ("src", "poster"),
+    "audio": ("src",),
+    "track": ("src",),
+    "embed": ("src",),
+    "object": ("data",),
+    "input": ("src",),
+    "iframe": ("src",),
+    "frame": ("src",),
+    "body": ("background",),
+    "table": ("background",),
+    "td": ("background",),
+    "th": ("background",),
+}
+_SETS: Mapping[str, str] = {"img": "srcset", "source": "srcset", "link": "imagesrcset"}
+_WALK = Walk((*_SOURCES, *_SETS))
+_STYLE = re.compile(rb"[\t\n\f\r ](?i:style)[\t\n\f\r ]*+=[\t\n\f\r ]*+(?:\"([^\"<>]*+)\"|'([^'<>]*+)')")
+_STYLESHEET_INSTRUCTION = re.compile(rb"<\?xml-stylesheet[\t\n\f\r ]([^>]*+)\?>")
+_URL = re.compile(rb"(?i:url)\(")
+_CANDIDATE = re.compile(r"[\t\n\f\r ,]*+([^\t\n\f\r ]++)")
+_DESCRIPTORS = re.compile(r"(?:[^,(]|\([^)]*+\)?)*+")
+
+Named = tuple[str, str]
+"""An address as written, and words that stand for it (an image's `alt`)."""
+
+
+class EmbedExtractor:
+    """Finds what HTML pages, SVG images and stylesheets need to be shown, each address once, as links of type `embed`.
+
+    A frame is one too: its document is part of the page, wherever it lies. Scripts are not read: what they load while
+    they run is not found. About as costly as a scan of the page (`docs/processing.md`); linear whatever it holds.
+    """
+
+    name = "embeds"
+
+    def __init__(self, options: ProcessOptions | None = None) -> None:
+        self._options = options or ProcessOptions()
+
+    def wants(self, media_type: str) -> bool:
+        return media_type in HTML_TYPES or media_type in (CSS, SVG)
+
+    def process(self, page: Page, findings: Findings) -> None:
+        document = document_of(page, self._options)
+        findings.charset = document.charset
+        if page.media_type == CSS:
+            # Addresses in a stylesheet are in UTF-8 whatever the sheet is in (CSS Values Level 4, section 4.5.1).
+            links = Links(Base(page.url), self._options)
+            for address in addresses(document.characters()):
+                _add(links, address)
+        else:
+            base = None if page.media_type == SVG else base_href(document.markup.elements())
+            links = Links(Base(page.url, base, document.charset), self._options)
+            for address, words in embedded(document.utf8()):
+                _add(links, address, words)
+        findings.links.extend(links.found())
+
+
+def embedded(body: bytes) -> Iterator[Named]:
+    """Yield all that markup (UTF-8) embeds, in order. Comments, templates and the text of scripts hold nothing."""
+    for instruction in _STYLESHEET_INSTRUCTION.findall(body[:4096]):
+        found, _ = attributes(instruction + b">", 0)
+        yield found.get("href", ""), ""
+    styled = _URL.search(body) is not None
+    for name, found, start, end in _WALK.over(body):
+        if name:
+            yield from _of_element(name, found)
+            if name == "style":
+                sheet = body[start:end].decode("utf-8", "replace")
+                yield from ((address, "") for address in addresses(sheet))
+        elif styled:
+            yield from _styles(body, start, end)
+
+
+def srcset(value: str) -> Iterator[str]:
+    """Yield the addresses of a `srcset` (HTML standard, section 4.8.4.2.1, without judging the descriptors)."""
+    position = 0
+    while (match := _CANDIDATE.match(value, position)) is not None:
+        address, position = match[1], match.end()
+        if address.endswith(","):
+            address = address.rstrip(",")
+        else:
+            descriptors = _DESCRIPTORS.match(value, position)
+            assert descriptors is not None
+            position = descriptors.end()
+        if address:
+            yield address
+
+
+def _of_element(tag: str, found: Mapping[str, str]) -> Iterator[Named]:
+    if tag == "link":
+        if found.get("href") and not _RELATIONS.isdisjoint(found.get("rel", "").lower().split()):
+            yield found["href"], ""
+    elif tag != "input" or found.get("type", "").strip().lower() == "image":
+        for name in _SOURCES.get(tag, ()):
+            if found.get(name):
+                yield found[name], found.get("alt", "")
+    if tag in _SETS:
+        for address in srcset(found.get(_SETS[tag], "")):
+            yield address, found.get("alt", "")
+    if "style" in found:
+        yield from ((address, "") for address in addresses(found["style"]))
+
+
+def _styles(body: bytes, start: int, end: int) -> Iterator[Named]:
+    """Yield what style attributes name within a stretch of plain tags and text."""
+    for quoted, ticked in _STYLE.findall(body, start, end):
+        style = quoted or ticked
+        if b"(" in style:
+            yield from ((address, "") for address in addresses(reference_free(style.decode("utf-8", "replace"))))
+
+
+def _add(links: Links, address: str, words: str = "") -> None:
+    address = address.strip("\t\n\f\r ")
+    # An address that is only a fragment names a place in the page itself; data: may be megabytes long.
+    if address and address[0] != "#" and address[:5].lower() != "data:":
+        links.add(EMBED, address, words)

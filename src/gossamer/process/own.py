@@ -1,0 +1,62 @@
+"""Own: a processing module made of a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
+
+from gossamer.model.visits import Findings, Page
+
+Look = Callable[[Page, Findings], None]
+
+
+class FunctionModule:
+    """A `ports.ProcessingModule` that calls a function."""
+
+    def __init__(
+        self,
+        look: Look,
+        media_types: tuple[str, ...],
+        columns: Mapping[str, str],
+        tables: Mapping[str, Mapping[str, str]],
+        *,
+        isolated: bool,
+    ) -> None:
+        self._look = look
+        self._media_types = media_types
+        self.name: str = getattr(look, "__name__", type(look).__name__)
+        self.columns = columns
+        self.tables = tables
+        self.isolated = isolated
+        self.__doc__ = look.__doc__
+
+    def wants(self, media_type: str) -> bool:
+        return any(fnmatchcase(media_type, pattern) for pattern in self._media_types)
+
+    def process(self, page: Page, findings: Findings) -> None:
+        self._look(page, findings)
+
+    def __call__(self, page: Page, findings: Findings) -> None:
+        """Call the function, as if it had not been decorated."""
+        self._look(page, findings)
+
+
+def processing_module(
+    *media_types: str,
+    columns: Mapping[str, str] | None = None,
+    tables: Mapping[str, Mapping[str, str]] | None = None,
+    isolated: bool = False,
+) -> Callable[[Look], FunctionModule]:
+    """Make a processing module of a function of a page and its findings.
+
+    `media_types` are those it looks at (`text/html`, `image/*`); none means HTML. `columns` and `tables` declare what
+    it adds to the tables, names to kinds of value: `text`, `int`, `float`, `bool`, `time`, `texts`, `json`. With
+    `isolated` it runs in a process of its own.
+    """
+    if media_types and callable(media_types[0]):
+        raise TypeError("write @processing_module(), with its brackets")
+
+    def made(look: Look) -> FunctionModule:
+        return FunctionModule(look, media_types or ("text/html",), columns or {}, tables or {}, isolated=isolated)
+
+    return made

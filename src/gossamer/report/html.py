@@ -1,0 +1,238 @@
+"""HTML: a report as one page that needs nothing else, neither network nor scripts. What strangers wrote is text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from html import escape
+
+from gossamer.report import svg
+from gossamer.report.figures import Bucket, Commits, Count, Course, Host, Report
+from gossamer.report.style import STYLE
+from gossamer.report.words import bit_rate, bucket_name, duration, instant, printable, seconds, size
+
+TIME_LABELS = 7
+
+
+def as_html(report: Report, title: str) -> str:
+    """Return the page. About 60 KB, whatever the size of the crawl."""
+    body = "".join(_sections(report)) if report.attempts else "<p>No pages yet.</p>"
+    name = _text(title)
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+        f"<title>{name}: report of a crawl</title><style>{STYLE}</style></head>"
+        f"<body><header><h1>{name}</h1><p>Report of a crawl</p></header><main>{body}</main></body></html>\n"
+    )
+
+
+def _sections(report: Report) -> Iterator[str]:
+    yield _cards(report)
+    yield from _course(report.course)
+    yield _bars("Outcomes", "How attempts ended.", report.outcomes)
+    yield _bars("Status codes", "What servers answered.", report.statuses)
+    yield _bars("Media types", "Of pages fetched.", report.media_types)
+    yield _figure(
+        "Document sizes",
+        "Pages fetched by bytes of decoded content; each column holds sizes up to twice its label.",
+        svg.columns([_column(bucket) for bucket in report.document_sizes], "pages"),
+    )
+    yield _figure(
+        "Depth",
+        "Attempts by clicks from a seed.",
+        svg.columns([(d.name, d.count, f"depth {d.name}: {d.count:,}") for d in report.depths], "attempts"),
+    )
+    yield _log_log("Hosts by pages", "How many hosts have how many pages.", report.hosts_by_pages, of_bytes=False)
+    yield _log_log("Hosts by bytes", "How many hosts sent how many bytes.", report.hosts_by_bytes, of_bytes=True)
+    yield _fetch_times(report)
+    yield _table(
+        "Top-level domains",
+        "With the most pages.",
+        ("domain", "hosts", "pages"),
+        ((_text(d.name), f"{d.hosts:,}", f"{d.pages:,}") for d in report.domains),
+    )
+    yield _hosts("Largest hosts", "By pages fetched.", report.top_hosts)
+    yield _hosts("Slowest hosts", "By mean fetch time, of hosts with three fetches or more.", report.slowest_hosts)
+    yield _manners(report)
+    yield _bars("Links by type", "Of all links found.", report.link_types)
+    yield _bars("Links refused", "By the filter that refused them.", report.rejected)
+    yield _bars("Traps", "URLs cut off, by host.", report.trapped_hosts)
+    yield _table(
+        "Copies",
+        "Contents with the most copies, by who had them first.",
+        ("URL", "copies", "bytes"),
+        ((_text(c.url), f"{c.copies:,}", size(c.body_bytes)) for c in report.copied),
+    )
+    yield _table(
+        "Errors",
+        "By kind, with an example of each.",
+        ("outcome", "count", "example"),
+        (
+            (
+                _text(f"{t.outcome} {t.kind}" if t.kind.isdigit() else t.outcome),
+                f"{t.count:,}",
+                f"{_text(t.url)}<br><small>{_text(t.error)}</small>",
+            )
+            for t in report.troubles
+        ),
+        wide=True,
+    )
+
+
+def _cards(report: Report) -> str:
+    near = f", {report.near_duplicates:,} nearly the same" if report.near_duplicates else ""
+    facts = (
+        ("pages fetched", f"{report.fetched:,}", f"{report.attempts:,} attempts, {report.repeated:,} of them again"),
+        ("pages a second", f"{report.pages_per_s:,.1f}", bit_rate(report.bits_per_s)),
+        ("received", size(report.wire_bytes), f"{size(report.body_bytes)} decoded, {size(report.warc_bytes)} archived"),
+        ("hosts", f"{report.hosts:,}", f"of {report.sites:,} sites"),
+        ("links", f"{report.links:,}", f"{report.links / max(1, report.fetched):,.1f} a page"),
+        ("copies", f"{report.duplicates:,}", f"{size(report.duplicate_bytes)}{near}"),
+        ("cut", f"{report.truncated:,}", f"{report.trapped:,} URLs in traps"),
+        ("time", duration(report.duration_s), f"{instant(report.begun_at)} to {instant(report.ended_at)} UTC"),
+    )
+    cards = (
+        f"<div class=card><b>{value}</b><span>{name}</span><small>{more}</small></div>" for name, value, more in facts
+    )
+    return f"<section class='wide cards'>{''.join(cards)}</section>"
+
+
+def _course(course: Course) -> Iterator[str]:
+    if len(course.steps) < 2:
+        return
+    last_s = course.steps[-1].at_s
+    labels = [duration(last_s * index / (TIME_LABELS - 1)) for index in range(TIME_LABELS)]
+    silent = [(silence.at_s, silence.at_s + silence.lasted_s) for silence in course.silences]
+    said = (
+        f" Shaded: nothing ended for {course.silence_s_min:.0f} s or more, {duration(course.silent_s)} in all."
+        if course.silences
+        else ""
+    )
+    step = duration(course.step_s)
+
+    def points(value: Callable[[int], tuple[float, str]]) -> list[svg.Point]:
+        return [(s.at_s, value(i)[0], f"{duration(s.at_s)}: {value(i)[1]}") for i, s in enumerate(course.steps)]
+
+    def pages(index: int) -> tuple[float, str]:
+        rate = course.steps[index].pages / course.step_s
+        return rate, f"{rate:,.1f} pages/s"
+
+    def bits(index: int) -> tuple[float, str]:
+        rate = 8 * course.steps[index].wire_bytes / course.step_s
+        return rate, bit_rate(rate)
+
+    def commit(index: int) -> tuple[float, str]:
+        return course.steps[index].commit_s, seconds(course.steps[index].commit_s)
+
+    yield _figure(
+        "Pages a second", f"In steps of {step}.{said}", svg.area(points(pages), labels, "pages/s", silent), wide=True
+    )
+    yield _figure(
+        "Bits a second", f"Received, in steps of {step}.", svg.area(points(bits), labels, "bit/s", silent), wide=True
+    )
+    if course.commits.count:
+        yield _figure(
+            "Commits", _told_of(course.commits), svg.area(points(commit), labels, "seconds", silent), wide=True
+        )
+
+
+def _told_of(commits: Commits) -> str:
+    return (
+        f"The longest in each step. {commits.count:,} commits took {seconds(commits.mean_s)} in the mean and "
+        f"{seconds(commits.p99_s)} in 99 % of cases; the crawl stood still for {seconds(commits.cut_max_s)} at most."
+    )
+
+
+def _column(bucket: Bucket) -> tuple[str, float, str]:
+    name = bucket_name(bucket, of_bytes=True)
+    return name, bucket.count, f"from {name}: {bucket.count:,} pages, {size(bucket.sum)}"
+
+
+def _log_log(title: str, said: str, buckets: Sequence[Bucket], *, of_bytes: bool) -> str:
+    points = [
+        (float(b.least), float(b.count), f"from {bucket_name(b, of_bytes=of_bytes)}: {b.count:,} hosts")
+        for b in buckets
+    ]
+    labels = [bucket_name(bucket, of_bytes=of_bytes) for bucket in buckets]
+    none = next((bucket.count for bucket in buckets if not bucket.least), 0)
+    return _figure(title, f"{said} Not shown: {none:,} with none.", svg.log_log(points, labels, "hosts"))
+
+
+def _fetch_times(report: Report) -> str:
+    times = report.fetch_s
+    rows = (
+        ("half of them", times.p50),
+        ("90 %", times.p90),
+        ("99 %", times.p99),
+        ("the longest", times.max),
+        ("mean", times.mean),
+    )
+    return _table(
+        "Fetch times",
+        "From the start of a request to its last byte.",
+        ("of fetches", "took at most"),
+        ((name, seconds(value)) for name, value in rows),
+    )
+
+
+def _hosts(title: str, said: str, hosts: Sequence[Host]) -> str:
+    return _table(
+        title,
+        said,
+        ("host", "attempts", "fetched", "bytes", "mean time"),
+        (
+            (_text(h.host), f"{h.attempts:,}", f"{h.fetched:,}", size(h.wire_bytes), seconds(h.mean_fetch_s))
+            for h in hosts
+        ),
+    )
+
+
+def _manners(report: Report) -> str:
+    manners = report.manners
+    rows = [
+        ("URLs that robots.txt denied", f"{manners.robots_denied:,} of {manners.robots_denied_hosts:,} hosts"),
+        ("URLs whose robots.txt could not be had", f"{manners.robots_unreachable:,}"),
+        ("URLs excluded by their owners", f"{manners.excluded:,}"),
+        ("Answers that the server is busy", f"{manners.busy:,}"),
+    ]
+    for who, gaps in (("host", manners.host_gaps), ("address", manners.address_gaps)):
+        if gaps.counted:
+            rows.append((f"Rest of one {who}", f"least {seconds(max(gaps.least, 0.0))}, median {seconds(gaps.median)}"))
+            rows.append((f"Requests to one {who} at once", f"{gaps.overlaps:,}"))
+    return _table("Manners", "What sites asked of us, and how long they were left alone.", ("", ""), rows)
+
+
+def _bars(title: str, said: str, counts: Sequence[Count]) -> str:
+    if not counts:
+        return ""
+    most = max(count.count for count in counts)
+    rows = (
+        f"<tr><th scope=row>{_text(c.name)}</th><td>{c.count:,}</td><td>{c.share:.1%}</td>"
+        f"<td class=meter><i style='width:{100 * c.count / most:.1f}%'></i></td></tr>"
+        for c in counts
+    )
+    return _section(title, said, f"<table class=bars>{''.join(rows)}</table>")
+
+
+def _table(title: str, said: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, wide: bool = False) -> str:
+    """Cells are HTML already."""
+    lines = "".join(
+        f"<tr><th scope=row>{row[0]}</th>{''.join(f'<td>{cell}</td>' for cell in row[1:])}</tr>" for row in rows
+    )
+    if not lines:
+        return ""
+    head = "".join(f"<th scope=col>{name}</th>" for name in heads)
+    return _section(title, said, f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>", wide=wide)
+
+
+def _figure(title: str, said: str, drawing: str, *, wide: bool = False) -> str:
+    return _section(title, said, f"<figure>{drawing}</figure>", wide=wide) if drawing else ""
+
+
+def _section(title: str, said: str, content: str, *, wide: bool = False) -> str:
+    kind = " class=wide" if wide else ""
+    return f"<section{kind}><h2>{title}</h2><p>{said}</p>{content}</section>"
+
+
+def _text(text: str) -> str:
+    return escape(printable(text))

@@ -1,0 +1,147 @@
+"""SVG: the figures of a report as drawings. Colours come from the page that holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from math import ceil, floor, log10
+
+Point = tuple[float, float, str]
+"""Where, how much, and what a reader is told who points at it."""
+
+WIDE, NARROW, HEIGHT = 1120, 520, 230
+"""Near the pixels that they are shown in, so that their letters have one size."""
+_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 14, 24, 26
+_INNER_HEIGHT = HEIGHT - _TOP - _BOTTOM
+_TICKS = 5
+_LABELS_MAX = 8
+_NEAR_END = 0.98
+
+
+def area(points: Sequence[Point], labels: Sequence[str], unit: str, shaded: Sequence[tuple[float, float]] = ()) -> str:
+    """Draw values over time, wide: `points` in even steps, `labels` evenly below, `shaded` spans in the points' x."""
+    if len(points) < 2:
+        return ""
+    inner = _inner(WIDE)
+    first, last = points[0][0], points[-1][0]
+    top = _round_up(max(y for _, y, _ in points))
+
+    def across(x: float) -> float:
+        return _LEFT + inner * (x - first) / (last - first)
+
+    line = " ".join(f"{across(x):.1f},{_down(y / top):.1f}" for x, y, _ in points)
+    floor_y = _down(0.0)
+    parts = [
+        f'<rect class="shade" x="{across(max(begin, first)):.1f}" y="{_TOP}" height="{_INNER_HEIGHT}" '
+        f'width="{max(1.0, across(min(end, last)) - across(max(begin, first))):.1f}"/>'
+        for begin, end in shaded
+        if end > first and begin < last
+    ]
+    parts.append(f'<polygon class="fill" points="{_LEFT},{floor_y} {line} {_LEFT + inner},{floor_y}"/>')
+    parts.append(f'<polyline class="line" points="{line}"/>')
+    step = inner / (len(points) - 1)
+    parts += [_told(across(x) - step / 2, _TOP, step, _INNER_HEIGHT, told) for x, _, told in points]
+    marks = [(index / max(1, len(labels) - 1), label) for index, label in enumerate(labels)]
+    return _drawing(WIDE, [*_value_axis(top, unit, WIDE), *_place_axis(marks, WIDE), *parts])
+
+
+def columns(bars: Sequence[tuple[str, float, str]], unit: str) -> str:
+    """Draw a column for each (label, value, what a reader is told)."""
+    if not bars:
+        return ""
+    top = _round_up(max(value for _, value, _ in bars))
+    step = _inner(NARROW) / len(bars)
+    parts = []
+    for index, (_, value, told) in enumerate(bars):
+        x, y = _LEFT + index * step, _down(value / top)
+        parts.append(
+            f'<rect class="bar" x="{x + step * 0.1:.1f}" y="{y:.1f}" width="{step * 0.8:.1f}" '
+            f'height="{_down(0.0) - y:.1f}"/>'
+        )
+        parts.append(_told(x, _TOP, step, _INNER_HEIGHT, told))
+    every = ceil(len(bars) / _LABELS_MAX)
+    marks = [((index + 0.5) / len(bars), label) for index, (label, _, _) in enumerate(bars) if index % every == 0]
+    return _drawing(NARROW, [*_value_axis(top, unit, NARROW), *_place_axis(marks, NARROW), *parts])
+
+
+def log_log(points: Sequence[Point], labels: Sequence[str], unit: str) -> str:
+    """Draw points on two logarithmic axes; what is not above zero has no place on them. `labels` are the points'."""
+    shown = [(log10(x), log10(y), told, label) for (x, y, told), label in zip(points, labels, strict=True) if x and y]
+    if not shown:
+        return ""
+    left, right = shown[0][0], max(shown[-1][0], shown[0][0] + 1)
+    top = max(1.0, ceil(max(y for _, y, _, _ in shown)))
+    parts = []
+    every = ceil(len(shown) / _LABELS_MAX)
+    marks = []
+    for index, (x, y, told, label) in enumerate(shown):
+        place = (x - left) / (right - left)
+        if index % every == 0:
+            marks.append((place, label))
+        parts.append(
+            f'<circle class="dot" cx="{_LEFT + _inner(NARROW) * place:.1f}" cy="{_down(y / top):.1f}" r="5">'
+            f"<title>{escape(told)}</title></circle>"
+        )
+    lines = [_line_at(exponent / top, f"{10**exponent:,}", NARROW) for exponent in range(int(top) + 1)]
+    return _drawing(NARROW, [*lines, _unit(unit), *_place_axis(marks, NARROW), *parts])
+
+
+def _inner(width: int) -> int:
+    return width - _LEFT - _RIGHT
+
+
+def _drawing(width: int, parts: Sequence[str]) -> str:
+    return f'<svg viewBox="0 0 {width} {HEIGHT}" role="img">{"".join(parts)}</svg>'
+
+
+def _value_axis(top: float, unit: str, width: int) -> list[str]:
+    lines = [_line_at(tick / _TICKS, _short(top * tick / _TICKS), width) for tick in range(_TICKS + 1)]
+    return [*lines, _unit(unit)]
+
+
+def _line_at(share: float, label: str, width: int) -> str:
+    y = _down(share)
+    return (
+        f'<line class="grid" x1="{_LEFT}" x2="{width - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        f'<text class="tick" x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{escape(label)}</text>'
+    )
+
+
+def _unit(unit: str) -> str:
+    return f'<text class="unit" x="{_LEFT}" y="{_TOP - 10}">{escape(unit)}</text>'
+
+
+def _place_axis(marks: Sequence[tuple[float, str]], width: int) -> list[str]:
+    return [
+        f'<text class="tick" x="{_LEFT + _inner(width) * share:.1f}" y="{HEIGHT - _BOTTOM + 18}" '
+        f'text-anchor="{"end" if share > _NEAR_END else "middle"}">{escape(label)}</text>'
+        for share, label in marks
+    ]
+
+
+def _told(x: float, y: float, width: float, height: float, told: str) -> str:
+    """An unseen rectangle that says what is under it."""
+    return (
+        f'<rect class="tell" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}">'
+        f"<title>{escape(told)}</title></rect>"
+    )
+
+
+def _down(share: float) -> float:
+    return _TOP + _INNER_HEIGHT * (1.0 - share)
+
+
+def _round_up(most: float) -> float:
+    """Return the next round number above."""
+    if most <= 0:
+        return 1.0
+    power = 10.0 ** floor(log10(most))
+    return next(power * step for step in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10) if most <= power * step * (1 + 1e-9))
+
+
+def _short(value: float) -> str:
+    for unit in ("", "k", "M", "G"):
+        if abs(value) < 1000:
+            return f"{value:.3g}{unit}"
+        value /= 1000
+    return f"{value:.3g}T"

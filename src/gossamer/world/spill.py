@@ -1,0 +1,112 @@
+"""Spill: what is too large for memory, in a file that has no name."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import tempfile
+from pathlib import Path
+from typing import BinaryIO
+
+
+class Spill:
+    """A file written once and read many times, digested while it is written (Mercator's rewind input stream).
+
+    It has no name from the start, so nothing is left when its last holder goes, however that goes. A write that the
+    disk refuses raises OSError; what was written before stays readable.
+    """
+
+    __slots__ = ("_algorithm", "_fd", "_hash", "size")
+
+    def __init__(self, folder: Path, algorithm: str) -> None:
+        """`algorithm` is what hashlib calls the digest."""
+        self._fd = _nameless(folder)
+        self._hash = hashlib.new(algorithm, usedforsecurity=False)
+        self.size = 0
+
+    @property
+    def digest(self) -> bytes:
+        """Of all that was written so far."""
+        return self._hash.digest()
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Append. About 1 ms a MB, digest included."""
+        view = memoryview(data)
+        while view:
+            written = os.write(self._fd, view)
+            self._hash.update(view[:written])
+            self.size += written
+            view = view[written:]
+
+    def open(self) -> BinaryIO:
+        """Return a reader of its own, from the first byte."""
+        return io.BufferedReader(_Reader(self), 1 << 16)
+
+    def pread(self, size: int, offset: int) -> bytes:
+        """Return up to so many bytes from a place."""
+        return os.pread(self._fd, max(0, min(size, self.size - offset)), offset)
+
+    def __del__(self) -> None:
+        if getattr(self, "_fd", -1) >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class Spills:
+    """Makes spills in one directory, on whose disk they count."""
+
+    def __init__(self, folder: Path, algorithm: str) -> None:
+        self._folder = folder
+        self._algorithm = algorithm
+
+    def make(self) -> Spill:
+        """Return a new one.
+
+        Raises:
+            OSError: the disk refuses, or too many files are open.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True)
+        return Spill(self._folder, self._algorithm)
+
+
+class _Reader(io.RawIOBase):
+    """Reads by position: any number of readers share one file, which stays while one of them does."""
+
+    def __init__(self, spill: Spill) -> None:
+        self._spill = spill
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        data = self._spill.pread(len(buffer), self._at)
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        base = (0, self._at, self._spill.size)[whence]
+        if base + offset < 0:
+            raise ValueError("before the beginning")
+        self._at = base + offset
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+
+def _nameless(folder: Path) -> int:
+    flags = os.O_RDWR | os.O_CLOEXEC
+    if hasattr(os, "O_TMPFILE"):
+        try:
+            return os.open(folder, flags | os.O_TMPFILE, 0o600)
+        except OSError:  # Not every file system can; if it is the disk that refuses, the other way will say so.
+            pass
+    fd, name = tempfile.mkstemp(dir=folder)
+    os.unlink(name)  # noqa: PTH108 - the name came as text
+    return fd

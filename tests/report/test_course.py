@@ -1,0 +1,71 @@
+"""How a crawl went over time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gossamer.model.visits import EpochRow
+from gossamer.report.course import STEPS_MAX, step_length_s
+from gossamer.report.figures import Commits, Course, Silence, Step
+from gossamer.report.html import as_html
+from gossamer.report.report import summary
+from gossamer.report.text import as_text
+from tests.report.crawled import committed, crawled, page
+
+
+def course_of(directory: Path, ended_s: list[float], **fields: object) -> Course:
+    rows = [page(0, fetch_s=0.0, fetched_at=1000.0 + at_s, **fields) for at_s in ended_s]
+    return summary(crawled(directory, rows)).course
+
+
+def test_steps_are_even_and_hold_every_attempt(tmp_path: Path) -> None:
+    course = course_of(tmp_path, [0.0, 0.5, 1.1, 59.0, 59.9, 60.0])
+    assert course.step_s == 1
+    assert [step.at_s for step in course.steps] == [float(n) for n in range(61)]
+    assert [(step.at_s, step.attempts) for step in course.steps if step.attempts] == [(0, 2), (1, 1), (59, 2), (60, 1)]
+    assert course.steps[0] == Step(0, 2, 2, 200)
+
+
+def test_pages_are_those_that_were_fetched(tmp_path: Path) -> None:
+    course = course_of(tmp_path, [0.0, 1.0], outcome="timeout", wire_bytes=7)
+    assert {(step.attempts, step.pages, step.wire_bytes) for step in course.steps if step.attempts} == {(1, 0, 7)}
+
+
+def test_silences_are_found_and_told_longest_first(tmp_path: Path) -> None:
+    course = course_of(tmp_path, [0.0, 1.0, 7.5, 8.0, 108.25, 109.0, 113.5])
+    assert course.silences == (Silence(8.0, 100.25), Silence(1.0, 6.5))
+    assert course.silent_s == 106.75
+
+
+def test_a_crawl_that_always_went_on_has_none(tmp_path: Path) -> None:
+    course = course_of(tmp_path, [n * 4.0 for n in range(50)])
+    assert (course.silences, course.silent_s) == ((), 0.0)
+
+
+def test_text_shows_the_course(tmp_path: Path) -> None:
+    rows = [page(0, fetch_s=0.0, fetched_at=1000.0 + at_s) for at_s in (0.0, 0.1, 0.2, 50.0)]
+    text = as_text(summary(crawled(tmp_path, rows)), 80)
+    assert "Pages a second over time, 0.5 s a column" in text
+    assert "nothing ended for 49.8 s, 0.2 s after the begin" in text
+
+
+def test_commits_are_told_with_the_longest_of_each_step(tmp_path: Path) -> None:
+    crawled(tmp_path, [page(0, fetch_s=0.0, fetched_at=1000.0 + at_s) for at_s in (0.0, 60.0)])
+    durations = {1000.5: (0.25, 0.125), 1000.75: (0.5, 0.0625), 1030.0: (3.0, 0.25)}
+    committed(tmp_path, [EpochRow(n, at, *took, n, n, n) for n, (at, took) in enumerate(durations.items())])
+    report = summary(tmp_path)
+    assert [(s.at_s, s.commit_s) for s in report.course.steps if s.commit_s] == [(0.0, 0.5), (30.0, 3.0)]
+    assert report.course.commits == Commits(3, 1.25, 3.0, 3.0, 0.25)
+    assert "3 commits took 1.25 s in the mean, 3.00 s at most" in as_text(report, 120)
+    assert "stood still for 250.0 ms at most" in as_html(report, "a crawl")
+
+
+def test_a_crawl_without_the_table_has_no_commits_to_tell(tmp_path: Path) -> None:
+    assert course_of(tmp_path, [0.0, 60.0]).commits == Commits()
+
+
+@pytest.mark.parametrize("duration_s", [0.0, 0.4, 11.0, 12.0, 3600.0, 86_400.0, 86_400.0 * 365, 86_400.0 * 36_500])
+def test_never_more_steps_than_a_figure_can_show(duration_s: float) -> None:
+    assert duration_s // step_length_s(duration_s) + 1 <= STEPS_MAX

@@ -1,0 +1,67 @@
+"""Sizes in powers of two, and manners."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gossamer.report.figures import Bucket, Gaps
+from gossamer.report.report import summary
+from gossamer.report.words import binary_size, bucket_name, duration, seconds, size
+from tests.report.crawled import START, crawled, page
+
+
+def test_documents_by_size(tmp_path: Path) -> None:
+    rows = [page(n, body_bytes=size) for n, size in enumerate([0, 1, 2, 3, 4, 1023, 1024, 2**40])]
+    rows.append(page(9, body_bytes=5, outcome="http_error", status=404))
+    assert summary(crawled(tmp_path, rows)).document_sizes == (
+        Bucket(0, 1, 0), Bucket(1, 1, 1), Bucket(2, 2, 5), Bucket(4, 1, 4), Bucket(512, 1, 1023),
+        Bucket(1024, 1, 1024), Bucket(2**40, 1, 2**40),
+    )  # fmt: skip
+
+
+def test_hosts_by_pages_and_bytes(tmp_path: Path) -> None:
+    rows = [page(n, "many.example.org") for n in range(5)] + [page(6, "one.example.org")]
+    rows.append(page(7, "none.example.org", outcome="dns_error", wire_bytes=0))
+    report = summary(crawled(tmp_path, rows))
+    assert report.hosts_by_pages == (Bucket(0, 1, 0), Bucket(1, 1, 1), Bucket(4, 1, 5))
+    assert report.hosts_by_bytes == (Bucket(0, 1, 0), Bucket(64, 1, 100), Bucket(256, 1, 500))
+
+
+def test_rests_are_counted_from_the_end_of_one_request_to_the_start_of_the_next(tmp_path: Path) -> None:
+    at = {"ip": "127.0.0.1", "fetch_s": 0.5}
+    rows = [
+        page(0, fetched_at=START, **at),
+        page(0, fetched_at=START + 2.0, **at),
+        page(0, fetched_at=START + 2.25, **at),  # Before the one before it had ended.
+        page(0, fetched_at=START + 4.25, **at),
+        page(0, "b.example.com", fetched_at=START + 10.0, **at),
+        page(0, fetched_at=START + 5.0, outcome="robots_denied", fetch_s=0.0),  # No request.
+    ]
+    manners = summary(crawled(tmp_path, rows)).manners
+    assert manners.host_gaps == Gaps(3, -0.25, 1.5, pytest.approx(2.75 / 3), 1)
+    assert (manners.address_gaps.counted, manners.address_gaps.overlaps) == (4, 1)
+    assert (manners.robots_denied, manners.robots_denied_hosts) == (1, 1)
+
+
+def test_refusals_are_counted(tmp_path: Path) -> None:
+    kinds = ["robots_denied", "robots_denied", "robots_unreachable", "excluded", "http_error", "http_error"]
+    rows = [page(n, outcome=kind, status=429 + n, fetch_s=0.0) for n, kind in enumerate(kinds)]
+    rows[4].status, rows[5].status, rows[0].status = 429, 503, 200
+    manners = summary(crawled(tmp_path, rows)).manners
+    assert (manners.robots_denied, manners.robots_unreachable, manners.excluded, manners.busy) == (2, 1, 1, 2)
+
+
+def test_words() -> None:
+    assert [size(n) for n in (0, 999, 1000, 1_500_000, 2e15)] == ["0 B", "999 B", "1.0 KB", "1.5 MB", "2.0 PB"]
+    assert [binary_size(n) for n in (0, 512, 1024, 2**20, 2**50)] == ["0 B", "512 B", "1 KiB", "1 MiB", "1 PiB"]
+    assert [duration(n) for n in (0.04, 59, 61, 7260, 90_000)] == [
+        "0.0 s",
+        "59.0 s",
+        "1 min 1 s",
+        "2 h 1 min",
+        "1 d 1 h",
+    ]
+    assert [seconds(n) for n in (0.0004, 0.9, 2.5)] == ["0.4 ms", "900.0 ms", "2.50 s"]
+    assert bucket_name(Bucket(4096, 1, 1), of_bytes=False) == "4,096"
