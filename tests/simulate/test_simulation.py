@@ -173,7 +173,9 @@ def test_progress_is_told_and_nothing_is_left_behind(tmp_path: Path) -> None:
 
 def test_small_crawls_are_simulated_whole_and_large_ones_by_a_shard() -> None:
     assert scale_of(SimulateOptions(web=SOUND, shards=4)) == (1, 4)
-    assert scale_of(SimulateOptions(pages=10**9, shards=12)) == (200, 1)  # The workbench has 50 hosts still.
+    assert scale_of(SimulateOptions(pages=10**9, shards=12)) == (278, 1)
+    few = FrontierOptions(bench_hosts_max=10_000)
+    assert scale_of(SimulateOptions(pages=10**9, shards=12, frontier=few)) == (200, 1)  # 50 hosts on the workbench.
     many = MachineOptions(concurrency=100)
     assert scale_of(SimulateOptions(pages=10**9, machine=many)) == (50, 1)
     assert scale_of(SimulateOptions(scale=7, shards=3, shards_simulated=2)) == (7, 2)

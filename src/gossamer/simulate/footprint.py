@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import msgspec
 
+from gossamer.frontier.room import HOST_BYTES
 from gossamer.simulate.options import SimulateOptions
 from gossamer.state.options import StateOptions
 
 PROCESS_BYTES = 140e6
 """A crawling process with its libraries, before its first page."""
-BENCHED_HOST_BYTES = 9_000.0
-"""A host on the workbench with a full window of URLs, heap entries and address."""
+WINDOW_URL_BYTES = 150.0
+"""A URL in the window of a host on the workbench."""
 CACHED_HOST_BYTES = 2_000.0
 """A resting host's record in memory."""
 POPULAR_URL_BYTES = 100.0
@@ -65,7 +66,7 @@ def footprint_of(
         PROCESS_BYTES
         + state.cache_bytes
         + state.write_buffer_bytes
-        + hosts_benched / shards * BENCHED_HOST_BYTES
+        + hosts_benched / shards * (HOST_BYTES + options.frontier.window_urls_max * WINDOW_URL_BYTES)
         + hosts_cached * CACHED_HOST_BYTES
         + min(urls / shards, options.seen.popular_urls_max) * POPULAR_URL_BYTES
         + urls / shards * SEEN_URL_MEMORY_BYTES[options.seen.form]

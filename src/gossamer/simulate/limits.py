@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from gossamer.frontier.room import HOST_BYTES
 from gossamer.simulate.machine import shard_bytes_per_s, shard_cores
 from gossamer.simulate.options import SimulateOptions
 from gossamer.simulate.samples import Sample
@@ -17,7 +18,7 @@ LIMITS: dict[Limit, str] = {
     "cpu": "the processors are busy: more shards, or less work a page",
     "network": "the links are full: more machines",
     "concurrency": "all requests at once are under way: a higher machine.concurrency",
-    "workbench": "hosts wait for a place in memory: a higher frontier.bench_hosts_max",
+    "workbench": "hosts wait for a place in memory: a higher frontier.bench_bytes_max or bench_hosts_max",
     "politeness": "all hosts that have pages left rest: more hosts, or shorter delays",
     "hosts": "less than half as many hosts have pages left as at best: more seeds, or the end is near",
 }
@@ -46,7 +47,9 @@ def intervals(samples: Sequence[Sample], options: SimulateOptions) -> list[Inter
     most_hosts = max((sample.hosts_active for sample in samples), default=0.0)
     cpu_per_s = shard_cores(options) * options.shards
     bytes_per_s = shard_bytes_per_s(options) * options.shards
-    bench_hosts = float(options.frontier.bench_hosts_max) * options.shards
+    bench = options.frontier
+    # With full windows of URLs a host takes more than twice HOST_BYTES.
+    bench_hosts = options.shards * min(0.9 * bench.bench_hosts_max, 0.35 * bench.bench_bytes_max / HOST_BYTES)
     found = []
     for before, after in pairwise([begin, *samples]):
         span_s = after.at_s - before.at_s
@@ -64,7 +67,7 @@ def intervals(samples: Sequence[Sample], options: SimulateOptions) -> list[Inter
             limit = "concurrency"
         elif after.hosts_active < most_hosts / 2:
             limit = "hosts"
-        elif after.hosts_benched >= 0.9 * bench_hosts and after.hosts_active > 1.1 * after.hosts_benched:
+        elif after.hosts_benched >= bench_hosts and after.hosts_active > 1.1 * after.hosts_benched:
             limit = "workbench"
         else:
             limit = "politeness"

@@ -55,7 +55,7 @@ class ShardRooms:
         self.frontier = Frontier(
             self._store, self._epochs, self._contacts, politeness(options.politeness), self.options, name_url, dice, now
         )
-        self.hosts: HostControl = self.frontier
+        self.hosts: HostControl = self.frontier.control
         self.retries = Retries(
             options.frontier.attempts_max, options.frontier.retry_s_first, options.frontier.retry_s_max, dice
         )
@@ -103,12 +103,8 @@ class _Cuts(Protocol):
 
 def scaled(options: FrontierOptions, scale: float) -> FrontierOptions:
     """Return what a shard that holds one host in `scale` keeps in memory; its times stay as they are."""
-    return options.model_copy(
-        update={
-            "bench_hosts_max": max(1, round(options.bench_hosts_max / scale)),
-            "records_cached_max": max(100, round(options.records_cached_max / scale)),
-        }
-    )
+    bounds = ("bench_hosts_max", "bench_hosts_first", "bench_bytes_max", "records_cached_max")
+    return options.model_copy(update={name: max(1, round(getattr(options, name) / scale)) for name in bounds})
 
 
 def _url_seen(options: SeenOptions, epochs: Epochs) -> UrlSeen:

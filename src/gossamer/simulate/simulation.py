@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from gossamer.frontier.room import HOST_BYTES
 from gossamer.model.links import Link
 from gossamer.simulate.events import Events
 from gossamer.simulate.options import SimulateOptions
@@ -60,9 +61,10 @@ def scale_of(options: SimulateOptions) -> tuple[int, int]:
     if options.scale is not None:
         return options.scale, simulated
     wanted = max(1, round(pages * simulated / options.shards / options.pages_simulated))
+    bench = options.frontier
     coarsest = min(
         options.machine.concurrency // SLOTS_MIN,
-        options.frontier.bench_hosts_max // BENCHED_MIN,
+        min(bench.bench_hosts_max, bench.bench_bytes_max // HOST_BYTES) // BENCHED_MIN,
         options.web.hosts // options.shards // HOSTS_MIN,
     )
     return max(1, min(wanted, coarsest)), simulated

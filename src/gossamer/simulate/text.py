@@ -19,7 +19,7 @@ ENDS = {
 SHOWN_SECTIONS = ("web.", "machine.", "exchange.")
 SHOWN_KEYS = (
     "politeness.preset", "politeness.delay_s_min", "politeness.delay_factor", "politeness.address_delay_s",
-    "frontier.bench_hosts_max", "seen.form",
+    "frontier.bench_hosts_max", "frontier.bench_bytes_max", "seen.form",
 )  # fmt: skip
 
 
