@@ -1,6 +1,7 @@
 """Predictions of `gossamer simulate`, written before the runs, and what real crawls of the same synthetic webs then do.
 
     python benchmarks/bench_simulate.py [--seeds N…] [--presets NAME…] [--keep DIRECTORY]
+    python benchmarks/bench_simulate.py --units     what a page costs a real crawl: the defaults of machine.cpu_us_per_…
     python benchmarks/bench_simulate.py --cost     what simulating costs: µs of CPU a simulated page
 
 Each preset describes a synthetic web (hosts, sizes, delays, who is slow, who asks for a Crawl-delay) and a politeness;
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -23,13 +25,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 import gossamer
+from gossamer.report.report import summary
 from gossamer.simulate.given import options_of
 from gossamer.simulate.presets import PRESETS
 from gossamer.simulate.result import Simulated
 from gossamer.simulate.simulation import simulate
 from gossamer.simweb.log import Logged
+from gossamer.simweb.options import SimwebOptions
 from gossamer.simweb.process import SimwebProcess
 
 SYNTHETIC = ("simweb-even", "simweb-uneven")
@@ -130,13 +135,50 @@ def cost() -> None:
             print(f"{preset:<15}{done:>10,}{spent:>8.1f}{spent / done * 1e6:>9.0f}", flush=True)
 
 
+def units() -> None:
+    """Fit the processor's time of a request, a thousand bytes and a link to real crawls of synthetic webs."""
+    rows = []
+    print(f"{'kB/page':>9}{'links':>7}{'pages':>8}{'CPU s':>8}{'µs/page':>9}")
+    for size, links in ((2_000, 8), (4_000, 30), (40_000, 30), (90_000, 30), (40_000, 200)):
+        simweb = SimwebOptions.plain(
+            hosts=8, pages=3_000, bytes_median=size, bytes_sigma=0.1, links_per_page=links, names_per_address=1
+        )
+        pages, kilobytes, found, spent = crawled(simweb)
+        start = crawled(simweb.model_copy(update={"pages": 8}))[3]
+        rows.append((1.0, kilobytes / pages, found / pages, (spent - start) / pages * 1e6))
+        print(f"{rows[-1][1]:>9.1f}{rows[-1][2]:>7.1f}{pages:>8}{spent - start:>8.2f}{rows[-1][3]:>9.0f}", flush=True)
+    table = np.array(rows)
+    (page, kb, link), *_ = np.linalg.lstsq(table[:, :3], table[:, 3], rcond=None)
+    print(f"fit: {page:.0f} µs a page + {kb:.1f} µs/kB + {link:.1f} µs/link")
+
+
+def crawled(simweb: SimwebOptions) -> tuple[int, float, int, float]:
+    """Crawl a synthetic web without delays; return its pages, their kB decoded, links, and the processor's time."""
+    with tempfile.TemporaryDirectory() as folder, SimwebProcess(simweb, Path(folder) / "web") as served:
+        directory = Path(folder) / "crawl"
+        command = [sys.executable, "-m", "gossamer", "crawl", served.seeds[0], "-o", str(directory), "--quiet"]
+        command += ["--hosts", str(served.hosts_file), "--allow-private", "--politeness", "own", "--scope", "any"]
+        environment = {**os.environ, "PYTHONPATH": str(Path(gossamer.__file__).parent.parent)}
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        process = subprocess.Popen(command, env=environment)
+        process.wait(CRAWL_S_MAX)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        report = summary(directory)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return report.fetched, report.body_bytes / 1e3, report.links, spent
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--presets", nargs="+", default=list(SYNTHETIC), choices=[*PRESETS])
     parser.add_argument("--keep", type=Path, help="keep predictions and crawls here")
+    parser.add_argument("--units", action="store_true")
     parser.add_argument("--cost", action="store_true")
     given = parser.parse_args()
+    if given.units:
+        units()
+        return 0
     if given.cost:
         cost()
         return 0

@@ -44,6 +44,8 @@ class WebOptions(BaseModel):
     denied_host_share: float = Field(0.0, ge=0, le=1, description="Share of hosts whose robots.txt closes them to us")
     crawl_delay_share: float = Field(0.0, ge=0, le=1, description="Share of hosts that ask for a Crawl-delay")
     crawl_delay_s: float = Field(10.0, ge=0, description="The Crawl-delay that those ask for")
+    giant_pages: int = Field(0, ge=0, le=10**12, description="Pages of one huge host more; 0: there is none")
+    giant_fetch_s: float = Field(2.0, ge=0, description="Median time of a fetch from it, in seconds")
 
     @model_validator(mode="after")
     def _hosts_have_pages(self) -> Self:
@@ -67,11 +69,11 @@ class MachineOptions(BaseModel):
     cpu_us_per_page: float | None = Field(
         None, ge=0, description="CPU of a page in all, in microseconds; none: made of the keys below"
     )
-    cpu_us_per_request: float = Field(250.0, ge=0, description="CPU of any request: gates, connection, queue, commit")
+    cpu_us_per_request: float = Field(200.0, ge=0, description="CPU of any request: gates, connection, queue, commit")
     cpu_us_per_tls: float = Field(435.0, ge=0, description="CPU of a TLS handshake")
-    cpu_us_per_document: float = Field(200.0, ge=0, description="CPU of a page: records, rows, history")
-    cpu_us_per_kb: float = Field(14.0, ge=0, description="CPU of 1,000 decoded bytes: decode, digest, parse, archive")
-    cpu_us_per_link: float = Field(2.0, ge=0, description="CPU of a link: name, filters, eliminator, table")
+    cpu_us_per_document: float = Field(185.0, ge=0, description="CPU of a page: records, rows, history")
+    cpu_us_per_kb: float = Field(11.0, ge=0, description="CPU of 1,000 decoded bytes: decode, digest, parse, archive")
+    cpu_us_per_link: float = Field(3.0, ge=0, description="CPU of a link: name, filters, eliminator, table")
     concurrency: int = Field(2_000, ge=1, le=16_384, description="Requests at once of one shard")
 
 
@@ -123,8 +125,9 @@ class SimulateOptions(BaseModel):
     def _shards_are_there(self) -> Self:
         if self.shards_simulated is not None and self.shards_simulated > self.shards:
             raise ValueError(f"shards_simulated is {self.shards_simulated}, of {self.shards} shards")
-        if self.simweb is not None and (self.scale or 1) != 1:
-            raise ValueError(f"scale is {self.scale}: a synthetic web is simulated host by host")
+        if (self.scale or 1) != 1 and (self.simweb is not None or self.web.giant_pages):
+            what = "a synthetic web" if self.simweb is not None else "a web with a giant"
+            raise ValueError(f"scale is {self.scale}: {what} is simulated host by host")
         return self
 
     @property

@@ -14,6 +14,8 @@ from gossamer.simulate.sizes import sampled_sizes
 from gossamer.simweb.hosts import populate
 from gossamer.simweb.options import SimwebOptions
 
+GIANT_ADDRESS = "10.255.255.254"
+
 
 def population(options: WebOptions, seed: int, scale: int, shards: int) -> list[ModelHost]:
     """Return one host in `scale`; about 5 µs each."""
@@ -32,6 +34,8 @@ def population(options: WebOptions, seed: int, scale: int, shards: int) -> list[
         host.slow = True
     for host in chosen(hosts, seed, "crawl_delay", options.crawl_delay_share):
         host.crawl_delay_s = options.crawl_delay_s
+    if options.giant_pages:
+        hosts.append(ModelHost("giant.example", GIANT_ADDRESS, options.giant_pages, options.giant_fetch_s, shards))
     return hosts
 
 

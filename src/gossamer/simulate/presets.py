@@ -41,7 +41,7 @@ class Preset:
     """The synthetic web that it describes, by its seed."""
 
 
-def synthetic_web(simweb: SimwebOptions, overhead_s: float = 0.002) -> dict[str, object]:
+def synthetic_web(simweb: SimwebOptions, overhead_s: float = 0.01) -> dict[str, object]:
     """Return the options that describe a synthetic web on loopback, where a request takes `overhead_s` besides."""
     return {
         "simweb": simweb.model_dump(),

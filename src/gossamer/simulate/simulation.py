@@ -53,7 +53,7 @@ def scale_of(options: SimulateOptions) -> tuple[int, int]:
     Where nothing is asked for, all shards are when the whole crawl is small enough to be done page by page; else one
     stands for all, on one host in so many.
     """
-    if options.simweb is not None:
+    if options.simweb is not None or options.web.giant_pages:
         return 1, options.shards_simulated or options.shards
     pages = min(options.pages or options.web.pages, options.web.pages)
     fits = pages <= options.pages_simulated
@@ -84,7 +84,7 @@ class Simulation:
             whole = max(1, round(scale * options.shards / simulated))
             hosts = population(options.web, options.seed, whole, simulated)
         self._web = ModelWeb(options.web, hosts, options.seed, simulated)
-        self._whole_scale = 1.0 if options.simweb is not None else options.web.hosts / len(hosts)
+        self._whole_scale = 1.0 if options.simweb is not None else max(1.0, options.web.hosts / len(hosts))
         """How many hosts of the web each host stands for."""
         self._scale = self._whole_scale * simulated / options.shards
         """How many hosts of its shard each host stands for."""
