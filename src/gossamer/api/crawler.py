@@ -21,10 +21,12 @@ from gossamer.api.page import Page
 from gossamer.api.seeding import Seeding
 from gossamer.api.status import running_status
 from gossamer.api.verbs import Verbs
+from gossamer.api.watching import Watching
 from gossamer.archive.uploads import Uploads
 from gossamer.assembly import INDEX, LOCK_S_MAX, Assembled, assemble, locked, text_of
 from gossamer.config import Config, configure, effective_toml
 from gossamer.config.gather import reopen
+from gossamer.config.lists import check_lists
 from gossamer.config.seeds import check_seeds
 from gossamer.crawl.control import Control
 from gossamer.crawl.delivery import Delivery
@@ -76,6 +78,7 @@ class Crawler:
                 given = {**options, "output": str(directory)}
                 texts = (seeds,) if isinstance(seeds, str) else tuple(seeds)
                 config = configure(options=given, sets=_sets(settings), seeds=texts)
+            check_lists(config)
             check_seeds(config)
         self.directory = directory
         self.config = config
@@ -121,12 +124,13 @@ class Crawler:
             self._attach(shard)
             if shard.quarantine.accused:  # Known for good before another page can be the death of us.
                 await shard.committer.commit()
-            seeding = Seeding(shard)
+            seeding, watching = Seeding(shard), Watching(shard)
             control = Control(self.directory / "state", Verbs(shard, seeding, self.status).table(), shard.logs)
             async with asyncio.TaskGroup() as group:
                 asking = group.create_task(control.serve())
                 uploading = group.create_task(shard.uploads.run()) if shard.uploads is not None else None
-                end = await shard.shard.run((seeding.run, self._follow_tables), more_to_come=seeding.busy)
+                companions = (seeding.run, watching.run, self._follow_tables)
+                end = await shard.shard.run(companions, more_to_come=seeding.busy)
                 await self._finish_files(shard)
                 asking.cancel()  # Until here it can be asked: large files take a while to finish.
                 if uploading is not None:

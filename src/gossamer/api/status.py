@@ -11,6 +11,9 @@ from gossamer.config.gather import reopen
 from gossamer.crawl.options import LimitsOptions
 from gossamer.crawl.tally import Totals
 from gossamer.frontier.counts import COUNTS_KEY, Counts
+from gossamer.scope.traps import Traps
+
+TRAPS_TOLD_MAX = 100
 
 
 def running_status(shard: Assembled) -> dict[str, object]:
@@ -29,6 +32,7 @@ def running_status(shard: Assembled) -> dict[str, object]:
         "bytes_s": bytes_s,
         "epoch": shard.epochs.number - 1,
         "rejected": {name: count for name, count in shard.chain.counts.items() if count},
+        "traps": traps_told(shard.traps),
         "waiting_for": _waiting_for(shard, under_way),
         "uploads": msgspec.structs.asdict(shard.uploads.counts) if shard.uploads is not None else None,
         "eta_s": _eta_s(shard.config.limits, totals, elapsed_s, pages_s, bytes_s),
@@ -57,6 +61,7 @@ def status_of(directory: Path) -> dict[str, object]:
             "bytes_s": 0.0,
             "epoch": opened.store.epoch,
             "rejected": {name: count for name, count in opened.rejected.items() if count},
+            "traps": traps_told(opened.traps),
             "waiting_for": "" if not counts.pending else f"nothing runs; `gossamer resume {directory}` continues",
             "uploads": msgspec.structs.asdict(opened.uploads) if opened.uploads is not None else None,
             "eta_s": None,
@@ -64,6 +69,11 @@ def status_of(directory: Path) -> dict[str, object]:
         return status
     finally:
         opened.close()
+
+
+def traps_told(traps: Traps) -> list[str]:
+    """Return a sentence for each trap that is not released, the first ones first."""
+    return [trap.says() for trap in traps.all if not trap.released][:TRAPS_TOLD_MAX]
 
 
 def why_of(directory: Path, url: str) -> dict[str, object]:

@@ -41,6 +41,8 @@ PAGES = pa.schema(
         ("shard", pa.int32()),
         ("error", _TEXT),
         ("warc_type", FEW),
+        ("near_duplicate_of", _TEXT),
+        ("simhash", pa.uint64()),
     ]
 )
 """One row per attempt: the fields of `PageRow`, in their order."""

@@ -67,6 +67,13 @@ def why_of(directory: Path, url: str) -> Status:
     return cast("Status", api.why_of(directory, url))
 
 
+def release_of(directory: Path, name: str) -> Status:
+    """Let go of traps of a crawl that does not run."""
+    from gossamer import api
+
+    return cast("Status", api.release_of(directory, name))
+
+
 def report_of(directory: Path, rejected: Mapping[str, int]) -> Report:
     """Return the statistics of a crawl, from the tables it has written."""
     from gossamer.report.report import summary

@@ -90,6 +90,9 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     """Beyond those the module sends itself (User-Agent, Accept, Accept-Encoding)."""
     body_bytes_max: int = 0
     """Cut the body here and mark it; 0 takes the module's own bound."""
+    media_types: tuple[str, ...] = ()
+    """Types (`text/html`, `image/*`) whose bodies are wanted; none means all. A module that can tell another type
+    before the body has come may leave the body where it is and mark the reply as cut: `unspecified`."""
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -113,7 +116,7 @@ class Reply(msgspec.Struct, frozen=True):
     request_head: bytes = b""
     """The request as sent: request line and headers, up to and with the empty line."""
     truncated: str = ""
-    """Why the body was cut: `length`, `time`, or empty (WARC 1.1, section 5.13)."""
+    """Why the body was cut: `length`, `time`, `unspecified` (it was not wanted), or empty (WARC 1.1, section 5.13)."""
     media_type: str = ""
     """Lower case, without parameters; empty when the server did not say."""
     charset: str = ""
@@ -243,6 +246,10 @@ class PageRow(msgspec.Struct):
     error: str = ""
     warc_type: str = ""
     """`response`, `revisit` or `resource`; empty when nothing is archived."""
+    near_duplicate_of: str = ""
+    """The URL whose content is nearly the same."""
+    simhash: int | None = None
+    """64 bits, where near-duplicates are looked for."""
 
 
 class Visited(msgspec.Struct):
@@ -278,11 +285,13 @@ class EpochRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class Original(msgspec.Struct, frozen=True, gc=False):
-    """The archived response whose payload is the same."""
+    """Who had a content first: the archived response."""
 
     url: str
     fetched_at: float
     record_id: str = ""
+    links: int = 0
+    """Stands for the keys of the links that may be followed from it, in order; 0 where that was not asked."""
 
 
 class Archived(msgspec.Struct, frozen=True, gc=False):

@@ -11,7 +11,9 @@ from gossamer.state.epoch import Epochs
 from gossamer.url.url import Url
 
 STARTS_MAX = 10_000
-"""Hosts whose keys' beginning is kept in memory: about 1.5 MB."""
+"""Origins whose beginning of keys is kept in memory: about 1.5 MB."""
+_SCHEME = len("https://")
+"""From here on the next slash ends an origin; where there is none, so does the last character."""
 FARTHEST = (1 << 24) | HOPS_MAX
 """Farther than any way."""
 
@@ -31,7 +33,7 @@ class RocksUrlSeen:
         self._popular: dict[int, int] = {}
         """Fingerprint to depth and hops as one number."""
         self._starts: dict[str, bytes] = {}
-        """Host to what its keys begin with."""
+        """Origin to what its seen keys begin with."""
 
     def offer(self, urls: Sequence[Url], depths: Sequence[int], hops: Sequence[int]) -> Sequence[int]:
         """Return for each URL `KNOWN`, `NEW` or `SHORTER`."""
@@ -73,7 +75,7 @@ class RocksUrlSeen:
             popular.clear()  # It fills again with what is popular now.
         starts = self._starts
         keys = [
-            (starts.get(url.host) or self._start(url)) + url.fingerprint.to_bytes(8)
+            (starts.get(url.key[: url.key.find("/", _SCHEME)]) or self._start(url)) + url.fingerprint.to_bytes(8)
             for url in [urls[index] for index in asked]
         ]
         values = self._epochs.get_many("seen", keys)
@@ -97,12 +99,13 @@ class RocksUrlSeen:
             self._epochs.put_many("seen", changed)
 
     def _start(self, url: Url) -> bytes:
-        """Return what the keys of a host's URLs begin with: they lie side by side, so that a page's links, which mostly
-        name their own host, are found in few blocks.
+        """Return what the seen keys of a host's URLs begin with: they lie side by side, so that a page's links, which
+        mostly name their own host, are found in few blocks. The host is the key's: host rules compare several as one.
         """
-        start = self._starts.get(url.host)
+        origin = url.key[: url.key.find("/", _SCHEME)]
+        start = self._starts.get(origin)
         if start is None:
             if len(self._starts) >= STARTS_MAX:
                 self._starts.clear()
-            start = self._starts[url.host] = url.partition.to_bytes(2) + xxh32_intdigest(url.host.encode()).to_bytes(4)
+            start = self._starts[origin] = url.partition.to_bytes(2) + xxh32_intdigest(origin.encode()).to_bytes(4)
         return start
