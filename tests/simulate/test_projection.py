@@ -55,3 +55,16 @@ def test_a_crawl_to_the_end_takes_as_long_as_its_largest_host_at_any_scale() -> 
     assert whole.ended == sample.ended == "finished"
     assert sample.pages == pytest.approx(whole.pages, rel=0.03)
     assert sample.time_s == pytest.approx(whole.time_s, rel=0.06)
+
+
+def test_one_shard_of_four_tells_what_all_four_do() -> None:
+    web = WEB.model_copy(update={"hosts": 2_000, "pages": 60_000, "seed_hosts": 200})
+    machine = MachineOptions(cpu_us_per_page=8_000, concurrency=300)
+    every, one = (
+        simulate(SimulateOptions(pages=16_000, web=web, machine=machine, shards=4, shards_simulated=shards, scale=1))
+        for shards in (4, 1)
+    )
+    assert (every.shards_simulated, every.pages_simulated) == (4, 16_000)
+    assert (one.shards_simulated, one.pages_simulated) == (1, 4_000)
+    for name in ("pages", "time_s", "requests", "urls", "hosts_known"):
+        assert getattr(one, name) == pytest.approx(getattr(every, name), rel=0.06), name

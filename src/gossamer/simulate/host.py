@@ -13,7 +13,7 @@ class ModelHost:
     """One host of the web. What the crawl has found of it, and has not finished, stands here too."""
 
     __slots__ = (
-        "address", "crawl_delay_s", "dead", "denied", "fetch_s", "known", "name", "pages", "partition",
+        "address", "closed", "crawl_delay_s", "dead", "denied", "fetch_s", "known", "name", "pages", "partition",
         "pending", "robots", "shard", "slow",
     )  # fmt: skip
 
@@ -33,6 +33,8 @@ class ModelHost:
         """Pages that some link has led to; they are numbered from 0."""
         self.pending = 0
         """Pages that are queued or under way."""
+        self.closed = False
+        """The frontier has given it up."""
         self.robots = ModelRobots()
 
     def url(self, number: int) -> Url:

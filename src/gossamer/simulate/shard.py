@@ -79,9 +79,9 @@ class SimulatedShard:
         for link in self.rooms.discover(links, now):
             self.tally.discovered += 1
             host = self._web.host(link.url.host)
-            if not host.pending:
-                self.tally.hosts_active += 1
-            host.pending += 1
+            if not host.closed:
+                self.tally.hosts_active += not host.pending
+                host.pending += 1
 
     # ---- visits out
 
@@ -169,9 +169,10 @@ class SimulatedShard:
             self._frontier.retry(lease, again, now)
         else:
             self._finish(lease, host, "connect_error", now)
-        if host.pending and self._frontier.facts(lease.url).closed:
+        if not host.closed and self._frontier.facts(lease.url).closed:
+            host.closed = True
+            self.tally.hosts_active -= host.pending > 0
             host.pending = 0
-            self.tally.hosts_active -= 1
         self._leave(now)
 
     def _answered(self, lease: Lease, host: ModelHost, page_bytes: float, fetch_s: float, now: float) -> None:
