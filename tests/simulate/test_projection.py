@@ -57,14 +57,16 @@ def test_a_crawl_to_the_end_takes_as_long_as_its_largest_host_at_any_scale() -> 
     assert sample.time_s == pytest.approx(whole.time_s, rel=0.06)
 
 
-def test_one_shard_of_four_tells_what_all_four_do() -> None:
-    web = WEB.model_copy(update={"hosts": 2_000, "pages": 60_000, "seed_hosts": 200})
-    machine = MachineOptions(cpu_us_per_page=8_000, concurrency=300)
+@pytest.mark.parametrize("cpu_us", [1_000, 15_000])
+def test_one_shard_of_four_tells_what_all_four_do(cpu_us: int) -> None:
+    web = WEB.model_copy(update={"hosts": 2_000, "pages": 60_000})
+    machine = MachineOptions(cpu_us_per_page=cpu_us, concurrency=300)
     every, one = (
-        simulate(SimulateOptions(pages=16_000, web=web, machine=machine, shards=4, shards_simulated=shards, scale=1))
+        simulate(SimulateOptions(pages=8_000, web=web, machine=machine, shards=4, shards_simulated=shards, scale=1))
         for shards in (4, 1)
     )
-    assert (every.shards_simulated, every.pages_simulated) == (4, 16_000)
-    assert (one.shards_simulated, one.pages_simulated) == (1, 4_000)
+    assert (every.shards_simulated, every.pages_simulated) == (4, 8_000)
+    assert (one.shards_simulated, one.pages_simulated) == (1, 2_000)
+    assert next(iter(one.limits)) == ("politeness" if cpu_us == 1_000 else "cpu")
     for name in ("pages", "time_s", "requests", "urls", "hosts_known"):
         assert getattr(one, name) == pytest.approx(getattr(every, name), rel=0.06), name

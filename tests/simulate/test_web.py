@@ -53,14 +53,18 @@ def test_a_synthetic_webs_hosts_are_its_own() -> None:
     assert [(host.name, host.address, host.pages, host.slow) for host in hosts] == [
         (host.name, host.address, host.pages, host.slow) for host in made
     ]
-    assert sum(host.denied for host in hosts) == sum(host.robots == "robots_deny_all" for host in made) == 4
-    assert {host.crawl_delay_s for host in hosts} == {None, 1.5}
+    assert sum(host.denied for host in hosts) == sum(host.robots == "robots_deny_all" for host in made) == 3
+    assert {host.crawl_delay_s for host in hosts} == {None, 2.0}
 
 
-def test_shards_have_the_hosts_of_their_partitions() -> None:
-    hosts = population(WebOptions(hosts=4_000, pages=4_000), 1, 1, 4)
-    assert all(host.shard == host.partition % 4 for host in hosts)
-    assert all(900 < count < 1_100 for count in Counter(host.shard for host in hosts).values())
+def test_hosts_of_one_address_are_on_one_shard_and_shards_have_their_share() -> None:
+    hosts = population(WebOptions(hosts=8_000, pages=8_000, hosts_per_address=4.0), 1, 1, 4)
+    shards: dict[str, set[int]] = {}
+    for host in hosts:
+        shards.setdefault(host.address, set()).add(host.shard)
+    assert len(shards) == 2_000
+    assert all(len(one) == 1 for one in shards.values())
+    assert all(1_800 < count < 2_200 for count in Counter(host.shard for host in hosts).values())
 
 
 def test_names_are_those_that_a_crawl_would_give() -> None:

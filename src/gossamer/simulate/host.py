@@ -24,7 +24,8 @@ class ModelHost:
         self.fetch_s = fetch_s
         """Median of its fetch times."""
         self.partition = fingerprint(name) % PARTITIONS
-        self.shard = self.partition % shards
+        self.shard = fingerprint(address) % shards
+        """All hosts of an address are on one shard: the address's gate then holds for all shards, as its lease will."""
         self.dead = False
         self.denied = False
         self.slow = False

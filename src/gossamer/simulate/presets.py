@@ -72,20 +72,20 @@ def synthetic_web(simweb: SimwebOptions, overhead_s: float = 0.01) -> dict[str, 
 
 def even_web(seed: int) -> SimwebOptions:
     """Return the synthetic web of `simweb-even`: 60 hosts of about one size, none odd."""
-    return SimwebOptions.plain(seed=seed, hosts=60, pages=3_600, zipf_exponent=0.2, latency_s=0.02, links_per_page=20)
+    return SimwebOptions.plain(seed=seed, hosts=60, pages=2_400, zipf_exponent=0.2, latency_s=0.02, links_per_page=20)
 
 
 def uneven_web(seed: int) -> SimwebOptions:
     """Return the synthetic web of `simweb-uneven`: sizes by Zipf's law, slow hosts, Crawl-delays, closed hosts."""
     return SimwebOptions(
         seed=seed,
-        hosts=80,
-        pages=2_400,
-        zipf_exponent=0.8,
+        hosts=60,
+        pages=900,
+        zipf_exponent=0.6,
         latency_s=0.02,
         links_per_page=20,
-        slow_s_median=0.15,
-        crawl_delay_s=1.5,
+        slow_s_median=0.4,
+        crawl_delay_s=2.0,
         behaviours=("slow", "robots_crawl_delay", "robots_deny_all", "robots_404", "robots_allow", "compressed"),
         shares={"slow": 0.2, "robots_crawl_delay": 0.1, "robots_deny_all": 0.05},
     )
@@ -212,13 +212,13 @@ PRESETS: dict[str, Preset] = {
     ),
     "simweb-even": Preset(
         "60 hosts of about one size on loopback, for the check against reality",
-        {"politeness.delay_s_min": 0.5, "politeness.delay_factor": 10.0, "politeness.address_delay_s": 0.01},
+        {"politeness.delay_s_min": 1.0, "politeness.delay_factor": 10.0, "politeness.address_delay_s": 0.01},
         {},
         synthetic=even_web,
     ),
     "simweb-uneven": Preset(
-        "80 hosts by Zipf's law on loopback, some slow, some with a Crawl-delay, some closed",
-        {"politeness.delay_s_min": 0.2, "politeness.delay_factor": 5.0, "politeness.address_delay_s": 0.01},
+        "60 hosts by Zipf's law on loopback, some slow, some with a Crawl-delay, some closed",
+        {"politeness.delay_s_min": 1.0, "politeness.delay_factor": 5.0, "politeness.address_delay_s": 0.01},
         {},
         synthetic=uneven_web,
     ),

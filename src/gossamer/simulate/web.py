@@ -19,7 +19,7 @@ NAVIGATION = 5
 
 
 class ModelWeb:
-    """Hosts of the modelled web, dealt to `shards` by their partitions as real hosts are."""
+    """Hosts of the modelled web, dealt to `shards` by their addresses."""
 
     def __init__(self, options: WebOptions, hosts: list[ModelHost], seed: int, shards: int) -> None:
         """Take the hosts that `population` drew."""
