@@ -274,7 +274,8 @@ def _assembled(
     shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent, trapping.reason)
     return Assembled(
-        config, directory, clock, lock, slots, store, epochs, kept.contacts, journals, archives, followers, namer,
-        roots, exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, kept.logs, protocols, resolver,
-        quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice, tally.note), trapping, traps,
+        config, directory, clock, lock, slots, store, epochs, kept.contacts, journals, archives, followers,
+        namer, roots, exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, kept.logs,
+        protocols, resolver, quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice,
+        tally.note), trapping, traps,
     )  # fmt: skip
