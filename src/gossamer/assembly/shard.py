@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from gossamer.archive.archive import Archives
@@ -234,7 +235,15 @@ def _assembled(
         archive=archives,
         digest_algorithm=config.archive.digests,
         history=history,
-        copies=Copies(content_seen, near_seen, sketch, history, url_seen, namer, follow=config.crawl.follow_copies),
+        copies=Copies(
+            content_seen,
+            near_seen,
+            partial(sketch, lowest=False),
+            history,
+            url_seen,
+            namer,
+            follow=config.crawl.follow_copies,
+        ),
         trapping=trapping,
         apart=apart,
     )
@@ -246,7 +255,7 @@ def _assembled(
     committer.on_epoch = slots.note_epoch
     committer.on_durable = archives.add_epoch
     shard = Shard(frontier, pipeline, committer, tally, lambda: contacts.crowded, config.crawl, config.limits, clock)
-    story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent, trapping.reason)
+    story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent)
     return Assembled(
         config, directory, clock, lock, slots, store, epochs, contacts, journals, archives, follower, namer, roots,
         exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, logs, protocols, resolver,

@@ -66,7 +66,7 @@ def open_stopped(config: Config, directory: Path) -> Opened:
         namer = namer_of(config, epochs)
         roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)
         chain = scope_chain(config.scope, roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(config))
-        trapping = Trapping(traps, epochs, sketch, Tally(Totals(), config.crawl))
+        Trapping(traps, epochs, sketch, Tally(Totals(), config.crawl))
         ScopeMemory(epochs, roots, exclusions, chain.counts)
         journals = Journals(directory)
         manifest = stored(store, MANIFEST, list[Entry], [])
@@ -75,9 +75,7 @@ def open_stopped(config: Config, directory: Path) -> Opened:
         )  # The others stay as they are.
         url_seen = url_seen_of(config, epochs, journals)
         undo.callback(close, url_seen)
-        story = Story(
-            namer, chain, url_seen, History(epochs), lambda url: facts_of(epochs, url), lambda _: False, trapping.reason
-        )
+        story = Story(namer, chain, url_seen, History(epochs), lambda url: facts_of(epochs, url), lambda _: False)
         totals = stored(store, TALLY, Totals, Totals())
         undo.pop_all()
         uploads = counts_of(config.archive.store, manifest)
