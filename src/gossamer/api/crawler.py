@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from gossamer.api.low_water import LowWater, MoreSeeds
 from gossamer.api.page import Page
 from gossamer.api.seeding import Seeding
 from gossamer.api.status import running_status
@@ -54,11 +55,12 @@ class Crawler:
         config: Config | None = None,
         settings: Mapping[str, object] | None = None,
         resuming: bool = False,
+        more_seeds: MoreSeeds | None = None,
         **options: object,
     ) -> None:
         """Prepare a crawl of `seeds` (or of one) in the new directory `output`. `options` are those of `gossamer
         crawl`, `settings` any keys of the configuration (`{"crawl.commit_s": 2.0}`); a `config` stands for them all.
-        `resuming` is what `resume` sets.
+        `resuming` is what `resume` sets. `more_seeds` is asked when fewer hosts than `frontier.hosts_min` are left.
 
         Raises:
             ConfigError: what the operator can mend, in one line. A directory that holds a crawl is refused.
@@ -90,6 +92,7 @@ class Crawler:
         """Whether a stop was asked for, and whether at once."""
         self._delivery: Delivery | None = None
         self._task: asyncio.Task[None] | None = None
+        self._more_seeds = more_seeds
         self._told = False
         """Whoever iterates has heard how it ended."""
         self._conversion: asyncio.Future[int] | None = None
@@ -101,6 +104,7 @@ class Crawler:
         *,
         config: Config | None = None,
         settings: Mapping[str, object] | None = None,
+        more_seeds: MoreSeeds | None = None,
         **options: object,
     ) -> Self:
         """Prepare to continue a crawl; `options` and `settings` change its limits and other keys.
@@ -108,7 +112,9 @@ class Crawler:
         Raises:
             ConfigError: there is no crawl in `directory`.
         """
-        return cls((), output=directory, config=config, settings=settings, resuming=True, **options)
+        return cls(
+            (), output=directory, config=config, settings=settings, resuming=True, more_seeds=more_seeds, **options
+        )
 
     async def run(self) -> End:
         """Crawl until nothing is left, a limit is reached or `stop` is called; return which of these it was.
@@ -125,12 +131,13 @@ class Crawler:
             if shard.quarantine.accused:  # Known for good before another page can be the death of us.
                 await shard.committer.commit()
             seeding, watching = Seeding(shard), Watching(shard)
+            low_water = LowWater(shard, seeding, self._more_seeds)
             control = Control(self.directory / "state", Verbs(shard, seeding, self.status).table(), shard.logs)
             async with asyncio.TaskGroup() as group:
                 asking = group.create_task(control.serve())
                 uploading = group.create_task(shard.uploads.run()) if shard.uploads is not None else None
-                companions = (seeding.run, watching.run, self._follow_tables)
-                end = await shard.shard.run(companions, more_to_come=seeding.busy)
+                companions = (seeding.run, watching.run, low_water.run, self._follow_tables)
+                end = await shard.shard.run(companions, lambda: seeding.busy() or low_water.busy())
                 await self._finish_files(shard)
                 asking.cancel()  # Until here it can be asked: large files take a while to finish.
                 if uploading is not None:

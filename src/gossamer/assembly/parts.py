@@ -20,7 +20,9 @@ from gossamer.archive.tables import Tables
 from gossamer.archive.warc import About, WarcArchive
 from gossamer.config import Config, effective_toml
 from gossamer.crawl.apart import Apart
+from gossamer.crawl.copies import Copies
 from gossamer.crawl.examine import Examiner
+from gossamer.crawl.history import History
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.quarantine import Quarantine
 from gossamer.crawl.trapping import Trapping, watch_key
@@ -31,7 +33,7 @@ from gossamer.fetch.ftp import FtpModule
 from gossamer.fetch.gopher import GopherModule
 from gossamer.fetch.http import HttpModule
 from gossamer.fetch.registry import Protocols
-from gossamer.frontier.priority import BreadthFirst
+from gossamer.frontier import forms
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import __version__
 from gossamer.model.visits import Page, Visited
@@ -53,9 +55,11 @@ from gossamer.process.text import TitleAndText
 from gossamer.resolve.resolver import DnsResolver
 from gossamer.robots.robots import SiteRobots
 from gossamer.scope.exclusions import ExcludedHost
+from gossamer.scope.patterns import PatternSet
 from gossamer.scope.traps import Traps
 from gossamer.seen.content import ExactContentSeen
 from gossamer.seen.near import NearContentSeen
+from gossamer.seen.shingles import sketch
 from gossamer.seen.urls import RocksUrlSeen
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
@@ -193,7 +197,9 @@ def filters_of(config: Config) -> list[Filter]:
 def prioritizer_of(config: Config) -> Prioritizer:
     """Return what says how urgent a link is."""
     name = config.components.prioritizer
-    return cast("Prioritizer", build(name, "components.prioritizer")) if name else BreadthFirst()
+    if name:
+        return cast("Prioritizer", build(name, "components.prioritizer"))
+    return forms.prioritizer_of(config.frontier, PatternSet)
 
 
 def url_seen_of(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
@@ -221,6 +227,19 @@ def permit_of(config: Config, exclusions: ExcludedHost, robots: SiteRobots, trap
 def traps_of(config: Config, epochs: Epochs) -> Traps:
     """Return the watch over traps."""
     return Traps(config.scope, lambda partition, host: epochs.get("content", watch_key(partition, host)))
+
+
+def copies_of(
+    config: Config,
+    content_seen: ContentSeen,
+    near_seen: NearSeen | None,
+    history: History,
+    url_seen: UrlSeen,
+    namer: Namer,
+) -> Copies:
+    """Return what tells copies and near-duplicates."""
+    near_sketch = partial(sketch, lowest=False)
+    return Copies(content_seen, near_seen, near_sketch, history, url_seen, namer, follow=config.crawl.follow_copies)
 
 
 def near_seen_of(config: Config, epochs: Epochs) -> NearSeen | None:

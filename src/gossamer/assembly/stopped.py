@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from gossamer.archive.uploads import Counts, counts_of
@@ -75,7 +76,8 @@ def open_stopped(config: Config, directory: Path) -> Opened:
         )  # The others stay as they are.
         url_seen = url_seen_of(config, epochs, journals)
         undo.callback(close, url_seen)
-        story = Story(namer, chain, url_seen, History(epochs), lambda url: facts_of(epochs, url), lambda _: False)
+        facts = partial(facts_of, epochs, budget=config.budget)
+        story = Story(namer, chain, url_seen, History(epochs), facts, lambda _: False)
         totals = stored(store, TALLY, Totals, Totals())
         undo.pop_all()
         uploads = counts_of(config.archive.store, manifest)

@@ -18,7 +18,7 @@ class Running(Protocol):
     """A crawl in this process."""
 
     async def run(self) -> str:
-        """Crawl; return `finished`, `limit` or `stopped` once everything is committed."""
+        """Crawl; return `finished`, `limit`, `low_water` or `stopped` once everything is committed."""
         ...
 
     def status(self) -> Status:

@@ -13,7 +13,7 @@ from gossamer.crawl.tally import Tally
 from gossamer.ports import L, VisitSource
 from gossamer.world.clock import Clock
 
-End = Literal["finished", "limit", "stopped"]
+End = Literal["finished", "limit", "low_water", "stopped"]
 Companion = Callable[[], Coroutine[Any, Any, None]]
 LEASES_A_PASS_MAX = 256
 """Visits begun before the loop looks at its sockets again."""
@@ -50,6 +50,7 @@ class Shard(Generic[L]):
         self._turns: dict[asyncio.Task[None], L] = {}
         self._visits = 0
         self._stopping: Literal["", "drain", "now"] = ""
+        self._early: End | None = None
         self._over = False
         self._started_at = clock.now()
         self.paused = False
@@ -70,6 +71,11 @@ class Shard(Generic[L]):
     def hurried(self) -> bool:
         """It was told to go at once."""
         return self._stopping == "now"
+
+    def end_early(self, end: End) -> None:
+        """End as if it had to, with what is in flight finished and the rest saved."""
+        self._early = end
+        self._wake.set()
 
     def pause(self) -> None:
         """Begin no more visits until `unpause`."""
@@ -96,7 +102,7 @@ class Shard(Generic[L]):
             Exception: our own errors were too many.
         """
         self._more_to_come = more_to_come
-        self.state = "running"
+        self.state, self._tally.totals.ended = "running", ""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._commit_often())
@@ -109,9 +115,10 @@ class Shard(Generic[L]):
                 self._commit_now.set()
         except BaseExceptionGroup as errors:
             raise first_of(errors) from errors
+        self._tally.totals.ended = end
         await self._committer.commit()
         self._raise_fatal()
-        self.state = "stopped" if end == "stopped" else "finished"
+        self.state = "finished" if end in {"finished", "limit"} else "stopped"
         return end
 
     async def _lend_until_over(self, group: asyncio.TaskGroup) -> End:
@@ -119,6 +126,8 @@ class Shard(Generic[L]):
             self._raise_fatal()
             if self._stopping:
                 return "stopped"
+            if self._early is not None:
+                return self._early
             if self._limit_reached():
                 return "limit"
             if not self.paused and self._lend(group):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from gossamer.frontier.budgets import budget_facts
 from gossamer.frontier.host import Host
+from gossamer.frontier.options import BudgetOptions
 from gossamer.frontier.record import HostRecord, decode_entry, decode_record, due_time, host_prefix, range_end
 from gossamer.model.visits import HostFacts
 from gossamer.state.epoch import Epochs
 from gossamer.url.url import Url
 
 
-def facts_of(epochs: Epochs, url: Url, host: Host | None = None) -> HostFacts:
+def facts_of(epochs: Epochs, url: Url, budget: BudgetOptions | None = None, host: Host | None = None) -> HostFacts:
     """Return what is known of a URL's host, and when the URL itself is due again. A pass over the host's due URLs."""
     prefix = host_prefix(url.partition, url.host)
     if host is not None:
@@ -29,5 +31,6 @@ def facts_of(epochs: Epochs, url: Url, host: Host | None = None) -> HostFacts:
     return HostFacts(
         record.name, record.queued, record.rest_until, record.reason, record.closed, record.crawl_delay_s,
         record.requests, record.failures, host.out if host else 0, host.parked if host else False,
-        due_at, attempt, error,
+        due_at, attempt, error, record.index_family == "deferred",
+        budget_facts(epochs, budget, url) if budget is not None else None,
     )  # fmt: skip

@@ -38,8 +38,8 @@ _HIDDEN = ((b"<script", b"</script"), (b"<style", b"</style"))
 
 def sketch(body: bytes, charset: str = "", address: str = "", *, lowest: bool = True) -> Sketch:
     """Return the sketch of a page. `charset` matters only where letters are no bytes (UTF-16). Words that stand in the
-    path of its `address` count for nothing: error pages and searches repeat what they were asked for. Without `lowest` the
-    least hashes are left out, which near-duplicates do not need.
+    path of its `address` count for nothing: error pages and searches repeat what they were asked for. Without
+    `lowest` the least hashes are left out, which near-duplicates do not need.
 
     Any bytes have a sketch; without words it is that of an empty page. Costs about 130 µs for 26 KB with 61 links, at
     most 2 ms.

@@ -37,7 +37,10 @@ from rocksdict import (
 from gossamer.world.clock import give_way
 from gossamer.world.files import NO_ROOM, sync_directory
 
-FAMILIES = ("queue", "host", "ready", "sleep", "due", "seen", "content", "page", "outbox", "inbox", "meta", "trap")
+FAMILIES = (
+    "queue", "host", "ready", "sleep", "due", "seen", "content", "page", "outbox", "inbox", "meta", "deferred",
+    "account", "walk", "scope", "trap",
+)  # fmt: skip
 META_PARTITION = b"\xff\xff"
 """Partitions end at 4095, so keys of the shard itself stand after all of them."""
 SLICE_OPERATIONS_MAX = 2000
