@@ -169,7 +169,6 @@ class Ring:
         self.pipeline = self.joined()
         self.story = Story(
             self.namer, self.chain, self.url_seen, self.history, self.frontier.facts, self.frontier.lent,
-            self.trapping.reason,
         )  # fmt: skip
 
     def joined(self, **rooms: object) -> Pipeline[Lease]:

@@ -20,7 +20,9 @@ from gossamer.archive.tables import Tables
 from gossamer.archive.warc import About, WarcArchive
 from gossamer.config import Config, effective_toml
 from gossamer.crawl.apart import Apart
+from gossamer.crawl.copies import Copies
 from gossamer.crawl.examine import Examiner
+from gossamer.crawl.history import History
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.quarantine import Quarantine
 from gossamer.crawl.trapping import Trapping, watch_key
@@ -57,6 +59,7 @@ from gossamer.scope.patterns import PatternSet
 from gossamer.scope.traps import Traps
 from gossamer.seen.content import ExactContentSeen
 from gossamer.seen.near import NearContentSeen
+from gossamer.seen.shingles import sketch
 from gossamer.seen.urls import POPULAR_BYTES, RocksUrlSeen
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
@@ -227,6 +230,19 @@ def permit_of(config: Config, exclusions: ExcludedHost, robots: SiteRobots, trap
 def traps_of(config: Config, epochs: Epochs) -> Traps:
     """Return the watch over traps."""
     return Traps(config.scope, lambda partition, host: epochs.get("content", watch_key(partition, host)))
+
+
+def copies_of(
+    config: Config,
+    content_seen: ContentSeen,
+    near_seen: NearSeen | None,
+    history: History,
+    url_seen: UrlSeen,
+    namer: Namer,
+) -> Copies:
+    """Return what tells copies and near-duplicates."""
+    near_sketch = partial(sketch, lowest=False)
+    return Copies(content_seen, near_seen, near_sketch, history, url_seen, namer, follow=config.crawl.follow_copies)
 
 
 def near_seen_of(config: Config, epochs: Epochs) -> NearSeen | None:

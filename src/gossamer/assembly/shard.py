@@ -15,6 +15,7 @@ from gossamer.assembly.parts import (
     chosen_modules,
     close,
     content_seen_of,
+    copies_of,
     examiner,
     filters_of,
     held,
@@ -35,7 +36,6 @@ from gossamer.config import Config
 from gossamer.config.lists import scope_lists
 from gossamer.crawl.apart import Apart
 from gossamer.crawl.commit import MANIFEST, Committer, Cuts
-from gossamer.crawl.copies import Copies
 from gossamer.crawl.history import History
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.memory import ScopeMemory
@@ -255,7 +255,7 @@ def _assembled(
         archive=archives,
         digest_algorithm=config.archive.digests,
         history=history,
-        copies=Copies(content_seen, near_seen, sketch, history, url_seen, namer, follow=config.crawl.follow_copies),
+        copies=copies_of(config, content_seen, near_seen, history, url_seen, namer),
         trapping=trapping,
         apart=apart,
         watcher=frontier if frontier.watches_links else None,
@@ -272,7 +272,7 @@ def _assembled(
         return max(float(kept.contacts.crowded), waiting_bytes / config.crawl.epoch_bytes_max)
 
     shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)
-    story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent, trapping.reason)
+    story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent)
     return Assembled(
         config, directory, clock, lock, slots, store, epochs, kept.contacts, journals, archives, followers,
         namer, roots, exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, kept.logs,
