@@ -67,6 +67,13 @@ def why_of(directory: Path, url: str) -> Status:
     return cast("Status", api.why_of(directory, url))
 
 
+def sample_of(directory: Path, size: int, seed: int | None) -> Sequence[Mapping[str, object]]:
+    """Return near-uniform pages of a crawl that walked."""
+    from gossamer import api
+
+    return api.sample_of(directory, size, seed)
+
+
 def report_of(directory: Path, rejected: Mapping[str, int]) -> Report:
     """Return the statistics of a crawl, from the tables it has written."""
     from gossamer.report.report import summary
