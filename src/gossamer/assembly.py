@@ -248,6 +248,7 @@ def _assembled(
         history=history,
         apart=apart,
         watcher=frontier if frontier.watches_links else None,
+        beyond=memory.beyond if config.scope.scope != "any" else None,
     )
     retries = Retries(options.attempts_max, options.retry_s_first, options.retry_s_max, dice)
     pipeline = Pipeline(rooms, retries, config.crawl, clock, logs, tally)

@@ -119,6 +119,7 @@ class Ring:
         self.robots = SiteRobots(self.epochs, RobotsOptions.model_validate(robots or {}), self.namer.name, dice)
         self.quarantine = Quarantine(self.epochs, accused, command, self.options.process_s_max)
         modules = Modules(standard_modules(process), process)
+        self.memory = memory = ScopeMemory(self.epochs, self.roots, self.exclusions, self.chain.counts)
         self.rooms: Rooms[Lease] = Rooms(
             namer=self.namer,
             chain=self.chain,
@@ -139,8 +140,8 @@ class Ring:
             archive=self.archive,
             digest_algorithm="sha1",
             history=self.history,
+            beyond=memory.beyond,
         )
-        memory = ScopeMemory(self.epochs, self.roots, self.exclusions, self.chain.counts)
         self.committer = Committer(
             self.epochs, self.journals, self.contacts, self.archive, [self.frontier, memory], self.tally, self.logs,
             self.clock,

@@ -17,7 +17,7 @@ from gossamer.crawl.retries import Retries
 from gossamer.crawl.rooms import Rooms
 from gossamer.crawl.rows import attempt_row, digest_text
 from gossamer.crawl.tally import Tally
-from gossamer.model.links import EMBED, SEED_ARGUMENT, Found, Link
+from gossamer.model.links import EMBED, NOT_SEED, SEED_ARGUMENT, Found, Link
 from gossamer.model.visits import Again, Failure, Findings, Original, PageRow, Reply, Visit, Visited
 from gossamer.ports import L
 from gossamer.url.url import Url
@@ -84,13 +84,21 @@ class Ends(Generic[L]):
             within = hops < rooms.chain.hops_max
             self._conclude(lease, visited, Again(target, now, 1, hops + 1) if within else None)
             return []
-        if visit.seed:
-            note = rooms.roots.redirected(visit.url, target, from_argument=visit.seed == SEED_ARGUMENT)
-            if note:
-                self._tally.note(note)
+        seed = visit.seed or (rooms.beyond.seed(visit.url) if rooms.beyond is not None else NOT_SEED)
+        if seed:
+            self.widen(visit.url, target, seed)
         self._conclude(lease, visited)
         kind = visit.link_type if visit.link_type == EMBED else "redirect"
-        return [Link(target, kind, visit.depth, visit.hops + 1, visit.url.text, visit.seed)]
+        return [Link(target, kind, visit.depth, visit.hops + 1, visit.url.text, seed)]
+
+    def widen(self, url: Url, target: Url, seed: int) -> None:
+        """Bring into scope where a seed redirects, as far as its kind allows, and tell people."""
+        rooms = self._rooms
+        note = rooms.roots.redirected(url, target, from_argument=seed == SEED_ARGUMENT)
+        if note:
+            self._tally.note(note)
+            if rooms.beyond is not None:
+                rooms.beyond.widened(target, rooms.chain, rooms.namer)
 
     async def _document(self, lease: L, reply: Reply) -> list[Link]:
         """A document, or the last word about one: digest, process, record, and the links that it names."""
@@ -209,6 +217,8 @@ class Ends(Generic[L]):
         rooms.history.put(visit.url, page_record(row, final=again is None, outlinks=outlinks))
         if again is None:
             rooms.source.finish(lease, row.outcome, self._clock.now())
+            if rooms.beyond is not None and rooms.beyond.is_open:
+                rooms.beyond.conclude(visit.url)
         else:
             rooms.source.retry(lease, again, self._clock.now())
         self._tally.ended(visited)
