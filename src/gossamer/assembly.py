@@ -68,7 +68,7 @@ from gossamer.scope.patterns import PatternSet
 from gossamer.scope.roots import Roots
 from gossamer.seen.content import ExactContentSeen
 from gossamer.seen.groups import FOLDER as SEEN_FOLDER
-from gossamer.seen.urls import RocksUrlSeen
+from gossamer.seen.urls import POPULAR_BYTES, RocksUrlSeen
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Entry, Journals
@@ -255,7 +255,12 @@ def _assembled(
     cuts: list[Cuts] = [frontier, memory, *([url_seen] if isinstance(url_seen, Cuts) else [])]
     committer = Committer(epochs, journals, contacts, archives, cuts, tally, logs, clock)
     committer.on_epoch = slots.note_epoch
-    shard = Shard(frontier, pipeline, committer, tally, lambda: contacts.crowded, config.crawl, config.limits, clock)
+
+    def crowding() -> float:
+        waiting_bytes = frontier.memory_bytes + epochs.memory_bytes
+        return max(float(contacts.crowded), waiting_bytes / config.crawl.epoch_bytes_max)
+
+    shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent)
     return Assembled(
         config, directory, clock, lock, slots, store, epochs, contacts, journals, archives, follower, namer, roots,
@@ -435,7 +440,7 @@ def _url_seen(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
     if begun != form.encode():
         raise ConfigError(f"seen.form: this crawl began with {begun.decode()!r} and keeps it; set it back")
     if form == "rocksdb":
-        return RocksUrlSeen(epochs, config.seen.popular_urls_max)
+        return RocksUrlSeen(epochs, config.seen.popular_bytes_max // POPULAR_BYTES)
     given = {"epochs": epochs} if form == "memory" else {"epochs": epochs, "journals": journals, "options": config.seen}
     return cast("UrlSeen", build(SEEN_FORMS[form], "seen.form", **given))
 
