@@ -45,11 +45,9 @@ from gossamer.fetch.headers import retry_after_s
 from gossamer.fetch.http import HttpModule
 from gossamer.fetch.registry import Protocols
 from gossamer.frontier.facts import facts_of
-from gossamer.frontier.forms import frontier_of, prioritizer_of
-from gossamer.frontier.frontier import Frontier
+from gossamer.frontier.forms import Form, frontier_of, prioritizer_of
 from gossamer.frontier.host import Lease
 from gossamer.frontier.politeness import politeness
-from gossamer.frontier.walk import Walk
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import __version__
 from gossamer.model.visits import Page, Visited
@@ -115,7 +113,7 @@ class Assembled:
     roots: Roots
     exclusions: ExcludedHost
     chain: Chain
-    frontier: Frontier | Walk
+    frontier: Form
     pipeline: Pipeline[Lease]
     committer: Committer
     shard: Shard[Lease]
@@ -214,8 +212,7 @@ def _assembled(
     memory = ScopeMemory(epochs, roots, exclusions, chain.counts)
     rules = politeness(config.politeness)
     prioritizer, options = _prioritizer(config), config.frontier
-    forms = (options, config.budget, config.walk)
-    frontier = frontier_of(store, epochs, contacts, rules, forms, prioritizer, namer.name, dice, now)
+    frontier = frontier_of(store, epochs, contacts, rules, config, prioritizer, namer.name, dice, now)
     url_seen, history = _url_seen(config, epochs, journals), History(epochs)
     undo.callback(_close, url_seen)
     agent = config.operator.user_agent(__version__)
@@ -308,9 +305,8 @@ def open_stopped(config: Config, directory: Path) -> Opened:
         )  # The others stay as they are.
         url_seen = _url_seen(config, epochs, journals)
         undo.callback(_close, url_seen)
-        story = Story(
-            namer, chain, url_seen, History(epochs), lambda url: facts_of(epochs, url, config.budget), lambda _: False
-        )
+        facts = partial(facts_of, epochs, budget=config.budget)
+        story = Story(namer, chain, url_seen, History(epochs), facts, lambda _: False)
         totals = _stored(store, TALLY, Totals, Totals())
         undo.pop_all()
         return Opened(lock, store, totals, chain.counts, story, url_seen)

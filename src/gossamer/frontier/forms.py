@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host_priority import Combined, HostOpic, LargerSites
@@ -16,6 +17,21 @@ from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice
+
+Form = Frontier | Walk
+
+
+class FormOptions(Protocol):
+    """The sections that a frontier is made by."""
+
+    @property
+    def frontier(self) -> FrontierOptions: ...
+
+    @property
+    def budget(self) -> BudgetOptions: ...
+
+    @property
+    def walk(self) -> WalkOptions: ...
 
 
 def prioritizer_of(options: FrontierOptions, patterns: Callable[[tuple[str, ...]], PatternMatcher]) -> Prioritizer:
@@ -39,13 +55,13 @@ def frontier_of(
     epochs: Epochs,
     contacts: Contacts,
     politeness: Politeness,
-    options: tuple[FrontierOptions, BudgetOptions, WalkOptions],
+    options: FormOptions,
     prioritizer: Prioritizer,
     name_url: Callable[[str], Url | None],
     dice: Dice,
     now: float,
-) -> Frontier | Walk:
+) -> Form:
     """Return the frontier of the form that is named."""
-    own, budget, walk = options
-    sweep = Frontier(store, epochs, contacts, politeness, own, name_url, dice, now, budget, prioritizer)
-    return Walk(sweep, epochs, walk, name_url, dice) if own.form == "walk" else sweep
+    own = options.frontier
+    sweep = Frontier(store, epochs, contacts, politeness, own, name_url, dice, now, options.budget, prioritizer)
+    return Walk(sweep, epochs, options.walk, name_url, dice) if own.form == "walk" else sweep

@@ -91,7 +91,7 @@ class Frontier:
     @property
     def memory_bytes(self) -> int:
         """Memory of what waits for the next `cut`, about: URLs that were added, and hosts that changed."""
-        return self._queues.fresh_bytes + self._hosts.dirty * HOST_BYTES
+        return self._queues.fresh_bytes + self._hosts.dirty * HOST_BYTES + self._ledger.memory_bytes
 
     @property
     def benched(self) -> int:
