@@ -420,9 +420,8 @@ def _filters(config: Config) -> list[Filter]:
 
 
 def _prioritizer(config: Config) -> Prioritizer:
-    name = config.components.prioritizer
-    made = build(name, "components.prioritizer") if name else prioritizer_of(config.frontier, PatternSet)
-    return cast("Prioritizer", made)
+    name, own = config.components.prioritizer, prioritizer_of(config.frontier, PatternSet)
+    return cast("Prioritizer", build(name, "components.prioritizer")) if name else own
 
 
 def _url_seen(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
