@@ -129,8 +129,7 @@ class Assembled:
 
     async def close(self) -> None:
         """Let go of everything. What was committed is safe whether this is called or not."""
-        if self.alarm is not None:
-            self.alarm.close()
+        _close(self.alarm)
         await self.apart.close()
         await self.protocols.close()
         await self.resolver.close()
@@ -193,13 +192,11 @@ def assemble(
 def _assembled(
     config: Config, directory: Path, clock: Clock, dice: Dice, lock: DirectoryLock, undo: ExitStack
 ) -> Assembled:
-    state = directory / "state"
-    now = clock.now()
+    state, now = directory / "state", clock.now()
     slots = _held(Slots(state), undo)
     store = _held(Store(state / "store", config.state.cache_bytes, config.state.write_buffer_bytes), undo)
     contacts = _held(Contacts(state, boot_id(), now), undo)
-    epochs = Epochs(store)
-    journals = Journals(directory)
+    epochs, journals = Epochs(store), Journals(directory)
     undo.callback(journals.close_files)
     journals.recover(_stored(store, MANIFEST, list[Entry], []), JOURNAL_FOLDERS)
     totals = _stored(store, TALLY, Totals, Totals())
@@ -211,14 +208,13 @@ def _assembled(
     chain = scope_chain(config.scope, roots, exclusions, _filters(config))
     memory = ScopeMemory(epochs, roots, exclusions, chain.counts)
     rules = politeness(config.politeness)
-    prioritizer, options = _prioritizer(config), config.frontier
+    prioritizer = _prioritizer(config)
     frontier = frontier_of(store, epochs, contacts, rules, config, prioritizer, namer.name, dice, now)
     url_seen, history = _url_seen(config, epochs, journals), History(epochs)
     undo.callback(_close, url_seen)
     agent = config.operator.user_agent(__version__)
     alarm = Alarm.set(config.process.module_s_max)
-    if alarm is not None:
-        undo.callback(alarm.close)
+    undo.callback(_close, alarm)
     modules, spills = chosen_modules(config, alarm), Spills(state / "spill", config.archive.digests)
     archives, follower = _archives(config, journals, directory, agent, totals.incarnation, modules)
     protocols, resolver = protocol_modules(config, agent, clock, spills), _resolver(config, clock, archives)
@@ -247,15 +243,14 @@ def _assembled(
         watcher=frontier if frontier.watches_links else None,
         beyond=memory.beyond if config.scope.scope != "any" else None,
     )
-    retries = Retries(options.attempts_max, options.retry_s_first, options.retry_s_max, dice)
-    pipeline = Pipeline(rooms, retries, config.crawl, clock, logs, tally)
+    pipeline = Pipeline(rooms, _retries(config, dice), config.crawl, clock, logs, tally)
     cuts: list[Cuts] = [frontier, memory, *([url_seen] if isinstance(url_seen, Cuts) else [])]
     committer = Committer(epochs, journals, contacts, archives, cuts, tally, logs, clock)
     committer.on_epoch = slots.note_epoch
 
     def crowding() -> float:
-        waiting_bytes = frontier.memory_bytes + epochs.memory_bytes
-        return max(float(contacts.crowded), waiting_bytes / config.crawl.epoch_bytes_max)
+        waiting = (frontier.memory_bytes + epochs.memory_bytes) / config.crawl.epoch_bytes_max
+        return max(float(contacts.crowded), waiting)
 
     shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent)
@@ -417,6 +412,11 @@ def _namer(config: Config, epochs: Epochs) -> Namer:
 
 def _filters(config: Config) -> list[Filter]:
     return [cast("Filter", build(name, "components.filters")) for name in config.components.filters]
+
+
+def _retries(config: Config, dice: Dice) -> Retries:
+    options = config.frontier
+    return Retries(options.attempts_max, options.retry_s_first, options.retry_s_max, dice)
 
 
 def _prioritizer(config: Config) -> Prioritizer:
