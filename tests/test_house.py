@@ -42,7 +42,7 @@ HEAVY = [
 FILES_ALLOWED = {
     "api": "opens a crawl's directory",
     "archive": "what it leaves is files; libraries write some of them themselves",
-    "assembly.py": "checkpoints are hard links, and the index is made of finished files",
+    "assembly": "checkpoints are hard links, and the index is made of finished files",
     "cli": "what the operator names on the command line is a file",
     "crawl/control.py": "its socket is a file",
     "config": "the operator's file, and the effective one beside the crawl",

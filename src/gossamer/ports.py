@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from gossamer.model.links import Link
+from gossamer.model.sketches import Sketch
 from gossamer.model.standing import Standing
 from gossamer.model.visits import (
     Again,
     Archived,
     Contact,
     Content,
+    EpochRow,
     Errand,
     Failure,
     Findings,
@@ -101,6 +103,18 @@ class ContentSeen(Protocol):
         ...
 
 
+class NearSeen(Protocol):
+    """The test for contents that are nearly the same."""
+
+    def find(self, sketch: Sketch, url: Url) -> tuple[int, int] | None:
+        """Return partition and fingerprint of who had nearly this content first, within the configured scope."""
+        ...
+
+    def remember(self, sketch: Sketch, url: Url) -> None:
+        """Remember a content unlike all others. Durable with the epoch."""
+        ...
+
+
 class LinkSink(Protocol):
     """Takes URLs that were not seen before."""
 
@@ -130,6 +144,8 @@ class Chain(Protocol):
 
     depth_limited: bool
     hops_max: int
+    media_types: tuple[str, ...]
+    """Patterns of the types that are read; none means all."""
 
     def reason(self, link: Link) -> str | None:
         """Return the name of the first filter that rejects a link."""
@@ -139,8 +155,20 @@ class Chain(Protocol):
         """Return what `reason` returns, uncounted."""
         ...
 
+    def detail(self, link: Link) -> str:
+        """Return what the filter that rejects a link says about it, for people; often nothing."""
+        ...
+
     def reason_but_depth(self, link: Link) -> str | None:
         """Return the same, as if no depth were too deep."""
+        ...
+
+    def unwanted(self, reply: Reply) -> str | None:
+        """Return the name of the filter that rejects what a server sent."""
+        ...
+
+    def leads_nowhere(self, reply: Reply, content: bytes, language: str = "") -> str | None:
+        """Return the language for whose sake a page's links are not followed."""
         ...
 
 
@@ -386,4 +414,13 @@ class PrerequisiteArchive(Archive, Protocol):
 
         It has no row.
         """
+        ...
+
+
+@runtime_checkable
+class EpochArchive(Archive, Protocol):
+    """An archive that also keeps how commits went; the others need not."""
+
+    def add_epoch(self, row: EpochRow) -> None:
+        """Take the row of a commit that is durable. It is durable itself with the next one."""
         ...

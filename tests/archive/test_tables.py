@@ -10,9 +10,9 @@ import pytest
 
 from gossamer.archive.frames import BrokenFrameError, batches, frame
 from gossamer.archive.options import ArchiveOptions
-from gossamer.archive.schema import LINKS, PAGES
+from gossamer.archive.schema import EPOCHS, LINKS, PAGES
 from gossamer.archive.tables import Tables
-from gossamer.model.visits import PageRow
+from gossamer.model.visits import EpochRow, PageRow
 
 from .web import START, Shard, visited
 
@@ -22,6 +22,7 @@ PAGES_COLUMNS = [
     "wire_bytes", "body_bytes", "truncated", "digest", "duplicate_of", "title", "depth", "referrer", "link_type",
     "redirect_to", "ip", "fetch_s", "attempt", "warc_file", "warc_offset", "warc_length", "shard", "error",
     "warc_type",
+    "near_duplicate_of", "simhash",
 ]  # fmt: skip
 LINKS_COLUMNS = ["from_url", "to_url", "to_key", "link_type", "anchor_text", "nofollow"]
 
@@ -40,6 +41,7 @@ def rows_of(path: Path) -> list[dict[str, object]]:
 def test_columns_are_those_promised() -> None:
     assert PAGES.names == PAGES_COLUMNS == list(PageRow.__struct_fields__)
     assert LINKS.names == LINKS_COLUMNS
+    assert EPOCHS.names == list(EpochRow.__struct_fields__)
 
 
 def test_rows_come_back_as_they_were_given(tmp_path: Path) -> None:
@@ -190,3 +192,35 @@ def test_a_log_that_ends_early_is_noticed(tmp_path: Path, cut: int) -> None:
     path.write_bytes(data + data[:-cut])
     with pytest.raises(BrokenFrameError):
         list(batches(path))
+
+
+def epoch(number: int, at: float) -> EpochRow:
+    return EpochRow(number, at, 0.25, 0.0625, 3 * number, 2 * number, 1000 * number)
+
+
+def test_a_commit_leaves_a_row_with_the_next(tmp_path: Path) -> None:
+    shard = Shard(tmp_path)
+    into = tables(shard)
+    into.add_epoch(epoch(1, START))
+    into.cut()
+    shard.commit()
+    (row,) = rows_of(tmp_path / "state/tables/epochs-000-0001-000001.journal.open")
+    assert row.pop("committed_at").timestamp() == START  # type: ignore[attr-defined]
+    assert row == {
+        "epoch": 1, "took_s": 0.25, "cut_s": 0.0625, "attempts": 3, "pages": 2, "wire_bytes": 1000, "shard": 0
+    }  # fmt: skip
+
+
+def test_logs_that_have_grown_for_long_are_finished(tmp_path: Path) -> None:
+    shard = Shard(tmp_path)
+    into = tables(shard, table_segment_s_max=60.0)
+    for number in range(4):
+        into.add(visited(f"http://example.org/{number}"))
+        into.cut()
+        into.add_epoch(epoch(number, START + 40.0 * number))
+        shard.commit()
+    finished = sorted(path.name for path in (tmp_path / "state/tables").glob("pages-*.journal"))
+    assert finished == ["pages-000-0001-000001.journal"]  # 80 s after the first commit, with what was in it by then.
+    assert [row["url"] for row in rows_of(tmp_path / "state/tables" / finished[0])] == [
+        f"http://example.org/{number}" for number in range(3)
+    ]

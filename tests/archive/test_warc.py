@@ -23,7 +23,8 @@ from warcio.checker import Checker
 from gossamer.archive import heads, records, reference
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.warc import NOT_MODIFIED, SAME_PAYLOAD, About, WarcArchive, warc_date
-from gossamer.model.visits import Archived, Original, Visited
+from gossamer.model.visits import Archived, LargeBody, Original, Visited
+from gossamer.world.spill import Spills
 
 from . import strict
 from .web import HTML, START, Shard, assortment, visited
@@ -226,6 +227,58 @@ def test_zstandard_frames_are_read_by_fastwarc_at_their_offsets(tmp_path: Path) 
         assert bodies[place.warc_offset] == (visit.url.text, visit.reply.body)  # type: ignore[union-attr, index]
 
 
+def large(directory: Path, data: bytes, algorithm: str = "sha1") -> LargeBody:
+    spill = Spills(directory, algorithm).make()
+    spill.write(data)
+    return spill
+
+
+@pytest.mark.parametrize("compression", ["gzip", "zstd"])
+@pytest.mark.parametrize("size", [1, records.PIECE_BYTES, 3 * records.PIECE_BYTES + 7])
+def test_a_body_that_is_in_a_file_is_archived_like_any_other(tmp_path: Path, compression: str, size: int) -> None:
+    data = random.Random(1).randbytes(size // 2) + HTML[:1] * (size - size // 2)
+    visits = [visited(), visited("http://example.org/large", b"", file=large(tmp_path, data)), visited()]
+    path, places = written(tmp_path, visits, warc_compression=compression)
+    assert strict.faults([path]) == []
+    (record,) = [one for one in strict.read(path) if one.target.endswith("/large") and one.kind == "response"]
+    assert record.payload == data
+    assert (places[1].warc_offset, places[1].warc_length) == (record.offset, record.length)
+    assert visits[1].row.digest == "sha1:" + base64.b32encode(hashlib.sha1(data).digest()).decode()
+    if compression == "gzip":
+        check(path)
+
+
+def test_a_large_body_that_the_disk_refuses_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shard = Shard(tmp_path)
+    warc = archive(shard)
+    warc.add(visited("http://example.org/kept"))
+    shard.commit()
+    warc.add(visited("http://example.org/kept-too"))
+    data = random.Random(1).randbytes(5 * records.PIECE_BYTES)
+    visit = visited("http://example.org/large", b"", file=large(tmp_path, data))
+    (journal,) = shard.journals.opened("warc/")
+    write, writes = journal._file.write, [0]
+
+    def refuse(piece: bytes | bytearray | memoryview) -> None:
+        writes[0] += 1
+        if writes[0] == 3:
+            raise OSError(28, "No space left on device")
+        write(piece)
+
+    monkeypatch.setattr(journal._file, "write", refuse)
+    before = journal.length
+    with pytest.raises(OSError, match="No space"):
+        warc.add(visit)
+    assert (journal.length, visit.row.warc_file) == (before, "")
+    warc.add(visit)
+    warc.close()
+    shard.commit()
+    path = tmp_path / "warc/gossamer-000-0001-000001.warc.gz"
+    assert strict.faults([path]) == []
+    targets = [record.target.rpartition("/")[2] for record in strict.read(path) if record.kind == "response"]
+    assert targets == ["kept", "kept-too", "large"]
+
+
 def test_a_crawl_may_change_its_compression_when_it_is_resumed(tmp_path: Path) -> None:
     shard = Shard(tmp_path)
     archive(shard).add(visited())
@@ -365,7 +418,7 @@ def test_the_quick_way_and_the_readable_way_write_the_same(tmp_path: Path) -> No
         main = warc._main_record(visit.reply, visit.row.fetched_at, visit.row.digest, visit.revisit_of)
         story = warc._metadata_record(main, visit.reply, warc._story(visit, visit.reply))
         for record in (main, warc._request_record(main, visit.reply), story):
-            quick = gzip.decompress(records.member(record, "sha1", records.gzip_packer(2)))
+            quick = gzip.decompress(records.member(record, "sha1", records.Gzip(2)))
             assert quick == gzip.decompress(reference.member(record, "sha1", 2))
 
 
@@ -386,5 +439,5 @@ def test_no_header_reaches_the_body(headers: list[tuple[str, str]], reason: str,
     assert head.count(b"\n") == head.count(b"\r") == len(headers) + 2
     assert head.endswith(b"\r\n\r\n")
     record = records.Record("response", "urn:uuid:0", warc_date(START), records.HTTP_RESPONSE, [], head, body)
-    stored = gzip.decompress(records.member(record, "sha1", records.gzip_packer(2)))
+    stored = gzip.decompress(records.member(record, "sha1", records.Gzip(2)))
     assert stored.partition(b"\r\n\r\n")[2].partition(b"\r\n\r\n")[2] == body + b"\r\n\r\n"

@@ -50,6 +50,20 @@ def test_a_crawl_that_waits_says_for_what() -> None:
     assert "paused: the operator" in line_of({**STATUS, "state": "paused", "waiting_for": "the operator"})
 
 
+def test_what_is_to_be_uploaded_is_shown() -> None:
+    uploads = {"store": "s3://b/p", "waiting_files": 3, "waiting_bytes": 2_000_000, "uploaded_files": 1}
+    status = {**STATUS, "uploads": {**uploads, "uploaded_bytes": 1000, "error": ""}}
+    assert "3 files (2.0 MB) to upload" in line_of(status)
+    assert "Uploaded to s3://b/p: 1 file (1.0 kB)." in summary_of(status, "d", "finished")
+    terminal = Terminal()
+    live = Live(terminal)
+    live.show(status)
+    live.close()
+    assert "3 files (2.0 MB) to upload" in terminal.getvalue()
+    assert "upload" not in line_of({**STATUS, "uploads": None}).lower()
+    assert "upload" not in summary_of({**STATUS, "uploads": None}, "d", "finished").lower()
+
+
 def test_an_unknown_or_empty_status_is_shown_as_well_as_can_be() -> None:
     assert line_of({}).startswith("0 s: 0 pages")
     summary_of({}, "x", "finished")

@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 import msgspec
 
 from gossamer.crawl.commit import Committer
+from gossamer.crawl.copies import Copies
 from gossamer.crawl.examine import Examiner, Look
 from gossamer.crawl.history import History, PageRecord
 from gossamer.crawl.logs import Logs
@@ -26,6 +27,7 @@ from gossamer.crawl.rooms import Rooms
 from gossamer.crawl.shard import Shard
 from gossamer.crawl.story import Story
 from gossamer.crawl.tally import Tally, Totals
+from gossamer.crawl.trapping import Trapping, watch_key
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.fetch.headers import retry_after_s
 from gossamer.fetch.options import FetchOptions
@@ -41,11 +43,14 @@ from gossamer.process.links import redirect_target
 from gossamer.process.options import ProcessOptions
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.robots import SiteRobots
-from gossamer.scope.chain import scope_chain
+from gossamer.scope.chain import NO_LISTS, Lists, scope_chain
 from gossamer.scope.exclusions import ExcludedHost
 from gossamer.scope.options import ScopeOptions
 from gossamer.scope.roots import Roots
+from gossamer.scope.traps import Trapped, Traps
 from gossamer.seen.content import ExactContentSeen
+from gossamer.seen.near import NearContentSeen
+from gossamer.seen.shingles import sketch
 from gossamer.seen.urls import RocksUrlSeen
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
@@ -54,8 +59,8 @@ from gossamer.state.slots import Slots, Suspect
 from gossamer.state.store import Store
 from gossamer.testing import FakeClock, FakeWeb, FixedResolver, MemoryArchive
 from gossamer.testing.fetching import Answers
-from gossamer.url.canonical import Canonicalizer
 from gossamer.url.name import Namer
+from gossamer.url.options import UrlOptions
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
@@ -85,10 +90,13 @@ class Ring:
         limits: Mapping[str, object] | None = None,
         robots: Mapping[str, object] | None = None,
         polite: Mapping[str, object] | None = None,
+        url: Mapping[str, object] | None = None,
+        lists: Lists = NO_LISTS,
         accused: Sequence[Suspect] = (),
         command: Sequence[str] = (sys.executable, "-c", "raise SystemExit(1)"),
         clock: Clock | None = None,
         look: Look | None = None,
+        near: str = "",
     ) -> None:
         self.directory = directory
         self.fake_clock = FakeClock()
@@ -105,10 +113,12 @@ class Ring:
         self.journals = Journals(directory)
         self.tally = Tally(Totals(), self.options)
         self.logs = Logs(directory / "logs", self.clock)
-        self.namer = Namer(Canonicalizer())
+        self.namer = Namer(UrlOptions.model_validate(url or {}).canonicalizer())
         scope_options = ScopeOptions.model_validate({"scope": "any", **(scope or {})})
         self.roots, self.exclusions = Roots(scope_options.scope), ExcludedHost()
-        self.chain = scope_chain(scope_options, self.roots, self.exclusions)
+        self.traps = Traps(scope_options, lambda part, host: self.epochs.get("content", watch_key(part, host)))
+        self.chain = scope_chain(scope_options, self.roots, self.exclusions, [Trapped(self.traps)], lists)
+        self.trapping = Trapping(self.traps, self.epochs, sketch, self.tally)
         rules = politeness(PolitenessOptions.model_validate({"preset": "own", **(polite or {})}))
         frontier_options = FrontierOptions.model_validate(frontier or {})
         self.frontier = Frontier(
@@ -118,6 +128,8 @@ class Ring:
         process = ProcessOptions()
         self.robots = SiteRobots(self.epochs, RobotsOptions.model_validate(robots or {}), self.namer.name, dice)
         self.quarantine = Quarantine(self.epochs, accused, command, self.options.process_s_max)
+        content_seen = ExactContentSeen(self.epochs, "site")
+        near_seen = NearContentSeen(self.epochs, near) if near else None
         modules = Modules(standard_modules(process), process)
         self.memory = memory = ScopeMemory(self.epochs, self.roots, self.exclusions, self.chain.counts)
         self.rooms: Rooms[Lease] = Rooms(
@@ -130,9 +142,9 @@ class Ring:
             source=self.frontier,
             hosts=self.frontier.control,
             resolver=self.resolver,
-            permit=Permit(self.exclusions, self.robots, obey=obey),
+            permit=Permit(self.exclusions, self.robots, self.trapping.reason, obey=obey),
             protocols=self.web,
-            content_seen=ExactContentSeen(self.epochs, "site"),
+            content_seen=content_seen,
             examiner=Examiner(BoundedDecoder(FetchOptions()), look or modules.process, self.clock, self.slots),
             quarantine=self.quarantine,
             redirect_target=lambda reply: redirect_target(reply.url, reply.headers),
@@ -140,11 +152,16 @@ class Ring:
             archive=self.archive,
             digest_algorithm="sha1",
             history=self.history,
+            copies=Copies(
+                content_seen, near_seen, sketch, self.history, self.url_seen, self.namer,
+                follow=self.options.follow_copies,
+            ),
+            trapping=self.trapping,
             beyond=memory.beyond,
-        )
+        )  # fmt: skip
         self.committer = Committer(
-            self.epochs, self.journals, self.contacts, self.archive, [self.frontier, memory], self.tally, self.logs,
-            self.clock,
+            self.epochs, self.journals, self.contacts, self.archive, [self.frontier, memory, self.trapping], self.tally,
+            self.logs, self.clock,
         )  # fmt: skip
         self._retries = Retries(
             frontier_options.attempts_max, frontier_options.retry_s_first, frontier_options.retry_s_max, dice
@@ -152,7 +169,8 @@ class Ring:
         self.limits = LimitsOptions.model_validate(limits or {})
         self.pipeline = self.joined()
         self.story = Story(
-            self.namer, self.chain, self.url_seen, self.history, self.frontier.facts, self.frontier.lent
+            self.namer, self.chain, self.url_seen, self.history, self.frontier.facts, self.frontier.lent,
+            self.trapping.reason,
         )  # fmt: skip
 
     def joined(self, **rooms: object) -> Pipeline[Lease]:
@@ -169,7 +187,8 @@ class Ring:
 
     def seed(self, *addresses: str) -> None:
         for address in addresses:
-            url = url_of(address)
+            url = self.namer.name(address)
+            assert url is not None, address
             self.roots.add_seed(url)
             self.pipeline.discover([Link(url, "seed", 0, seed=SEED_ARGUMENT)])
 

@@ -8,8 +8,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gossamer.archive.schema import LINKS, PAGES
-from gossamer.model.visits import PageRow
+from gossamer.archive.schema import EPOCHS, LINKS, PAGES
+from gossamer.model.visits import EpochRow, PageRow
 
 START = 1_767_225_600.0
 
@@ -22,6 +22,13 @@ def page(number: int, host: str = "a.example.org", **fields: object) -> PageRow:
     for name, value in fields.items():
         setattr(row, name, value)
     return row
+
+
+def committed(directory: Path, rows: list[EpochRow]) -> None:
+    """Write the table `epochs`."""
+    (directory / "epochs").mkdir()
+    dicts = [msgspec.structs.asdict(row) | {"committed_at": round(row.committed_at * 1e6)} for row in rows]
+    pq.write_table(pa.Table.from_pylist(dicts, EPOCHS), directory / "epochs" / "epochs-000-0001-000001.parquet")
 
 
 def crawled(directory: Path, rows: list[PageRow], links: int = 0) -> Path:

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.model.visits import EpochRow
 from gossamer.report.course import STEPS_MAX, step_length_s
-from gossamer.report.figures import Course, Silence, Step
+from gossamer.report.figures import Commits, Course, Silence, Step
+from gossamer.report.html import as_html
 from gossamer.report.report import summary
 from gossamer.report.text import as_text
-from tests.report.crawled import crawled, page
+from tests.report.crawled import committed, crawled, page
 
 
 def course_of(directory: Path, ended_s: list[float], **fields: object) -> Course:
@@ -47,6 +49,21 @@ def test_text_shows_the_course(tmp_path: Path) -> None:
     text = as_text(summary(crawled(tmp_path, rows)), 80)
     assert "Pages a second over time, 0.5 s a column" in text
     assert "nothing ended for 49.8 s, 0.2 s after the begin" in text
+
+
+def test_commits_are_told_with_the_longest_of_each_step(tmp_path: Path) -> None:
+    crawled(tmp_path, [page(0, fetch_s=0.0, fetched_at=1000.0 + at_s) for at_s in (0.0, 60.0)])
+    durations = {1000.5: (0.25, 0.125), 1000.75: (0.5, 0.0625), 1030.0: (3.0, 0.25)}
+    committed(tmp_path, [EpochRow(n, at, *took, n, n, n) for n, (at, took) in enumerate(durations.items())])
+    report = summary(tmp_path)
+    assert [(s.at_s, s.commit_s) for s in report.course.steps if s.commit_s] == [(0.0, 0.5), (30.0, 3.0)]
+    assert report.course.commits == Commits(3, 1.25, 3.0, 3.0, 0.25)
+    assert "3 commits took 1.25 s in the mean, 3.00 s at most" in as_text(report, 120)
+    assert "stood still for 250.0 ms at most" in as_html(report, "a crawl")
+
+
+def test_a_crawl_without_the_table_has_no_commits_to_tell(tmp_path: Path) -> None:
+    assert course_of(tmp_path, [0.0, 60.0]).commits == Commits()
 
 
 @pytest.mark.parametrize("duration_s", [0.0, 0.4, 11.0, 12.0, 3600.0, 86_400.0, 86_400.0 * 365, 86_400.0 * 36_500])

@@ -117,3 +117,23 @@ def test_traps_and_near_duplicates_are_counted(tmp_path: Path) -> None:
     report = summary(crawled(tmp_path, rows))
     assert (report.trapped, report.near_duplicates) == (4, 0)
     assert report.trapped_hosts == (Count("t.example.org", 3, 0.75), Count("a.example.org", 1, 0.25))
+
+
+def test_in_slices_the_figures_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        page(
+            number,
+            f"host{number % 23}.site{number % 7}.example",
+            duplicate_of=f"http://a/{number % 5}" if number % 3 else "",
+            outcome="fetched" if number % 4 else "timeout",
+            error=f"error {'abcdefg'[number % 7]}",
+            ip=f"10.0.0.{number % 3}",
+            fetched_at=START + 3 * number,
+        )
+        for number in range(200)
+    ]
+    directory = crawled(tmp_path, rows)
+    whole = summary(directory)
+    monkeypatch.setattr("gossamer.report.tables.ROWS_A_SLICE", 11)
+    assert summary(directory) == whole
+    assert (whole.hosts, whole.sites, len(whole.copied), len(whole.troubles)) == (161, 1, 5, 7)

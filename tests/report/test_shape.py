@@ -35,12 +35,13 @@ def test_rests_are_counted_from_the_end_of_one_request_to_the_start_of_the_next(
         page(0, fetched_at=START, **at),
         page(0, fetched_at=START + 2.0, **at),
         page(0, fetched_at=START + 2.25, **at),  # Before the one before it had ended.
+        page(0, fetched_at=START + 4.25, **at),
         page(0, "b.example.com", fetched_at=START + 10.0, **at),
         page(0, fetched_at=START + 5.0, outcome="robots_denied", fetch_s=0.0),  # No request.
     ]
     manners = summary(crawled(tmp_path, rows)).manners
-    assert manners.host_gaps == Gaps(2, -0.25, pytest.approx(0.625), pytest.approx(0.625), 1)
-    assert (manners.address_gaps.counted, manners.address_gaps.overlaps) == (3, 1)
+    assert manners.host_gaps == Gaps(3, -0.25, 1.5, pytest.approx(2.75 / 3), 1)
+    assert (manners.address_gaps.counted, manners.address_gaps.overlaps) == (4, 1)
     assert (manners.robots_denied, manners.robots_denied_hosts) == (1, 1)
 
 

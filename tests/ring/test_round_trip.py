@@ -76,12 +76,13 @@ def is_what_was_sent(record: Read, payload: bytes, answer: Answer) -> bool:
     return payload == body
 
 
-@pytest.mark.parametrize("compression", ["gzip", "zstd"])
-def test_a_whole_web_comes_back_as_it_was_sent(tmp_path: Path, compression: str) -> None:
+@pytest.mark.parametrize(("compression", "memory_bytes"), [("gzip", 1_048_576), ("zstd", 6_000)])
+def test_a_whole_web_comes_back_as_it_was_sent(tmp_path: Path, compression: str, memory_bytes: int) -> None:
+    """The second time with most bodies too large for memory."""
     with SimwebProcess(ALL, tmp_path / "web") as simweb:
         crawled = crawl(
             simweb.seeds, tmp_path / "crawl", *OWN, *SMALL_FILES, f"archive.warc_compression='{compression}'",
-            hosts=str(simweb.hosts_file), scope="any",
+            f"fetch.body_memory_bytes_max={memory_bytes}", hosts=str(simweb.hosts_file), scope="any",
         )  # fmt: skip
     assert (crawled.end, crawled.critical()) == ("finished", "")
     archived = Archived(crawled)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gossamer.scope.chain import scope_chain
+from gossamer.scope.chain import Lists, scope_chain
 from gossamer.scope.options import ScopeOptions
 from gossamer.scope.roots import Roots
+from gossamer.scope.whitelist import Whitelist
 from gossamer.url.rules import DEFAULT_RULES, RULES
 
 TEXT = (Path(__file__).parents[2] / "docs" / "rules.md").read_text()
@@ -19,9 +20,10 @@ def test_every_rule_has_its_row() -> None:
 
 
 def test_every_filter_has_its_row_in_their_order() -> None:
-    options = ScopeOptions(exclude=("x",), include=("x",), depth_max=1)
+    options = ScopeOptions(exclude=("x",), include=("x",), depth_max=1, media_types=("text/html",))
+    lists = Lists(whitelist=Whitelist(["example.org"]))
     rows = TEXT.split("## Filters")[1]
-    places = [rows.index(f"\n| `{one.name}` | ") for one in scope_chain(options, Roots("host")).filters]
+    places = [rows.index(f"\n| `{one.name}` | ") for one in scope_chain(options, Roots("host"), lists=lists).filters]
     assert places == sorted(places)
 
 

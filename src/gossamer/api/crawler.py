@@ -22,9 +22,12 @@ from gossamer.api.page import Page
 from gossamer.api.seeding import Seeding
 from gossamer.api.status import running_status
 from gossamer.api.verbs import Verbs
-from gossamer.assembly import LOCK_S_MAX, Assembled, assemble, locked, text_of
+from gossamer.api.watching import Watching
+from gossamer.archive.uploads import Uploads
+from gossamer.assembly import INDEX, LOCK_S_MAX, Assembled, assemble, locked, text_of
 from gossamer.config import Config, configure, effective_toml
 from gossamer.config.gather import reopen
+from gossamer.config.lists import check_lists
 from gossamer.config.seeds import check_seeds
 from gossamer.crawl.control import Control
 from gossamer.crawl.delivery import Delivery
@@ -35,6 +38,7 @@ from gossamer.world.files import write_whole
 from gossamer.world.process import DirectoryLock
 
 LOCK_POLL_S = 0.05
+HURRY_POLL_S = 0.2
 
 
 class Crawler:
@@ -76,6 +80,7 @@ class Crawler:
                 given = {**options, "output": str(directory)}
                 texts = (seeds,) if isinstance(seeds, str) else tuple(seeds)
                 config = configure(options=given, sets=_sets(settings), seeds=texts)
+            check_lists(config)
             check_seeds(config)
         self.directory = directory
         self.config = config
@@ -125,15 +130,18 @@ class Crawler:
             self._attach(shard)
             if shard.quarantine.accused:  # Known for good before another page can be the death of us.
                 await shard.committer.commit()
-            seeding = Seeding(shard)
+            seeding, watching = Seeding(shard), Watching(shard)
             low_water = LowWater(shard, seeding, self._more_seeds)
             control = Control(self.directory / "state", Verbs(shard, seeding, self.status).table(), shard.logs)
             async with asyncio.TaskGroup() as group:
                 asking = group.create_task(control.serve())
-                beside = (seeding.run, low_water.run, self._follow_tables)
-                end = await shard.shard.run(beside, lambda: seeding.busy() or low_water.busy())
+                uploading = group.create_task(shard.uploads.run()) if shard.uploads is not None else None
+                companions = (seeding.run, low_water.run, watching.run, self._follow_tables)
+                end = await shard.shard.run(companions, lambda: seeding.busy() or low_water.busy())
                 await self._finish_files(shard)
                 asking.cancel()  # Until here it can be asked: large files take a while to finish.
+                if uploading is not None:
+                    uploading.cancel()
         except BaseExceptionGroup as errors:
             shard.shard.state = "failed"
             raise first_of(errors) from errors
@@ -270,6 +278,17 @@ class Crawler:
         while await self._convert_one():
             await shard.committer.commit()
         await asyncio.to_thread(shard.write_index)
+        if shard.uploads is not None and not shard.shard.hurried:
+            await self._finish_uploads(shard, shard.uploads)
+
+    async def _finish_uploads(self, shard: Assembled, uploads: Uploads) -> None:
+        """Wait for what is still to be copied, unless told to go at once."""
+        async with asyncio.TaskGroup() as group:
+            work = group.create_task(uploads.finish(shard.committer.commit, (INDEX,)))
+            while not work.done():
+                await asyncio.wait([work], timeout=HURRY_POLL_S)
+                if shard.shard.hurried:
+                    work.cancel()
 
 
 def _sets(settings: Mapping[str, object] | None) -> list[str]:

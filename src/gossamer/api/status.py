@@ -13,7 +13,10 @@ from gossamer.crawl.options import LimitsOptions
 from gossamer.crawl.tally import Totals
 from gossamer.frontier.budgets import stored_round
 from gossamer.frontier.counts import COUNTS_KEY, Counts
+from gossamer.scope.traps import Traps
 from gossamer.state.epoch import Epochs
+
+TRAPS_TOLD_MAX = 100
 
 
 def running_status(shard: Assembled) -> dict[str, object]:
@@ -33,7 +36,9 @@ def running_status(shard: Assembled) -> dict[str, object]:
         "bytes_s": bytes_s,
         "epoch": shard.epochs.number - 1,
         "rejected": {name: count for name, count in shard.chain.counts.items() if count},
+        "traps": traps_told(shard.traps),
         "waiting_for": _waiting_for(shard, under_way),
+        "uploads": msgspec.structs.asdict(shard.uploads.counts) if shard.uploads is not None else None,
         "eta_s": _eta_s(shard.config.limits, totals, elapsed_s, pages_s, bytes_s),
     }
     return status
@@ -61,12 +66,19 @@ def status_of(directory: Path) -> dict[str, object]:
             "bytes_s": 0.0,
             "epoch": opened.store.epoch,
             "rejected": {name: count for name, count in opened.rejected.items() if count},
+            "traps": traps_told(opened.traps),
             "waiting_for": _stopped(counts, opened.totals, config, directory),
+            "uploads": msgspec.structs.asdict(opened.uploads) if opened.uploads is not None else None,
             "eta_s": None,
         }
         return status
     finally:
         opened.close()
+
+
+def traps_told(traps: Traps) -> list[str]:
+    """Return a sentence for each trap that is not released, the first ones first."""
+    return [trap.says() for trap in traps.all if not trap.released][:TRAPS_TOLD_MAX]
 
 
 def why_of(directory: Path, url: str) -> dict[str, object]:
@@ -114,6 +126,12 @@ def _budget(config: Config, counts: Counts, number: int) -> dict[str, object]:
 def _waiting_for(shard: Assembled, under_way: int) -> str:
     if shard.shard.paused:
         return "`gossamer unpause`"
+    if (
+        shard.uploads is not None
+        and shard.shard.state in ("finished", "stopped")
+        and shard.uploads.counts.waiting_files
+    ):
+        return f"{shard.uploads.counts.waiting_files} files on their way to {shard.uploads.counts.store}"
     if under_way or shard.shard.state != "running":
         return ""
     turn = shard.frontier.next_turn()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from gossamer.api.releasing import no_trap, release
 from gossamer.api.seeding import Seeding
 from gossamer.assembly import Assembled
 from gossamer.config.seeds import check_addresses
@@ -28,6 +29,7 @@ class Verbs:
             "why": self.why,
             "seed": self.seed,
             "exclude": self.exclude,
+            "release": self.release,
             "pause": self.pause,
             "unpause": self.unpause,
             "checkpoint": self.checkpoint,
@@ -62,6 +64,16 @@ class Verbs:
                 raise RefusedError(str(error)) from error
         await self._shard.shard.commit()
         return {"excluded": hosts}
+
+    async def release(self, request: dict[str, object]) -> object:
+        """Let go of a host's traps, or of one template; what ended in them is queued again, and committed."""
+        name = _text(request, "name")
+        released = await release(self._shard, name)
+        if not released:
+            raise RefusedError(no_trap(self._shard, name))
+        await self._shard.shard.commit()
+        self._shard.shard.stir()
+        return {"released": released}
 
     async def pause(self, _: dict[str, object]) -> object:
         self._shard.shard.pause()

@@ -4,6 +4,6 @@ Takes    Visited
 Gives    WARC records, rows of `pages` and `links`, Parquet, CDXJ
 Keeps    one open WARC and one open log per table, as journals
 Imports  model, ports, state, world
-Touches  disk
+Touches  disk, and an object store where one is configured: our own, not the web
 Never    decides what is kept, or reads its own tables to crawl by
 """

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from gossamer.model.visits import Archived, Reply, Visited
-from gossamer.ports import Archive, PrerequisiteArchive
+from gossamer.model.visits import Archived, EpochRow, Reply, Visited
+from gossamer.ports import Archive, EpochArchive, PrerequisiteArchive
 
 
 class Closing(Archive, Protocol):
@@ -22,6 +22,7 @@ class Archives:
 
     def __init__(self, archives: Sequence[Closing]) -> None:
         self._archives = tuple(archives)
+        self._of_epochs = [archive for archive in self._archives if isinstance(archive, EpochArchive)]
         self._of_prerequisites = [archive for archive in self._archives if isinstance(archive, PrerequisiteArchive)]
 
     def add(self, visited: Visited) -> Archived:
@@ -45,6 +46,11 @@ class Archives:
         """
         for archive in self._of_prerequisites:
             archive.add_prerequisite(reply, via, link_type)
+
+    def add_epoch(self, row: EpochRow) -> None:
+        """Give the row of a commit to those archives that keep such rows."""
+        for archive in self._of_epochs:
+            archive.add_epoch(row)
 
     def cut(self) -> None:
         """Write what is buffered to the journals."""

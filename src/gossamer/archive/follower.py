@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gossamer.archive.frames import batches, schemas
-from gossamer.archive.schema import LINKS, PAGES, fitted, united
+from gossamer.archive.schema import EPOCHS, LINKS, PAGES, fitted, united
 from gossamer.archive.tables import LOG_FOLDER, LOG_SUFFIX
 from gossamer.state.journals import Journals
 from gossamer.world.files import publish
 
 ROW_GROUP_ROWS_MAX = 100_000
-_SCHEMAS = {"pages": PAGES, "links": LINKS}
+_SCHEMAS = {"pages": PAGES, "links": LINKS, "epochs": EPOCHS}
 
 
 class Conversion(msgspec.Struct, frozen=True):

@@ -36,8 +36,39 @@ class ArchiveOptions(BaseModel):
     table_segment_bytes_max: int = Field(
         256_000_000, ge=1, description="A table's log with this many bytes is finished and becomes Parquet."
     )
+    table_segment_s_max: float = Field(
+        600.0, gt=0, description="A table's log that has grown for so long is finished and becomes Parquet, in seconds."
+    )
     table_frame_rows_max: int = Field(
         50_000, ge=1, description="Rows held in memory before they go to the log, even within an epoch."
+    )
+    store: str = Field(
+        "",
+        description="Object store to which finished files are copied: s3://BUCKET/PREFIX, gs://, az://, file:///PATH.",
+    )
+    store_options: dict[str, str] = Field(
+        default_factory=dict, description="Of the store, as obstore names them: endpoint, region, allow_http …"
+    )
+    store_secrets_file: str = Field(
+        "", description="TOML file of more such options, those that must not be archived: secret_access_key …"
+    )
+    store_keep_warc: bool = Field(
+        True, description="Keep WARC files here when the store holds them, verified. Tables and index always stay."
+    )
+    store_verify: Literal["auto", "read", "size"] = Field(
+        "auto",
+        description="auto: by the ETag where it is a sum of the content, else by reading back; read: always; size: no "
+        "more than the size.",
+    )
+    store_uploads_max: int = Field(2, ge=1, le=64, description="Files uploaded at once.")
+    store_part_bytes: int = Field(
+        8_388_608, ge=5_242_880, description="Larger files are sent in parts of this size, two of them at once."
+    )
+    store_request_s_max: float = Field(300.0, gt=0, description="For one request to the store: one part.")
+    store_retry_s_first: float = Field(1.0, gt=0, description="Pause after the store failed; doubled each time.")
+    store_retry_s_max: float = Field(60.0, gt=0, description="Longest such pause.")
+    store_wait_s: float = Field(
+        600.0, ge=0, description="At the crawl's end, how long to wait for a store that takes nothing."
     )
     index_sort_bytes_max: int = Field(
         64_000_000, ge=1, description="Bytes of index lines sorted in memory at once; more are merged from files."

@@ -41,6 +41,8 @@ PAGES = pa.schema(
         ("shard", pa.int32()),
         ("error", _TEXT),
         ("warc_type", FEW),
+        ("near_duplicate_of", _TEXT),
+        ("simhash", pa.uint64()),
     ]
 )
 """One row per attempt: the fields of `PageRow`, in their order."""
@@ -56,6 +58,20 @@ LINKS = pa.schema(
     ]
 )
 """One row per link found."""
+
+EPOCHS = pa.schema(
+    [
+        ("epoch", pa.int64()),
+        ("committed_at", pa.timestamp("us", tz="UTC")),
+        ("took_s", pa.float64()),
+        ("cut_s", pa.float64()),
+        ("attempts", pa.int64()),
+        ("pages", pa.int64()),
+        ("wire_bytes", pa.int64()),
+        ("shard", pa.int32()),
+    ]
+)
+"""One row per commit: the fields of `EpochRow`, in their order."""
 
 KINDS = {
     "text": _TEXT,

@@ -1,4 +1,4 @@
-"""Tables: the rows of `pages` and `links`, one frame an epoch in each table's log."""
+"""Tables: the rows of `pages`, `links` and `epochs`, one frame an epoch in each table's log."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pyarrow as pa
 from gossamer.archive.arrays import MoreColumns, column_of
 from gossamer.archive.frames import frame
 from gossamer.archive.options import ArchiveOptions
-from gossamer.archive.schema import FEW, LINKS, PAGES
+from gossamer.archive.schema import EPOCHS, FEW, LINKS, PAGES
 from gossamer.archive.segments import Segments
-from gossamer.model.visits import Archived, PageRow, Visited
+from gossamer.model.visits import Archived, EpochRow, PageRow, Visited
 from gossamer.state.journals import Journals
 
 LOG_FOLDER = "state/tables/"
@@ -47,7 +47,13 @@ class Tables:
         self._kinds = tables or {}
         self._own: dict[str, OwnRows] = {}
         self._log = partial(TableLog, options=options, journals=journals, shard=shard, incarnation=incarnation)
-        self._logs = [self._log("pages", self._pages), self._log("links", self._links)]
+        self._epochs = EpochRows()
+        self._segments_since: float | None = None
+        self._logs = [
+            self._log("pages", self._pages),
+            self._log("links", self._links),
+            self._log("epochs", self._epochs),
+        ]
         for table in self._kinds:
             self._add_table(table)
 
@@ -70,6 +76,17 @@ class Tables:
             if log.rows.count >= self._options.table_frame_rows_max:
                 log.cut()
         return Archived()
+
+    def add_epoch(self, row: EpochRow) -> None:
+        """Take the row of a commit; it is durable with the next. Finishes logs that have grown for long enough: what
+        is in them becomes Parquet.
+        """
+        self._epochs.add(row)
+        if self._segments_since is None:
+            self._segments_since = row.committed_at
+        if row.committed_at - self._segments_since >= self._options.table_segment_s_max:
+            self._segments_since = row.committed_at
+            self.close()
 
     def cut(self) -> None:
         """Write what is buffered as one frame per table."""
@@ -160,6 +177,27 @@ class PagesRows:
     def clear(self) -> None:
         self._rows = []
         self._more.clear()
+
+
+class EpochRows:
+    """Rows of `epochs`."""
+
+    def __init__(self) -> None:
+        self._rows: list[EpochRow] = []
+
+    @property
+    def count(self) -> int:
+        return len(self._rows)
+
+    def add(self, row: EpochRow) -> None:
+        self._rows.append(msgspec.structs.replace(row, committed_at=round(row.committed_at * 1_000_000)))
+
+    def batch(self) -> pa.RecordBatch:
+        columns = zip(*map(msgspec.structs.astuple, self._rows), strict=True)
+        return pa.record_batch([column_of(c, f.type) for c, f in zip(columns, EPOCHS, strict=True)], schema=EPOCHS)
+
+    def clear(self) -> None:
+        self._rows = []
 
 
 class OwnRows:

@@ -19,6 +19,7 @@ from gossamer.archive.records import (
     member,
     named_fields,
     packer,
+    pieces_of_member,
 )
 from gossamer.archive.segments import Segments
 from gossamer.model.visits import Archived, Original, Reply, Visited
@@ -61,8 +62,8 @@ class WarcArchive:
     ) -> None:
         self._options = options
         self._about = about
-        self._pack, suffix = packer(options)
-        self._segments = Segments(journals, "warc/gossamer", suffix, shard, incarnation)
+        self._packer = packer(options)
+        self._segments = Segments(journals, "warc/gossamer", self._packer.suffix, shard, incarnation)
         # 74 random bits that this object alone has, then a count: as unique as a random UUID, at a tenth of its cost.
         self._id_stem = str(uuid.uuid4())[:-12]
         self._ids = 0
@@ -81,7 +82,7 @@ class WarcArchive:
             return Archived()
         row = visited.row
         if not row.digest:
-            row.digest = labelled_digest(self._options.digests, reply.body)
+            row.digest = labelled_digest(self._options.digests, reply.body, file=reply.file)
         original = visited.revisit_of
         if original is not None and not row.duplicate_of and original.url != row.url:
             row.duplicate_of = original.url
@@ -103,7 +104,8 @@ class WarcArchive:
         options = self._options
         if not options.warc or not (options.warc_dns if link_type == "dns" else options.warc_robots):
             return
-        main = self._main_record(reply, reply.started_at, labelled_digest(options.digests, reply.body), None)
+        digest = labelled_digest(options.digests, reply.body, file=reply.file)
+        main = self._main_record(reply, reply.started_at, digest, None)
         story: Fields = [("fetchTimeMs", _milliseconds(reply)), ("via", via), ("linkType", link_type)]
         self._write(main, reply, [*story, ("wireBytes", str(reply.wire_bytes))] if via else [])
 
@@ -116,19 +118,36 @@ class WarcArchive:
 
     def _write(self, main: Record, reply: Reply, story: Fields) -> Archived:
         """Append a record and what belongs to it, and return the record's place."""
-        data = [self._member(main)]
+        others = []
         if self._options.warc_request_records and reply.request_head:
-            data.append(self._member(self._request_record(main, reply)))
+            others.append(self._member(self._request_record(main, reply)))
         if story and self._options.warc_metadata_records:
-            data.append(self._member(self._metadata_record(main, reply, story)))
+            others.append(self._member(self._metadata_record(main, reply, story)))
         journal = self._segments.journal or self._begin(main.date)
-        offset = journal.append(b"".join(data))
+        if main.file is None:
+            packed = self._member(main)
+            offset, length = journal.append(b"".join((packed, *others))), len(packed)
+        else:
+            offset, length = self._append_large(journal, main, b"".join(others))
         if journal.length >= self._options.warc_segment_bytes_max:
             self._segments.finish()
-        return Archived(journal.name.rpartition("/")[2], offset, len(data[0]), main.record_id)
+        return Archived(journal.name.rpartition("/")[2], offset, length, main.record_id)
+
+    def _append_large(self, journal: Journal, main: Record, others: bytes) -> tuple[int, int]:
+        """Append a record that is not held whole, and what belongs to it: all of it, or nothing."""
+        offset = journal.length
+        try:
+            for piece in pieces_of_member(main, self._options.digests, self._packer):
+                journal.append(piece)
+            length = journal.length - offset
+            journal.append(others)
+        except OSError:
+            journal.rewind(offset)
+            raise
+        return offset, length
 
     def _member(self, record: Record) -> bytes:
-        return member(record, self._options.digests, self._pack)
+        return member(record, self._options.digests, self._packer)
 
     def _next_id(self) -> str:
         self._ids += 1
@@ -144,11 +163,11 @@ class WarcArchive:
             fields.append(("WARC-Truncated", reply.truncated))
         if not reply.url.startswith(("http://", "https://")):
             fields.append(("WARC-Payload-Digest", digest))
-            return self._record("resource", at, reply.media_type, fields, b"", reply.body)
+            return self._record("resource", at, reply.media_type, fields, b"", reply)
         head = heads.response_head(reply)
         if original is None:
             fields.append(("WARC-Payload-Digest", digest))
-            return self._record("response", at, HTTP_RESPONSE, fields, head, reply.body)
+            return self._record("response", at, HTTP_RESPONSE, fields, head, reply)
         fields += _refers_to(original, NOT_MODIFIED if reply.status == 304 else SAME_PAYLOAD)
         if reply.status != 304:
             fields.append(("WARC-Payload-Digest", digest))
@@ -181,10 +200,12 @@ class WarcArchive:
         return Record("metadata", self._next_id(), main.date, WARC_FIELDS, fields, named_fields(story))
 
     def _record(
-        self, kind: str, fetched_at: float, content_type: str, fields: Fields, head: bytes, payload: bytes = b""
+        self, kind: str, at: float, content_type: str, fields: Fields, head: bytes, reply: Reply | None = None
     ) -> Record:
+        """Return a record whose payload is the reply's body; without one it has none."""
+        payload, file = (reply.body, reply.file) if reply is not None else (b"", None)
         content_type = content_type or "application/octet-stream"
-        return Record(kind, self._next_id(), warc_date(fetched_at), content_type, fields, head, payload)
+        return Record(kind, self._next_id(), warc_date(at), content_type, fields, head, payload, file)
 
     def _begin(self, date: str) -> Journal:
         journal = self._segments.begin()

@@ -106,6 +106,17 @@ def act(directory: Path, verb: str, **arguments: object) -> int:
     return 0
 
 
+def release(directory: Path, name: str) -> int:
+    """Let go of traps: by the crawl itself while it runs, else in its store."""
+    require_crawl(directory)
+    try:
+        found = mapping(ask(directory, "release", {"name": name}))
+    except NotRunningError:
+        found = door.release_of(directory, name)
+    typer.echo(pairs_text(found))
+    return 0
+
+
 def seeds_for(urls: Sequence[str]) -> list[str]:
     """Return seeds for a running crawl, checked."""
     from gossamer.config.seeds import seed
@@ -140,6 +151,8 @@ def status_text(status: Mapping[str, object]) -> str:
         ("not fetched", ", ".join(f"{name} {count(n)}" for name, n in errors_of(status).items())),
         ("rejected", _tally(status.get("rejected"))),
     ]
+    traps = status.get("traps")
+    rows += [("trap", harmless(trap)) for trap in traps] if isinstance(traps, list) else []
     return "\n".join(f"{name:<12} {value}" for name, value in rows if value)
 
 

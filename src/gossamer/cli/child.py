@@ -65,6 +65,7 @@ def crawl(job: Job) -> int:
     from gossamer.cli.door import crawler
     from gossamer.cli.progress import progress_for
     from gossamer.cli.run import drive
+    from gossamer.cli.standing import to_upload_of
     from gossamer.config.gather import reopen_text
 
     config = reopen_text(job.config, f"{job.directory}/crawl.toml")
@@ -83,6 +84,14 @@ def crawl(job: Job) -> int:
     finally:
         progress.close()
     progress.end(status, job.directory, ended)
+    if to_upload := to_upload_of(status):
+        uploads = status["uploads"]
+        assert isinstance(uploads, dict)
+        complain(
+            f"{to_upload} not uploaded to {uploads['store']}: {uploads['error'] or 'there was no time'}; "
+            f"they are kept, gossamer resume {job.directory} uploads them"
+        )
+        return INTERRUPTED if ended == "stopped" else FAILED
     return INTERRUPTED if ended == "stopped" else FINISHED
 
 

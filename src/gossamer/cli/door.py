@@ -74,6 +74,13 @@ def sample_of(directory: Path, size: int, seed: int | None) -> Sequence[Mapping[
     return api.sample_of(directory, size, seed)
 
 
+def release_of(directory: Path, name: str) -> Status:
+    """Let go of traps of a crawl that does not run."""
+    from gossamer import api
+
+    return cast("Status", api.release_of(directory, name))
+
+
 def report_of(directory: Path, rejected: Mapping[str, int]) -> Report:
     """Return the statistics of a crawl, from the tables it has written."""
     from gossamer.report.report import summary

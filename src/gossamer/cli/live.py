@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gossamer.cli.door import Status
-from gossamer.cli.standing import done_of, errors_of, number, state_of, summary_of
+from gossamer.cli.standing import done_of, errors_of, number, state_of, summary_of, to_upload_of
 from gossamer.cli.words import count, duration, harmless, size, write_line
 
 LIVE_INTERVAL_S = 0.5
@@ -69,6 +69,8 @@ class Live:
             parts.append(ProgressBar(total=1.0, completed=share, width=60))
         if done := done_of(self._status):
             parts.append(Text(done))
+        if to_upload := to_upload_of(self._status):
+            parts.append(Text(f"{to_upload} to upload"))
         parts += [Text(note, style="dim") for note in self._notes]
         return Group(*parts)
 

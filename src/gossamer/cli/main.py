@@ -28,6 +28,7 @@ Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 Sets = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set any key; repeatable.")]
 Urls = Annotated[list[str], typer.Argument(metavar="URL", help="More seeds.")]
 Hosts = Annotated[list[str], typer.Argument(metavar="HOST", help="Hosts to leave alone.")]
+Trap = Annotated[str, typer.Argument(metavar="NAME", help="A trap as `status` names it; or a host, for all of its.")]
 DemoDirectory = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Made anew each time.")]
 Size = Annotated[str, typer.Option("--size", metavar="SIZE", help="small, medium or large.")]
 
@@ -114,6 +115,14 @@ def exclude(directory: Directory, hosts: Hosts) -> None:
     from gossamer.cli import ask
 
     _end(ask.act(directory, "exclude", hosts=hosts))
+
+
+@app.command("release")
+def release(directory: Directory, name: Trap) -> None:
+    """Let go of what was taken for a trap, for good; it is crawled on, or will be when the crawl is resumed."""
+    from gossamer.cli import ask
+
+    _end(ask.release(directory, name))
 
 
 @app.command("pause")

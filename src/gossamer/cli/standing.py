@@ -30,6 +30,14 @@ def state_of(status: Status) -> str:
     return f"{state}: {harmless(waiting)}" if waiting else state
 
 
+def to_upload_of(status: Status) -> str:
+    """Return what an object store does not hold yet, or nothing."""
+    uploads = status.get("uploads")
+    if not isinstance(uploads, dict) or not uploads.get("waiting_files"):
+        return ""
+    return f"{counted(number(uploads, 'waiting_files'), 'file')} ({size(number(uploads, 'waiting_bytes'))})"
+
+
 def done_of(status: Status) -> str:
     """Return how far a crawl with a limit has come, or nothing."""
     parts = []
@@ -57,6 +65,8 @@ def line_of(status: Status) -> str:
         parts.append("not fetched: " + ", ".join(f"{name} {count(n)}" for name, n in list(errors.items())[:5]))
     if done := done_of(status):
         parts.append(done)
+    if to_upload := to_upload_of(status):
+        parts.append(f"{to_upload} to upload")
     if (state := state_of(status)) != "running":
         parts.append(state)
     return f"{duration(number(status, 'elapsed_s'))}: " + ", ".join(parts)
@@ -79,6 +89,10 @@ def summary_of(status: Status, directory: str, ended: str) -> str:
         lines.append("Not fetched: " + ", ".join(f"{name} {count(n)}" for name, n in errors.items()) + ".")
     if queued := number(status, "queued"):
         lines.append(f"Still queued: {count(queued)}; gossamer resume {harmless(directory)} continues.")
+    uploads = status.get("uploads")
+    if isinstance(uploads, dict):
+        held = f"{counted(number(uploads, 'uploaded_files'), 'file')} ({size(number(uploads, 'uploaded_bytes'))})"
+        lines.append(f"Uploaded to {harmless(uploads.get('store', ''))}: {held}.")
     lines.append(
         f"It lies in {harmless(directory)}: warc/, pages/, links/, index.cdxj. gossamer report {harmless(directory)}"
     )

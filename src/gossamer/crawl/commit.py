@@ -12,7 +12,7 @@ import msgspec
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.tally import KEY as TALLY
 from gossamer.crawl.tally import Tally
-from gossamer.model.visits import Visited
+from gossamer.model.visits import EpochRow, Visited
 from gossamer.ports import Archive
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
@@ -58,6 +58,7 @@ class Committer:
         self._since = clock.now()
         self.on_committed: Callable[[list[Visited]], Awaitable[None]] | None = None
         self.on_epoch: Callable[[int], None] | None = None
+        self.on_durable: Callable[[EpochRow], None] | None = None
 
     async def commit(self) -> None:
         """Close the open epoch and return when it is durable. A cancellation waits for that: the disk's part runs in
@@ -81,8 +82,11 @@ class Committer:
         async with self._one_at_a_time:
             if self._tally.fatal_error is not None:
                 raise self._tally.fatal_error  # The open epoch may hold half a visit.
+            began, totals = self._clock.now(), self._tally.totals
             try:
                 number, manifest, ended, visited = self._cut()
+                cut_s = self._clock.now() - began
+                sums = totals.attempts, totals.pages, totals.wire_bytes
                 loop = asyncio.get_running_loop()
                 await loop.run_in_executor(self._thread, self._make_durable, number)
                 self._epochs.settle()
@@ -93,6 +97,9 @@ class Committer:
             self._contacts.committed(ended)
             if self.on_epoch is not None:
                 self.on_epoch(number)
+            if self.on_durable is not None:
+                now = self._clock.now()
+                self.on_durable(EpochRow(number, now, now - began, cut_s, *sums))
             if visited and self.on_committed is not None:
                 await self.on_committed(visited)
 

@@ -48,6 +48,16 @@ class History:
         value = self._epochs.get("page", _key(url))
         return _decode(value) if value is not None else None
 
+    def address(self, partition: int, fingerprint: int) -> str:
+        """Return the address of a URL that is known by its fingerprint alone; empty when it was never visited."""
+        value = self._epochs.get("page", partition.to_bytes(2) + fingerprint.to_bytes(8))
+        return _decode(value).url if value is not None else ""
+
+
+def read_page_record(value: bytes) -> PageRecord:
+    """Return a record as the store has it."""
+    return _decode(value)
+
 
 def page_record(row: PageRow, *, final: bool, outlinks: Sequence[str] = ()) -> PageRecord:
     """Return what is remembered of an attempt."""

@@ -31,4 +31,8 @@ class CrawlOptions(BaseModel):
     errors_s: float = Field(60.0, gt=0, description="See errors_max")
     request_s_max: float = Field(300.0, gt=0, description="No request is waited for longer, whatever its module says")
     process_s_max: float = Field(30.0, gt=0, description="Time to decode and process one page before it is suspected")
-    follow_copies: bool = Field(True, description="Follow the links of a page whose body is archived already")
+    follow_copies: bool = Field(
+        True,
+        description="Follow the links of an exact copy on the same host where they lead elsewhere than the original's; "
+        "false: none of them, and what is found depends on which copy came first",
+    )

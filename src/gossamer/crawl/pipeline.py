@@ -63,11 +63,10 @@ class Pipeline(Generic[L]):
             admitted = self._admitted_or_kept(links, rooms.beyond)
         if page is not None and rooms.watcher is not None:
             rooms.watcher.linked(page, admitted)
-        if not admitted:
-            return
         answers = rooms.url_seen.offer(
             [link.url for link in admitted], [link.depth for link in admitted], [link.hops for link in admitted]
         )
+        rooms.trapping.found(links, admitted, answers)
         for link, answer in zip(admitted, answers, strict=True):
             if answer == NEW:
                 rooms.sink.add(link, rooms.prioritizer.level(link), now)
@@ -204,7 +203,9 @@ class Pipeline(Generic[L]):
         contact = Contact(0.0, "failed", error="the request was not finished")
         try:
             async with asyncio.timeout(self._options.request_s_max):
-                result = await rooms.protocols.fetch(Request(url.text, lease.address, port_of(url)))
+                wanted = rooms.chain.media_types if lease.errand is None else ()
+                request = Request(url.text, lease.address, port_of(url), media_types=wanted)
+                result = await rooms.protocols.fetch(request)
             contact = self._contact(result, started)
         except TimeoutError:
             result = Failure("timeout", "no end of it", retry=True, started_at=started, ip=lease.address)

@@ -8,10 +8,12 @@ from typing import Generic
 
 from gossamer.crawl.apart import Apart
 from gossamer.crawl.beyond import Beyond
+from gossamer.crawl.copies import Copies
 from gossamer.crawl.examine import Examiner
 from gossamer.crawl.history import History
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.quarantine import Quarantine
+from gossamer.crawl.trapping import Trapping
 from gossamer.model.visits import Reply
 from gossamer.ports import (
     Chain,
@@ -55,6 +57,8 @@ class Rooms(Generic[L]):
     digest_algorithm: str
     """Of payloads, as hashlib names it."""
     history: History
+    copies: Copies
+    trapping: Trapping
     apart: Apart | None = None
     """Modules in processes of their own."""
     watcher: LinkWatcher | None = None

@@ -73,6 +73,11 @@ class Shard(Generic[L]):
         self._early = end
         self._wake.set()
 
+    @property
+    def hurried(self) -> bool:
+        """It was told to go at once."""
+        return self._stopping == "now"
+
     def pause(self) -> None:
         """Begin no more visits until `unpause`."""
         self.paused = True

@@ -25,6 +25,7 @@ class Story:
         history: History,
         facts: Callable[[Url], HostFacts],
         lent: Callable[[Url], bool],
+        trapped: Callable[[Url], str | None] = lambda _: None,
     ) -> None:
         self._namer = namer
         self._chain = chain
@@ -32,6 +33,7 @@ class Story:
         self._history = history
         self._facts = facts
         self._lent = lent
+        self._trapped = trapped
 
     def why(self, text: str) -> dict[str, object]:
         """Return a URL's state with its reason; times as ISO 8601 in UTC."""
@@ -74,13 +76,17 @@ class Story:
             return {"state": "deferred", "reason": _deferred(facts.budget), "rule": "budget"}
         if not facts.queued:
             return {"state": "found", "reason": "pages name it; nobody has walked there so far"}
-        waits = "its host waits for robots.txt" if facts.parked else "it waits in its host's queue"
+        waits = "its host waits for robots.txt" if facts.parked else facts.site_gate or "it waits in its host's queue"
         return {"state": "queued", "reason": waits, "next_due": _instant(facts.rest_until)}
 
     def _never_queued(self, url: Url) -> dict[str, object]:
-        rule = self._chain.explain(Link(url, "anchor", 0))
+        link = Link(url, "anchor", 0)
+        rule = self._chain.explain(link)
         if rule is not None:
-            return {"state": "rejected", "reason": f"the filter `{rule}` rejects it", "rule": rule}
+            detail = self._chain.detail(link)
+            reason = f"the filter `{rule}` rejects it" + (f": {detail}" if detail else "")
+            trap = self._trapped(url) if rule == "trapped" else None
+            return {"state": "rejected", "reason": trap or reason, "rule": rule}
         return {"state": "unknown", "reason": "no page or seed has named it so far, within the depth allowed"}
 
 

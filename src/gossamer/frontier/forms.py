@@ -7,8 +7,8 @@ from typing import Protocol
 
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host_priority import Combined, HostOpic, LargerSites
-from gossamer.frontier.options import BudgetOptions, FrontierOptions, WalkOptions
-from gossamer.frontier.politeness import Politeness
+from gossamer.frontier.options import BudgetOptions, FrontierOptions, PolitenessOptions, WalkOptions
+from gossamer.frontier.politeness import politeness
 from gossamer.frontier.priority import BestFirst, BreadthFirst
 from gossamer.frontier.walk import Walk
 from gossamer.ports import PatternMatcher, Prioritizer
@@ -25,6 +25,9 @@ class FormOptions(Protocol):
     """The sections that a frontier is made by."""
 
     @property
+    def politeness(self) -> PolitenessOptions: ...
+
+    @property
     def frontier(self) -> FrontierOptions: ...
 
     @property
@@ -34,7 +37,7 @@ class FormOptions(Protocol):
     def walk(self) -> WalkOptions: ...
 
 
-def prioritizer_of(options: FrontierOptions, patterns: Callable[[tuple[str, ...]], PatternMatcher]) -> Prioritizer:
+def named_order(options: FrontierOptions, patterns: Callable[[tuple[str, ...]], PatternMatcher]) -> Prioritizer:
     """Return the prioritizer that `priority` names; `patterns` makes one matcher of several regular expressions."""
     scored = BestFirst(options.scores, patterns(tuple(options.scores))) if options.scores else None
     match options.priority:
@@ -54,7 +57,6 @@ def frontier_of(
     store: Store,
     epochs: Epochs,
     contacts: Contacts,
-    politeness: Politeness,
     options: FormOptions,
     prioritizer: Prioritizer,
     name_url: Callable[[str], Url | None],
@@ -63,5 +65,6 @@ def frontier_of(
 ) -> Form:
     """Return the frontier of the form that is named."""
     own = options.frontier
-    sweep = Frontier(store, epochs, contacts, politeness, own, name_url, dice, now, options.budget, prioritizer)
+    rules = politeness(options.politeness)
+    sweep = Frontier(store, epochs, contacts, rules, own, name_url, dice, now, options.budget, prioritizer)
     return Walk(sweep, epochs, options.walk, name_url, dice) if own.form == "walk" else sweep

@@ -92,6 +92,9 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     """Beyond those the module sends itself (User-Agent, Accept, Accept-Encoding)."""
     body_bytes_max: int = 0
     """Cut the body here and mark it; 0 takes the module's own bound."""
+    media_types: tuple[str, ...] = ()
+    """Types (`text/html`, `image/*`) whose bodies are wanted; none means all. A module that can tell another type
+    before the body has come may leave the body where it is and mark the reply as cut: `unspecified`."""
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -115,7 +118,7 @@ class Reply(msgspec.Struct, frozen=True):
     request_head: bytes = b""
     """The request as sent: request line and headers, up to and with the empty line."""
     truncated: str = ""
-    """Why the body was cut: `length`, `time`, or empty (WARC 1.1, section 5.13)."""
+    """Why the body was cut: `length`, `time`, `unspecified` (it was not wanted), or empty (WARC 1.1, section 5.13)."""
     media_type: str = ""
     """Lower case, without parameters; empty when the server did not say."""
     charset: str = ""
@@ -245,6 +248,10 @@ class PageRow(msgspec.Struct):
     error: str = ""
     warc_type: str = ""
     """`response`, `revisit` or `resource`; empty when nothing is archived."""
+    near_duplicate_of: str = ""
+    """The URL whose content is nearly the same."""
+    simhash: int | None = None
+    """64 bits, where near-duplicates are looked for."""
 
 
 class Visited(msgspec.Struct):
@@ -263,12 +270,30 @@ class Visited(msgspec.Struct):
     findings: Findings | None = None
 
 
+class EpochRow(msgspec.Struct, frozen=True, gc=False):
+    """One row of `epochs`: one commit. Field order is column order. Sums are those of the shard's whole crawl."""
+
+    epoch: int
+    committed_at: float
+    """Wall time in seconds at which it was durable; a UTC timestamp in the table."""
+    took_s: float
+    """From the cut until then."""
+    cut_s: float
+    """The part that the loop paid for."""
+    attempts: int
+    pages: int
+    wire_bytes: int
+    shard: int = 0
+
+
 class Original(msgspec.Struct, frozen=True, gc=False):
-    """The archived response whose payload is the same."""
+    """Who had a content first: the archived response."""
 
     url: str
     fetched_at: float
     record_id: str = ""
+    links: int = 0
+    """Stands for the keys of the links that may be followed from it, in order; 0 where that was not asked."""
 
 
 class Archived(msgspec.Struct, frozen=True, gc=False):
@@ -313,6 +338,8 @@ class HostFacts(msgspec.Struct, frozen=True):
     """When the URL that was asked about is due again, if it waits for a time of its own."""
     attempt: int = 1
     error: str = ""
+    site_gate: str = ""
+    """Why its registrable domain may not be asked at once, where sites have a gate."""
     deferred: bool = False
     """It has used up its budget and waits for the next round."""
     budget: BudgetFacts | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer.report.figures import Course, Silence, Step
+from gossamer.report.figures import Commits, Course, Silence, Step
 from gossamer.report.tables import Tables
 
 STEPS_MAX = 120
@@ -24,12 +24,23 @@ _SILENCES = """
     FROM gaps WHERE first_s - since >= {least} ORDER BY lasted DESC LIMIT {limit}"""
 
 
+_COMMIT_STEPS = """
+    SELECT floor((epoch(committed_at) - {begun}) / {step})::BIGINT AS step, max(took_s) FROM epochs GROUP BY 1"""
+_COMMITS = """
+    SELECT count(*), avg(took_s), approx_quantile(took_s, 0.99), max(took_s), max(cut_s) FROM epochs
+    HAVING count(*) > 0"""
+
+
 def course(tables: Tables, begun: float, duration_s: float) -> Course:
     """Return how the crawl went: at most 120 steps of a round length."""
     step_s = step_length_s(duration_s)
     rows = {int(row[0]): row[1:] for row in tables.all(_STEPS, begun=repr(begun), step=step_s)}
+    longest_s: dict[int, float] = {}
+    if tables.has_epochs:
+        longest_s = dict(tables.all(_COMMIT_STEPS, begun=repr(begun), step=step_s))
     steps = tuple(
-        Step(number * step_s, *rows.get(number, (0, 0, 0))) for number in range(min(rows, default=0), max(rows) + 1)
+        _step(number * step_s, rows.get(number, (0, 0, 0)), longest_s.get(number, 0.0))
+        for number in range(min(rows, default=0), max(rows) + 1)
     )
     silences = tables.all(_SILENCES, begun=repr(begun), least=SILENCE_S_MIN, limit=SILENCES_MAX)
     return Course(
@@ -38,7 +49,13 @@ def course(tables: Tables, begun: float, duration_s: float) -> Course:
         tuple(Silence(at_s, lasted_s) for at_s, lasted_s, _ in silences),
         silences[0][2] if silences else 0.0,
         SILENCE_S_MIN,
+        Commits(*found[0]) if tables.has_epochs and (found := tables.all(_COMMITS)) else Commits(),
     )
+
+
+def _step(at_s: float, sums: tuple[int, ...], longest_s: float) -> Step:
+    attempts, pages, wire_bytes = sums
+    return Step(at_s, attempts, pages, wire_bytes, longest_s)
 
 
 def step_length_s(duration_s: float) -> float:

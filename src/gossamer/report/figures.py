@@ -52,6 +52,8 @@ class Step(msgspec.Struct, frozen=True):
     attempts: int
     pages: int
     wire_bytes: int
+    commit_s: float = 0.0
+    """The longest commit."""
 
 
 class Silence(msgspec.Struct, frozen=True):
@@ -60,6 +62,17 @@ class Silence(msgspec.Struct, frozen=True):
     at_s: float
     """Since the first attempt."""
     lasted_s: float
+
+
+class Commits(msgspec.Struct, frozen=True):
+    """How long commits took, in seconds; the percentile is an estimate (t-digest)."""
+
+    count: int = 0
+    mean_s: float = 0.0
+    p99_s: float = 0.0
+    max_s: float = 0.0
+    cut_max_s: float = 0.0
+    """The longest that the crawl itself stood still for one; the rest goes on beside it."""
 
 
 class Course(msgspec.Struct, frozen=True):
@@ -73,6 +86,7 @@ class Course(msgspec.Struct, frozen=True):
     silent_s: float = 0.0
     """All silences together."""
     silence_s_min: float = 0.0
+    commits: Commits = Commits()
 
 
 class Bucket(msgspec.Struct, frozen=True):
@@ -103,7 +117,7 @@ class Gaps(msgspec.Struct, frozen=True):
     counted: int = 0
     least: float = 0.0
     median: float = 0.0
-    """An estimate (t-digest)."""
+    """Within a twelfth of it."""
     mean: float = 0.0
     overlaps: int = 0
     """Requests that began before the one before them had ended."""

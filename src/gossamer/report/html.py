@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 
 from gossamer.report import svg
-from gossamer.report.figures import Bucket, Count, Course, Host, Report
+from gossamer.report.figures import Bucket, Commits, Count, Course, Host, Report
 from gossamer.report.style import STYLE
 from gossamer.report.words import bit_rate, bucket_name, duration, instant, printable, seconds, size
 
@@ -121,11 +121,25 @@ def _course(course: Course) -> Iterator[str]:
         rate = 8 * course.steps[index].wire_bytes / course.step_s
         return rate, bit_rate(rate)
 
+    def commit(index: int) -> tuple[float, str]:
+        return course.steps[index].commit_s, seconds(course.steps[index].commit_s)
+
     yield _figure(
         "Pages a second", f"In steps of {step}.{said}", svg.area(points(pages), labels, "pages/s", silent), wide=True
     )
     yield _figure(
         "Bits a second", f"Received, in steps of {step}.", svg.area(points(bits), labels, "bit/s", silent), wide=True
+    )
+    if course.commits.count:
+        yield _figure(
+            "Commits", _told_of(course.commits), svg.area(points(commit), labels, "seconds", silent), wide=True
+        )
+
+
+def _told_of(commits: Commits) -> str:
+    return (
+        f"The longest in each step. {commits.count:,} commits took {seconds(commits.mean_s)} in the mean and "
+        f"{seconds(commits.p99_s)} in 99 % of cases; the crawl stood still for {seconds(commits.cut_max_s)} at most."
     )
 
 

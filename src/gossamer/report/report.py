@@ -14,6 +14,7 @@ from gossamer.report.tables import NEAR, Tables, opened
 MEMORY_BYTES_MAX = 512_000_000
 LINES_MAX = 20
 SLOWEST_MAX = 10
+COPIES_MAX = 10
 DEPTHS_MAX = 30
 
 _TOTALS = f"""
@@ -27,7 +28,7 @@ _TOTALS = f"""
         coalesce(sum(warc_length), 0)::BIGINT AS warc_bytes,
         min(began_s) AS begun_at, max(ended_s) AS ended_at
     FROM pages"""  # noqa: S608
-_HOSTS = "SELECT count(*), count(DISTINCT site) FROM (SELECT host, any_value(site) AS site FROM pages GROUP BY host)"
+_SITES = "SELECT count(DISTINCT site) FROM hosts WHERE {slice}"
 _FETCH_TIMES = """
     SELECT avg(fetch_s), approx_quantile(fetch_s, 0.5), approx_quantile(fetch_s, 0.9), approx_quantile(fetch_s, 0.99),
         max(fetch_s)
@@ -35,18 +36,17 @@ _FETCH_TIMES = """
 _OF_PAGES = "SELECT {name}, count(*) AS n FROM pages WHERE {where} GROUP BY 1 ORDER BY {order} LIMIT {limit}"
 _LINK_TYPES = "SELECT link_type::VARCHAR AS name, count(*) AS n FROM links GROUP BY 1 ORDER BY n DESC, 1 LIMIT {limit}"
 _PER_HOST = """
-    SELECT host::VARCHAR AS host, count(*), count(*) FILTER (outcome = 'fetched') AS fetched,
-        coalesce(sum(wire_bytes), 0)::BIGINT AS bytes,
-        coalesce(avg(fetch_s) FILTER (fetch_s > 0), 0) AS mean_s
-    FROM pages GROUP BY host HAVING {having} ORDER BY {order}, host LIMIT {limit}"""
+    SELECT host, attempts, fetched, bytes, mean_s FROM hosts WHERE {where} ORDER BY {order}, host LIMIT {limit}"""
 _COPIED = """
     SELECT duplicate_of, count(*) AS n, coalesce(sum(body_bytes), 0)::BIGINT
-    FROM pages WHERE outcome = 'fetched' AND duplicate_of <> '' GROUP BY 1 ORDER BY n DESC, 1 LIMIT {limit}"""
+    FROM pages WHERE {slice} AND outcome = 'fetched' AND duplicate_of <> ''
+    GROUP BY 1 ORDER BY n DESC, 1 LIMIT {limit}"""
 # Numbers differ from page to page where the kind of error does not.
+_KIND = """CASE WHEN outcome = 'http_error' THEN coalesce(status::VARCHAR, '')
+        ELSE regexp_replace(error, '[0-9]+', '#', 'g') END"""
 _TROUBLES = """
-    SELECT outcome::VARCHAR, CASE WHEN outcome = 'http_error' THEN coalesce(status::VARCHAR, '')
-        ELSE regexp_replace(error, '[0-9]+', '#', 'g') END AS kind, count(*) AS n, min(url), arg_min(error, url)
-    FROM pages WHERE outcome NOT IN ('fetched', 'not_modified', 'redirected')
+    SELECT outcome::VARCHAR, {kind} AS kind, count(*) AS n, min(url), arg_min(error, url)
+    FROM pages WHERE outcome NOT IN ('fetched', 'not_modified', 'redirected') AND {slice}
     GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT {limit}"""
 
 
@@ -68,7 +68,6 @@ def _asked(tables: Tables, rejected: Mapping[str, int]) -> Report:
         attempts, fetched, repeated, duplicates, duplicate_bytes, near_duplicates, trapped, truncated,
         wire_bytes, body_bytes, warc_bytes, begun_at, ended_at,
     ) = tables.one(_TOTALS)  # fmt: skip
-    hosts, sites = tables.one(_HOSTS)
     links = tables.one("SELECT count(*) FROM links")[0] if tables.has_links else 0
     duration_s = ended_at - begun_at if begun_at is not None else 0.0
 
@@ -81,8 +80,8 @@ def _asked(tables: Tables, rejected: Mapping[str, int]) -> Report:
         attempts=attempts,
         fetched=fetched,
         repeated=repeated,
-        hosts=hosts,
-        sites=sites,
+        hosts=tables.one("SELECT count(*) FROM hosts")[0],
+        sites=sum(count for (count,) in tables.sliced(_SITES, "site")),
         links=links,
         duplicates=duplicates,
         duplicate_bytes=duplicate_bytes,
@@ -110,11 +109,11 @@ def _asked(tables: Tables, rejected: Mapping[str, int]) -> Report:
         hosts_by_bytes=shape.hosts_by_bytes(tables),
         domains=shape.domains(tables),
         top_hosts=_hosts(tables, "true", "fetched DESC, bytes DESC", LINES_MAX),
-        slowest_hosts=_hosts(tables, "count(*) FILTER (fetch_s > 0) >= 3", "mean_s DESC", SLOWEST_MAX),
+        slowest_hosts=_hosts(tables, "fetches >= 3", "mean_s DESC", SLOWEST_MAX),
         trapped_hosts=of_pages("host::VARCHAR", trapped, "outcome = 'trapped'"),
         manners=manners(tables),
-        copied=tuple(Copies(*row) for row in tables.all(_COPIED, limit=SLOWEST_MAX)),
-        troubles=tuple(Trouble(*row) for row in tables.all(_TROUBLES, limit=LINES_MAX)),
+        copied=_copied(tables),
+        troubles=_troubles(tables),
     )
 
 
@@ -122,5 +121,15 @@ def _counts(rows: list[tuple[str, int]], whole: int) -> tuple[Count, ...]:
     return tuple(Count(name or "(none)", n, n / whole if whole else 0.0) for name, n in rows if n)
 
 
-def _hosts(tables: Tables, having: str, order: str, limit: int) -> tuple[Host, ...]:
-    return tuple(Host(*row) for row in tables.all(_PER_HOST, having=having, order=order, limit=limit))
+def _hosts(tables: Tables, where: str, order: str, limit: int) -> tuple[Host, ...]:
+    return tuple(Host(*row) for row in tables.all(_PER_HOST, where=where, order=order, limit=limit))
+
+
+def _copied(tables: Tables) -> tuple[Copies, ...]:
+    rows = tables.sliced(_COPIED, "duplicate_of", limit=COPIES_MAX)
+    return tuple(Copies(*row) for row in sorted(rows, key=lambda row: (-row[1], row[0]))[:COPIES_MAX])
+
+
+def _troubles(tables: Tables) -> tuple[Trouble, ...]:
+    rows = tables.sliced(_TROUBLES, _KIND, kind=_KIND, limit=LINES_MAX)
+    return tuple(Trouble(*row) for row in sorted(rows, key=lambda row: (-row[2], *row[:2]))[:LINES_MAX])

@@ -12,13 +12,12 @@ _BUCKETS = """
         sum(size)::BIGINT
     FROM ({sizes}) GROUP BY 1 ORDER BY 1"""
 _DOCUMENTS = "SELECT body_bytes AS size FROM pages WHERE outcome = 'fetched'"
-_PAGES = "SELECT count(*) FILTER (outcome = 'fetched') AS size FROM pages GROUP BY host"
-_BYTES = "SELECT coalesce(sum(wire_bytes), 0)::BIGINT AS size FROM pages GROUP BY host"
+_PAGES = "SELECT fetched AS size FROM hosts"
+_BYTES = "SELECT bytes AS size FROM hosts"
 _DOMAINS = r"""
     SELECT CASE WHEN host LIKE '[%' OR regexp_full_match(host, '[0-9.]+') THEN '(address)'
         ELSE regexp_extract(host, '[^.]+$') END AS name, count(*), sum(fetched)::BIGINT AS pages
-    FROM (SELECT host, count(*) FILTER (outcome = 'fetched') AS fetched FROM pages GROUP BY host)
-    GROUP BY 1 ORDER BY pages DESC, 2 DESC, 1 LIMIT {limit}"""
+    FROM hosts GROUP BY 1 ORDER BY pages DESC, 2 DESC, 1 LIMIT {limit}"""
 
 
 def document_sizes(tables: Tables) -> tuple[Bucket, ...]:

@@ -10,16 +10,40 @@ from typing import Any
 
 import duckdb
 
+ROWS_A_SLICE = 4_000_000
+"""Groups are made of so many rows at a time: as many groups at most, about 100 bytes each."""
 NEAR = "near_duplicate_of"
 """A column that crawls have which looked for near duplicates."""
 
 
-class Tables:
-    """Answers questions in SQL about `pages` and `links`."""
+_HOSTS = """
+    CREATE TABLE hosts (
+        host VARCHAR, site VARCHAR, attempts BIGINT, fetched BIGINT, bytes BIGINT, fetches BIGINT, mean_s DOUBLE)"""
+_HOSTS_OF_SLICE = """
+    INSERT INTO hosts
+    SELECT host, any_value(site), count(*), count(*) FILTER (outcome = 'fetched'),
+        coalesce(sum(wire_bytes), 0)::BIGINT, count(*) FILTER (fetch_s > 0),
+        coalesce(avg(fetch_s) FILTER (fetch_s > 0), 0)
+    FROM pages WHERE {slice} GROUP BY host"""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, pages: Sequence[str], links: Sequence[str]) -> None:
+
+class Tables:
+    """Answers questions in SQL about `pages`, `links`, `epochs`, and `hosts`, which it makes of `pages` on disk.
+
+    What has as many groups as a crawl has hosts or contents is asked in slices of `ROWS_A_SLICE`: the memory of a
+    grouping grows with its groups, whatever goes to disk beside it.
+    """
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        pages: Sequence[str],
+        links: Sequence[str],
+        epochs: Sequence[str],
+    ) -> None:
         self._connection = connection
         self.has_links = bool(links)
+        self.has_epochs = bool(epochs)
         # Segments of one crawl may differ in their last columns.
         seen = connection.read_parquet(list(pages), union_by_name=True)
         more = "" if NEAR in seen.columns else f", NULL::VARCHAR AS {NEAR}"
@@ -28,6 +52,20 @@ class Tables:
         connection.execute(f"CREATE VIEW pages AS SELECT *{more}, {times} FROM rows")  # noqa: S608 - all ours
         if links:
             connection.read_parquet(list(links), union_by_name=True).create_view("links")
+        if epochs:
+            connection.read_parquet(list(epochs), union_by_name=True).create_view("epochs")
+
+        self._slices = 1 + self.one("SELECT count(*) FROM rows")[0] // ROWS_A_SLICE
+        self.all(_HOSTS)
+        self.sliced(_HOSTS_OF_SLICE, "host")
+
+    def sliced(self, query: str, by: str, **names: object) -> list[tuple[Any, ...]]:
+        """Return the rows of all slices: `{slice}` in the query keeps all rows of one value of `by` together."""
+        rows = []
+        for number in range(self._slices):
+            part = f"hash({by}) % {self._slices} = {number}" if self._slices > 1 else "true"
+            rows += self.all(query, slice=part, **names)
+        return rows
 
     def all(self, query: str, **names: object) -> list[tuple[Any, ...]]:
         """Return all rows; names stand in braces in the query and are ours."""
@@ -45,8 +83,9 @@ def opened(directory: Path, memory_bytes_max: int) -> Iterator[Tables | None]:
     """Open a crawl's finished tables; None when there are none. What does not fit in memory goes to a temporary
     folder.
     """
-    pages = sorted(str(path) for path in (directory / "pages").glob("*.parquet"))
-    links = sorted(str(path) for path in (directory / "links").glob("*.parquet"))
+    pages, links, epochs = (
+        sorted(str(path) for path in (directory / table).glob("*.parquet")) for table in ("pages", "links", "epochs")
+    )
     if not pages:
         yield None
         return
@@ -58,5 +97,5 @@ def opened(directory: Path, memory_bytes_max: int) -> Iterator[Tables | None]:
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
         }
-        with duckdb.connect(":memory:", config=config) as connection:
-            yield Tables(connection, pages, links)
+        with duckdb.connect(f"{folder}/report.duckdb", config=config) as connection:
+            yield Tables(connection, pages, links, epochs)

@@ -92,9 +92,14 @@ def _course(course: Course, width: int) -> Iterator[str]:
         return
     yield ""
     yield f"Pages a second over time, {duration(course.step_s)} a column"
-    line, most = _sparkline([step.pages / course.step_s for step in course.steps], width - 4)
+    line, peak = _sparkline([step.pages / course.step_s for step in course.steps], width - 4)
     yield f"  {line}"
-    yield f"  most {most:,.1f} pages/s"
+    yield f"  most {peak:,.1f} pages/s"
+    commits = course.commits
+    if commits.count:
+        mean, most = seconds(commits.mean_s), seconds(commits.max_s)
+        yield f"  {commits.count:,} commits took {mean} in the mean, {most} at most"
+        yield f"  the crawl stood still for {seconds(commits.cut_max_s)} of one at most"
     for silence in course.silences[:SILENCES_MAX]:
         yield f"  nothing ended for {duration(silence.lasted_s)}, {duration(silence.at_s)} after the begin"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -11,7 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from gossamer.model.links import LINK_TYPES
 from gossamer.scope.exclusions import ExcludedHost
 from gossamer.scope.patterns import PatternSet
+from gossamer.scope.useless import USELESS, USELESS_DEFAULT
 from gossamer.url.name import SCHEMES
+
+_MEDIA_TYPE = re.compile(r"[\w.+-]+/(?:\*|[\w.+-]+)|\*/\*", re.ASCII).fullmatch
+_LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*").fullmatch
 
 Mode = Literal["prefix", "host", "domain", "any"]
 
@@ -39,6 +44,31 @@ class ScopeOptions(BaseModel):
         default=(),
         description="Hosts whose owners asked us not to come; `.example.org` is the domain and all under it.",
     )
+    include_file: str = Field(default="", description="A file of further include patterns, one a line, # a comment.")
+    exclude_file: str = Field(default="", description="A file of further exclude patterns, one a line, # a comment.")
+    exclude_hosts_file: str = Field(
+        default="",
+        description="A file of further excluded hosts, one a line, # a comment; read again when it changes.",
+    )
+    exclude_hosts_reread_s: float = Field(
+        default=5.0, gt=0, allow_inf_nan=False, description="How often that file is looked at while the crawl runs."
+    )
+    whitelist_file: str = Field(
+        default="", description="A file of domains, one a line, # a comment; only their sites are visited."
+    )
+    useless_paths: tuple[str, ...] = Field(
+        default=USELESS_DEFAULT,
+        description=f"Kinds of address that only show again what others show: {', '.join(USELESS)}.",
+    )
+    media_types: tuple[str, ...] = Field(
+        default=(),
+        description="Media types that are read, such as `text/html` or `text/*`, by extension before and by header "
+        "after the request; none means all.",
+    )
+    languages: tuple[str, ...] = Field(
+        default=(),
+        description="Languages, such as `de`, of pages whose links are followed; none means all.",
+    )
     depth_max: int | None = Field(default=None, ge=0, description="Clicks from a seed; none means no limit.")
     hops_max: int = Field(default=5, ge=0, description="Redirects in a row.")
     url_bytes_max: int = Field(default=2048, ge=16, description="Length of a URL.")
@@ -55,6 +85,25 @@ class ScopeOptions(BaseModel):
         "hop beyond the scope.",
     )
 
+    traps: bool = Field(
+        default=True, description="Cut off templates of addresses that grow without end and bring nothing."
+    )
+    trap_pages_min: int = Field(
+        default=150, ge=40, description="Pages of a template that are fetched before it may be called a trap."
+    )
+    trap_near_pages_min: int = Field(
+        default=1_000, ge=40, description="The same where its pages are only nearly the same as others."
+    )
+    trap_maze_pages_max: int = Field(
+        default=10_000,
+        ge=1_000,
+        description="Pages of a template that may all be new while nearly all that they name of it is new, too.",
+    )
+    trap_exempt: tuple[str, ...] = Field(
+        default=(),
+        description="Regular expressions (RE2); addresses that contain a match are never counted as a trap's.",
+    )
+
     @field_validator("follow")
     @classmethod
     def _known_types(cls, follow: tuple[str, ...]) -> tuple[str, ...]:
@@ -65,7 +114,28 @@ class ScopeOptions(BaseModel):
     def _known_schemes(cls, schemes: tuple[str, ...]) -> tuple[str, ...]:
         return _known(schemes, SCHEMES, "scheme")
 
-    @field_validator("include", "exclude")
+    @field_validator("useless_paths")
+    @classmethod
+    def _known_kinds(cls, kinds: tuple[str, ...]) -> tuple[str, ...]:
+        return _known(kinds, tuple(USELESS), "kind of useless path")
+
+    @field_validator("media_types")
+    @classmethod
+    def _types(cls, types: tuple[str, ...]) -> tuple[str, ...]:
+        for one in types:
+            if not _MEDIA_TYPE(one):
+                raise ValueError(f"{one!r} is no media type; write one such as 'text/html' or 'image/*'")
+        return types
+
+    @field_validator("languages")
+    @classmethod
+    def _ranges(cls, languages: tuple[str, ...]) -> tuple[str, ...]:
+        for one in languages:
+            if not _LANGUAGE(one):
+                raise ValueError(f"{one!r} is no language; write its tag, such as 'de' or 'pt-BR'")
+        return languages
+
+    @field_validator("include", "exclude", "trap_exempt")
     @classmethod
     def _regular(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
         if "" in patterns:

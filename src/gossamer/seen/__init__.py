@@ -1,8 +1,8 @@
 """Seen: has this come by before? URLs, and content.
 
-Takes    Url with the way to it; digests
-Gives    new, known, or known by a longer way; who had a content first
-Keeps    fingerprints and digests, in the shard's store or in files that its manifest names
+Takes    Url with the way to it; digests, and the bodies of pages
+Gives    new, known, or known by a longer way; who had a content first, or nearly; sketches of words
+Keeps    fingerprints, digests and simhashes, in the shard's store or in files that its manifest names
 Imports  url, model, state, ports
 Touches  state/seen, where two of the four forms keep files
 Never    fetches, or forgets what it was told

@@ -10,8 +10,18 @@ from gossamer.state.epoch import Epochs
 from gossamer.state.store import META_PARTITION
 from gossamer.url.url import Url
 
+
+class Holder(msgspec.Struct, array_like=True, frozen=True):
+    """What is kept of an `Original`."""
+
+    url: str
+    fetched_at: float
+    record_id: str
+    links: int = 0
+
+
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(tuple[str, float, str]).decode
+_decode = msgspec.msgpack.Decoder(Holder).decode
 
 
 class ExactContentSeen:
@@ -24,11 +34,14 @@ class ExactContentSeen:
     def find(self, digest: bytes, url: Url) -> Original | None:
         """Return who had it first, or None."""
         value = self._epochs.get("content", self._key(digest, url))
-        return Original(*_decode(value)) if value is not None else None
+        if value is None:
+            return None
+        holder = _decode(value)
+        return Original(holder.url, holder.fetched_at, holder.record_id, holder.links)
 
     def remember(self, digest: bytes, url: Url, original: Original) -> None:
         """Note the first holder, after `find` found none: this does not look again."""
-        value = _encode((original.url, original.fetched_at, original.record_id))
+        value = _encode(Holder(original.url, original.fetched_at, original.record_id, original.links))
         self._epochs.put("content", self._key(digest, url), value)
 
     def _key(self, digest: bytes, url: Url) -> bytes:

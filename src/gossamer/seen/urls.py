@@ -14,7 +14,9 @@ from gossamer.url.url import Url
 POPULAR_BYTES = 12
 """What one of the URLs offered lately takes in memory."""
 STARTS_MAX = 10_000
-"""Hosts whose keys' beginning is kept in memory: about 1.5 MB."""
+"""Origins whose beginning of keys is kept in memory: about 1.5 MB."""
+_SCHEME = len("https://")
+"""From here on the next slash ends an origin; where there is none, so does the last character."""
 
 
 class RocksUrlSeen:
@@ -37,7 +39,7 @@ class RocksUrlSeen:
         # No fingerprint is there yet: one that ends in zeros is not 2**64 - 1.
         self._popular[0] = (1 << 64) - 1
         self._starts: dict[str, bytes] = {}
-        """Host to what its keys begin with."""
+        """Origin to what its seen keys begin with."""
 
     def offer(self, urls: Sequence[Url], depths: Sequence[int], hops: Sequence[int]) -> Sequence[int]:
         """Return for each URL `KNOWN`, `NEW` or `SHORTER`."""
@@ -79,7 +81,7 @@ class RocksUrlSeen:
     def _ask(self, urls: Sequence[Url], ways: list[int], asked: list[int], answers: list[int]) -> None:
         starts = self._starts
         keys = [
-            (starts.get(url.host) or self._start(url)) + url.fingerprint.to_bytes(8)
+            (starts.get(url.key[: url.key.find("/", _SCHEME)]) or self._start(url)) + url.fingerprint.to_bytes(8)
             for url in [urls[index] for index in asked]
         ]
         values = self._epochs.get_many("seen", keys)
@@ -106,12 +108,13 @@ class RocksUrlSeen:
             self._epochs.put_many("seen", changed)
 
     def _start(self, url: Url) -> bytes:
-        """Return what the keys of a host's URLs begin with: they lie side by side, so that a page's links, which mostly
-        name their own host, are found in few blocks.
+        """Return what the seen keys of a host's URLs begin with: they lie side by side, so that a page's links, which
+        mostly name their own host, are found in few blocks. The host is the key's: host rules compare several as one.
         """
-        start = self._starts.get(url.host)
+        origin = url.key[: url.key.find("/", _SCHEME)]
+        start = self._starts.get(origin)
         if start is None:
             if len(self._starts) >= STARTS_MAX:
                 self._starts.clear()
-            start = self._starts[url.host] = url.partition.to_bytes(2) + xxh32_intdigest(url.host.encode()).to_bytes(4)
+            start = self._starts[origin] = url.partition.to_bytes(2) + xxh32_intdigest(origin.encode()).to_bytes(4)
         return start

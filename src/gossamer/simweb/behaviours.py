@@ -54,7 +54,16 @@ BEHAVIOURS = (
     Behaviour("frames", "corner", 0.3, "frames, areas, base, refresh, link elements and headers, odd markup"),
     Behaviour("distinct", "corner", 0.2, "addresses that look alike and are different pages"),
     Behaviour("away", "corner", 0.1, "links to a name that does not exist and to a port where nobody listens"),
-    Behaviour("traps", "trap", 0.1, "spaces without end; only with `traps`"),
+    Behaviour("lookalikes", "trap", 0.05, "a calendar of ten years, a catalogue, a blog: like traps, and none"),
+    Behaviour("trap_calendar", "trap", 0.05, "every month of all years, and nothing in any"),
+    Behaviour("trap_session_path", "trap", 0.05, "ten pages, in a new session at each view, in the path"),
+    Behaviour("trap_session_query", "trap", 0.05, "the same in the query"),
+    Behaviour("trap_facets", "trap", 0.05, "forty products by every combination and order of filters"),
+    Behaviour("trap_depth", "trap", 0.05, "relative links that only lead deeper"),
+    Behaviour("trap_soft_404", "trap", 0.05, "every address answers 200 with the same words and relative links"),
+    Behaviour("trap_near", "trap", 0.05, "one article, one word in a hundred changed for each address"),
+    Behaviour("trap_segments", "trap", 0.05, "the same names below themselves"),
+    Behaviour("trap_maze", "trap", 0.05, "pages of random words, no two alike, each naming five new ones"),
 )
 SHARES = {each.name: each.share for each in BEHAVIOURS}
 ROBOTS = tuple(each.name for each in BEHAVIOURS if each.kind == "robots")

@@ -47,7 +47,7 @@ class SimwebOptions(BaseModel):
     agent: str = Field("gossamer", description="The product token for which some robots.txt hold a group.")
     behaviours: tuple[str, ...] | None = Field(None, description="Only these behaviours; none given: all but traps.")
     shares: dict[str, float] = Field({}, description="Share of the hosts that show a behaviour, by its name.")
-    traps: bool = Field(False, description="Add endless spaces: calendars, session ids, repeated segments.")
+    traps: bool = Field(False, description="Add endless spaces: calendars, session ids, facets and others.")
 
     @classmethod
     def preset(cls, name: Preset, **changes: object) -> Self:

@@ -23,6 +23,8 @@ SECTIONS = (
 )  # fmt: skip
 LINK_BYTES = 62
 """What a link takes, about; sizes aim at their median with it."""
+TOPIC_BYTES = 24
+"""What a page's own word takes beside each link."""
 SENTENCES_MAX = 2_048
 NAV = 5
 FACES_MAX = 4_096
@@ -104,14 +106,15 @@ class Pages:
         parts = [f"<!DOCTYPE html>\n<html lang=en>\n<head><title>{title}</title>", face.head, f"<h1>{title}</h1>\n"]
         if number == 0:
             parts.append(front)
-        room = picks.size - len(face.head) - len(face.tail) - 100 - LINK_BYTES * len(links)
+        room = picks.size - len(face.head) - len(face.tail) - 100 - (LINK_BYTES + TOPIC_BYTES) * len(links)
         sentences = max(0, min(SENTENCES_MAX, int(room / words.sentence_bytes)))
         each, rest = divmod(sentences, len(links) + 1)
         text, ends, at = words.text, words.ends, picks.at % WINDOW
+        topic = _topic(face.host.index, number)
         for link in links:
-            parts += ("<p>", text[ends[at] : ends[at + each]], link, "</p>\n")
+            parts += ("<p>", topic, text[ends[at] : ends[at + each]], topic, link, "</p>\n")
             at = (at + each) % WINDOW
-        parts += ("<p>", text[ends[at] : ends[at + each + rest]], "</p>\n", face.tail)
+        parts += ("<p>", topic, text[ends[at] : ends[at + each + rest]], "</p>\n", face.tail)
         return "".join(parts).encode()
 
     def marks(self, host: Host, number: int) -> Iterator[Mark]:
@@ -179,6 +182,18 @@ class Pages:
 def path_of(page: int) -> str:
     """Return the path of a host's ordinary page by its number; 0 is the front page."""
     return f"/{SECTIONS[page & 15]}/p{page}.html" if page else "/"
+
+
+def _topic(index: int, number: int) -> str:
+    """Return the word that a page is about, its own alone: without it all pages of a large host would say the same,
+    since their sentences come from one text.
+    """
+    code = (index + 1) * 1_000_003 + number
+    syllables = []
+    while code:
+        code, syllable = divmod(code, 100)
+        syllables.append("bcdfghjklmnprstvwxyz"[syllable // 5] + "aeiou"[syllable % 5])
+    return "".join(syllables).capitalize() + " "
 
 
 def _nav_text(page: int) -> str:

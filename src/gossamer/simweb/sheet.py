@@ -47,9 +47,10 @@ def hash_of(*what: object) -> int:
 class Sheet:
     """One HTML page in the making."""
 
-    def __init__(self, place: Place, path: str, title: str = "") -> None:
+    def __init__(self, place: Place, path: str, title: str = "", about: object = None) -> None:
+        """The text depends on the path, or where that is given, on what the page is `about`."""
         self._place = place
-        self._path = path
+        self._about = path if about is None else about
         self._title = title or path
         self._head: list[str] = []
         self._body: list[str] = []
@@ -77,7 +78,7 @@ class Sheet:
 
     def html(self, charset: str = "utf-8", *, declare: bool = True) -> str:
         """Return the text of the page."""
-        host, some = self._place.host.name, self._place.some(12, self._path)
+        host, some = self._place.host.name, self._place.some(12, self._about)
         meta = f'<meta charset="{charset}">' if declare else ""
         head = (
             f"<!DOCTYPE html>\n<html><head>{meta}<title>{self._title} at {host}</title>{''.join(self._head)}</head>\n"

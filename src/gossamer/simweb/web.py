@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import exp
 from statistics import NormalDist
 
@@ -21,6 +21,7 @@ from gossamer.simweb.corners import (
     errors,
     frames,
     hangs,
+    lookalikes,
     nofollow,
     private,
     redirects,
@@ -35,8 +36,9 @@ from gossamer.simweb.sheet import Place
 CORNERS: dict[str, Callable[[Place], dict[str, Made]]] = {
     "away": away.pages, "bodies": bodies.pages, "charsets": charsets.pages, "copies": copies.pages,
     "directory": directory.pages, "distinct": distinct.pages, "errors": errors.pages, "frames": frames.pages,
-    "hangs": hangs.pages, "nofollow": nofollow.pages, "private": private.pages, "redirects": redirects.pages,
-    "traps": traps.pages, "types": types.pages,
+    "hangs": hangs.pages, "lookalikes": lookalikes.pages, "nofollow": nofollow.pages, "private": private.pages,
+    "redirects": redirects.pages, "types": types.pages,
+    **{kind: partial(traps.pages, kind=kind) for kind in traps.KINDS},
 }  # fmt: skip
 CORNERS_MAX = 2_048
 """Corners kept made, 5 to 50 KB each; making one takes 15 to 500 µs."""
@@ -137,7 +139,7 @@ class Web:
 
     def is_trap(self, path: str) -> bool:
         """Say whether a path lies in an endless space."""
-        return path.startswith(traps.AT)
+        return bool(traps.kind_of(path))
 
     def _marks(self, host: Host, number: int) -> Iterator[Mark]:
         yield from self._pages.marks(host, number)
@@ -156,7 +158,7 @@ class Web:
             found = self._made_corner(host.index, corner).get(path)
             if found is not None:
                 return found
-        if "traps" in host.corners and self.is_trap(path):
+        if traps.kind_of(path) in host.corners:
             return traps.endless(self._place(host), path) or NOT_FOUND
         return NOT_FOUND
 

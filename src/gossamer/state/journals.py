@@ -1,9 +1,10 @@
 """Journals: append-only files whose committed length stands in the store.
 
-A journal's life: `open` (grows), `closed` (complete, still under its working name), `final` (renamed), gone
-(dropped by whoever made something else of it). Each step but the first takes effect with a commit, so after a
-crash the manifest says which files count, how long they are and what they are called; anything else in the
-directories that journals live in is cut or removed.
+A journal's life: `open` (grows), `closed` (complete, still under its working name), `final` (renamed), then perhaps
+`uploaded` (an object store holds it too) or `away` (only the store holds it), or gone (dropped by whoever made
+something else of it). Each step but the first takes effect with a commit, so after a crash the manifest says which
+files count, how long they are, what they are called and where they lie; anything else in the directories that
+journals live in is cut or removed.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import msgspec
 from gossamer.world.files import AppendFile, sync_directory
 
 BUFFER_BYTES_MAX = 1 << 20
+STATE = "state/"
+"""Where files lie that are nobody's but the crawl's own."""
 
 
 class Phase(enum.IntEnum):
@@ -25,6 +28,8 @@ class Phase(enum.IntEnum):
     OPEN = 0
     CLOSED = 1
     FINAL = 2
+    UPLOADED = 3
+    AWAY = 4
 
 
 class Entry(msgspec.Struct, array_like=True, frozen=True):
@@ -33,6 +38,8 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
     name: str
     phase: int
     length: int
+    digest: str = ""
+    """sha256 in hexadecimal, known once it was uploaded."""
 
 
 class Journal:
@@ -66,6 +73,17 @@ class Journal:
                 raise
         return offset
 
+    def rewind(self, length: int) -> None:
+        """Take back what was appended beyond `length`, since the last cut: half of what belongs together."""
+        assert length <= self.length, "nothing can be taken back that was not appended"
+        if length >= self._written:
+            del self._buffer[length - self._written :]
+        else:
+            self._buffer.clear()
+            self._file.truncate(length)
+            self._written = length
+        self.length = length
+
     def flush(self) -> None:
         """Hand what is buffered to the system. After an error the buffer still holds what is not written."""
         pending, self._buffer = self._buffer, bytearray()
@@ -97,6 +115,8 @@ class Journals:
         self._open: dict[str, Journal] = {}
         self._manifest: dict[str, Entry] = {}
         self._dropped: list[str] = []
+        self._adopted: set[str] = set()
+        self._leaving: set[str] = set()
         self._cut_journals: list[Journal] = []
         self._changed_directories: set[Path] = set()
 
@@ -113,6 +133,8 @@ class Journals:
                 self._open[entry.name] = Journal(entry.name, file, entry.length)
             elif entry.phase == Phase.CLOSED:
                 self._finalize(entry)
+            elif entry.phase == Phase.AWAY:
+                (self.directory / entry.name).unlink(missing_ok=True)
         for directory in owned:
             for stray in (self.directory / directory).glob("*.open"):
                 if str(stray.relative_to(self.directory))[: -len(".open")] not in self._open:
@@ -143,12 +165,41 @@ class Journals:
         return [
             entry
             for name, entry in sorted(self._manifest.items())
-            if name.startswith(prefix) and entry.phase == Phase.FINAL
+            if name.startswith(prefix) and entry.phase >= Phase.FINAL
         ]
 
+    def to_upload(self) -> list[Entry]:
+        """Return the finished files that are to be copied elsewhere and were not yet, oldest name first.
+
+        Never those of `state/`, nor one whose place in the manifest is not committed: it may come to be another.
+        """
+        return [
+            entry
+            for name, entry in sorted(self._manifest.items())
+            if entry.phase == Phase.FINAL and name not in self._adopted and not name.startswith(STATE)
+        ]
+
+    def uploads(self) -> list[Entry]:
+        """Return the files that an object store holds, with their digests."""
+        return [entry for _, entry in sorted(self._manifest.items()) if entry.phase >= Phase.UPLOADED]
+
+    def uploaded(self, name: str, digest: str, *, keep: bool) -> None:
+        """Say that an object store holds a finished file, verified. Without `keep` it is removed here once that is
+        committed.
+        """
+        entry = self._manifest[name]
+        assert entry.phase == Phase.FINAL, f"{name} is not finished, or was uploaded before"
+        self._manifest[name] = Entry(name, Phase.UPLOADED if keep else Phase.AWAY, entry.length, digest)
+        if not keep:
+            self._leaving.add(name)
+
     def files(self) -> list[str]:
-        """Return every file of the manifest under the name that it has now."""
-        return [name + ".open" if name in self._open else name for name in sorted(self._manifest)]
+        """Return every file of the manifest that lies here, under the name that it has now."""
+        return [
+            name + ".open" if name in self._open else name
+            for name, entry in sorted(self._manifest.items())
+            if entry.phase < Phase.UPLOADED or (self.directory / name).exists()
+        ]
 
     def close(self, journal: Journal) -> None:
         """Say that nothing more will be appended. The commit makes it `closed`, settling renames it."""
@@ -157,11 +208,13 @@ class Journals:
     def drop(self, name: str) -> None:
         """Say that a final file is no longer needed; it is removed once that is committed."""
         del self._manifest[name]
+        self._adopted.discard(name)
         self._dropped.append(name)
 
     def adopt(self, name: str, length: int) -> None:
         """Enter a finished file that was made aside (a view, such as a Parquet file) into the manifest."""
         self._manifest[name] = Entry(name, Phase.FINAL, length)
+        self._adopted.add(name)
 
     def cut(self) -> list[Entry]:
         """Flush every open journal and return the manifest that the closing epoch commits."""
@@ -179,12 +232,16 @@ class Journals:
         self._sync_directories()
 
     def settle(self, committed: Iterable[Entry]) -> None:
-        """Do what the commit allows: rename the closed, remove the dropped."""
+        """Do what the commit allows: rename the closed, remove the dropped and what is kept elsewhere."""
         for entry in committed:
             if entry.phase == Phase.CLOSED and self._manifest.get(entry.name) == entry:
                 self._open.pop(entry.name).close_file()
                 self._finalize(entry)
+            elif entry.phase == Phase.AWAY and entry.name in self._leaving:
+                (self.directory / entry.name).unlink(missing_ok=True)
+                self._leaving.discard(entry.name)
         names = {entry.name for entry in committed}
+        self._adopted -= names
         kept = []
         for name in self._dropped:
             if name in names:

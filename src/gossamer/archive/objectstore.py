@@ -1,0 +1,226 @@
+"""Object store: a bucket at S3, Google or Azure, or a directory elsewhere, by obstore.
+
+Objects appear whole or not at all, also those sent in parts: obstore's writes are atomic on every kind of store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from math import ceil
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from gossamer.archive.options import ArchiveOptions
+from gossamer.archive.uploads import StoreError
+from gossamer.model.errors import ConfigError
+
+try:
+    import obstore
+    from obstore import exceptions
+    from obstore.store import HTTPStore, LocalStore, MemoryStore, from_url
+except ImportError as error:
+    raise ImportError("obstore is not installed; pip install 'gossamer[store]'") from error
+
+PARTS_MAX = 9_000
+"""S3 takes 10,000 parts an object."""
+PARTS_AT_ONCE = 2
+READ_BYTES = 1 << 20
+ERROR_CHARACTERS_MAX = 300
+NO_CREDENTIALS = "169.254.169.254"
+"""Where clouds give credentials to their own machines: asked when nobody else gave any."""
+_CLIENT_KEYS = frozenset({
+    "allow_http", "allow_invalid_certificates", "connect_timeout", "http1_only", "http2_only", "pool_idle_timeout",
+    "pool_max_idle_per_host", "proxy_ca_certificate", "proxy_excludes", "proxy_url", "read_timeout",
+    "root_certificate", "timeout", "user_agent",
+})  # fmt: skip
+_SECRET = re.compile(r"secret|token|key|password")
+_NO_SECRET = ("_id", "_file", "_enabled", "_url")
+
+
+class Fixity(msgspec.Struct, frozen=True):
+    """By what a copy is known to be equal."""
+
+    length: int
+    part_bytes: int
+    """If it is longer than this it is sent in parts of this size."""
+    sha256: str
+    tag: str
+    """The ETag that S3 gives to objects that it encrypts with no key of the customer's: MD5, or MD5 of the parts'."""
+
+
+class ObjectStore:
+    """Copies files to one place and reads back what arrived. At most `PARTS_AT_ONCE` parts of a file are in memory."""
+
+    def __init__(self, options: ArchiveOptions) -> None:
+        """Open the store that the options name; asks nobody yet.
+
+        Raises:
+            ConfigError: the URL, an option or the file of secrets is no good.
+        """
+        self.url = options.store.rstrip("/")
+        self._options = options
+        self._store = _opened(options)
+
+    async def copy(self, source: Path | bytes, name: str, *, overwrite: bool = False) -> str:
+        """Copy a file, unless it is there already, check what arrived, and return its sha256 in hexadecimal.
+
+        An object with other content is replaced only with `overwrite`: it is another crawl's.
+
+        Raises:
+            StoreError: it is not there, or not known to be whole.
+        """
+        try:
+            fixity = await asyncio.to_thread(fixity_of, source, self._options.store_part_bytes)
+        except OSError as error:
+            raise StoreError(f"{name} cannot be read: {error.strerror}", of_file=True) from error
+        limit_s = self._options.store_request_s_max * (2 + fixity.length // fixity.part_bytes)
+        try:
+            async with asyncio.timeout(limit_s):
+                there = await self._look(name)
+                if there is not None and await self._equal(name, there, fixity):
+                    return fixity.sha256
+                if there is not None and not overwrite:
+                    raise StoreError(f"{self.url}/{name} is there with other content: another crawl's", of_file=True)
+                await self._put(source, name, fixity)
+                arrived = await self._look(name, refusal_counts=True)
+                if arrived is None or not await self._equal(name, arrived, fixity):
+                    raise StoreError(f"{self.url}/{name} is not what was sent")
+        except TimeoutError as error:
+            raise StoreError(f"no end of {name} within {limit_s:.0f} s") from error
+        except (exceptions.BaseError, OSError, ValueError) as error:
+            raise _told(error) from error
+        return fixity.sha256
+
+    async def _put(self, source: Path | bytes, name: str, fixity: Fixity) -> None:
+        in_parts = fixity.length > fixity.part_bytes
+        await obstore.put_async(
+            self._store, name, source, use_multipart=in_parts, chunk_size=fixity.part_bytes,
+            max_concurrency=PARTS_AT_ONCE,
+        )  # fmt: skip
+
+    async def _look(self, name: str, *, refusal_counts: bool = False) -> Any:
+        """Return what the store says of an object, or None.
+
+        Who may write need not be allowed to list, and is then refused the answer that there is nothing.
+        """
+        try:
+            return await obstore.head_async(self._store, name)
+        except FileNotFoundError:
+            return None
+        except exceptions.PermissionDeniedError:
+            if refusal_counts:
+                raise
+            return None
+
+    async def _equal(self, name: str, there: Any, fixity: Fixity) -> bool:
+        if there["size"] != fixity.length:
+            return False
+        verify, tag = self._options.store_verify, (there["e_tag"] or "").strip('"').lower()
+        if verify == "size" or (verify == "auto" and tag == fixity.tag):
+            return True
+        # A tag of another kind, or of other parts, or of what a customer's key encrypted: only the content tells.
+        digest = hashlib.sha256()
+        result = await obstore.get_async(self._store, name)
+        async for piece in result.stream(min_chunk_size=READ_BYTES):
+            digest.update(piece)
+        return digest.hexdigest() == fixity.sha256
+
+
+def fixity_of(source: Path | bytes, part_bytes_min: int) -> Fixity:
+    """Return by what a copy is known. Blocks; about 2 ms a MB."""
+    held = len(source) if isinstance(source, bytes) else source.stat().st_size
+    part_bytes = max(part_bytes_min, ceil(held / PARTS_MAX))
+    sha256, parts, length = hashlib.sha256(), [], 0
+    for part in _parts(source, part_bytes):
+        md5 = hashlib.md5(usedforsecurity=False)
+        for piece in part:
+            md5.update(piece)
+            sha256.update(piece)
+            length += len(piece)
+        parts.append(md5.digest())
+    tag = hashlib.md5(b"".join(parts), usedforsecurity=False).hexdigest() + f"-{len(parts)}"
+    if length <= part_bytes:
+        tag = parts[0].hex() if parts else hashlib.md5(b"", usedforsecurity=False).hexdigest()
+    return Fixity(length, part_bytes, sha256.hexdigest(), tag)
+
+
+def _parts(source: Path | bytes, part_bytes: int) -> Iterator[Iterable[bytes]]:
+    """Yield the pieces of each part; read one part to its end before the next."""
+    if isinstance(source, bytes):
+        for at in range(0, len(source), part_bytes):
+            yield [source[at : at + part_bytes]]
+        return
+    with source.open("rb") as file:
+        while piece := file.read(min(READ_BYTES, part_bytes)):
+            yield _rest_of_part(file, piece, part_bytes)
+
+
+def _rest_of_part(file: BinaryIO, piece: bytes, part_bytes: int) -> Iterator[bytes]:
+    left = part_bytes
+    while piece:
+        yield piece
+        left -= len(piece)
+        piece = file.read(min(READ_BYTES, left))
+
+
+def _opened(options: ArchiveOptions) -> Any:
+    url, given = options.store, dict(options.store_options)
+    if "?" in url or "@" in url.partition("://")[2].partition("/")[0]:
+        raise ConfigError("archive.store: no credentials in the URL; archive.store_secrets_file names a file for them")
+    for key in given:
+        if _SECRET.search(key.lower()) and not key.lower().endswith(_NO_SECRET):
+            raise ConfigError(
+                f"archive.store_options: {key} would be archived with the configuration; put it into the environment, "
+                "or into the file that archive.store_secrets_file names"
+            )
+    given |= _secrets(options.store_secrets_file)
+    client: Any = {key: value for key, value in given.items() if key in _CLIENT_KEYS}
+    client.setdefault("timeout", timedelta(seconds=options.store_request_s_max))
+    config: Any = {key: value for key, value in given.items() if key not in _CLIENT_KEYS}
+    retry: Any = {"max_retries": 1, "retry_timeout": timedelta(seconds=options.store_request_s_max)}
+    try:
+        if url.startswith("file://"):
+            Path(url.removeprefix("file://")).mkdir(parents=True, exist_ok=True)
+            return from_url(url)
+        store = from_url(url, config=config, client_options=client, retry_config=retry)
+    except (exceptions.BaseError, OSError, ValueError, TypeError) as error:
+        raise ConfigError(f"archive.store: {url}: {_one_line(error)}") from error
+    if isinstance(store, HTTPStore | LocalStore | MemoryStore):
+        raise ConfigError(f"archive.store: {url} is no object store; name one as s3://, gs://, az:// or file://")
+    return store
+
+
+def _secrets(path: str) -> dict[str, str]:
+    if not path:
+        return {}
+    try:
+        found = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"archive.store_secrets_file: {path} cannot be read: {error}") from error
+    if not all(isinstance(value, str) for value in found.values()):
+        raise ConfigError(f'archive.store_secrets_file: {path}: expected lines such as secret_access_key = "…"')
+    return found
+
+
+def _told(error: Exception) -> StoreError:
+    text = _one_line(error)
+    if NO_CREDENTIALS in text:
+        return StoreError("no credentials: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY are not set", lasting=True)
+    refused = isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError)
+    return StoreError(text, lasting=refused or isinstance(error, FileNotFoundError))
+
+
+def _one_line(error: Exception) -> str:
+    """Return what a store said: its own message where it sent one."""
+    text = str(error).partition("\n\nDebug source")[0]
+    code, message = (re.search(rf"<{name}>(.*?)</{name}>", text, re.DOTALL) for name in ("Code", "Message"))
+    if code and message:
+        text = f"{message[1].strip().rstrip('.')} ({code[1]})"
+    return " ".join(text.split())[:ERROR_CHARACTERS_MAX]

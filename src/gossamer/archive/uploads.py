@@ -1,0 +1,217 @@
+"""Uploads: finished files are copied to an object store while the crawl goes on, and what is left at its end.
+
+A file is uploaded once it is final, then verified, then marked in the manifest, which the next commit makes durable;
+only after that commit may the local copy go. Whatever a crash interrupts is done again, and what had arrived is found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from gossamer.archive.options import ArchiveOptions
+from gossamer.model.errors import ConfigError
+from gossamer.state.journals import STATE, Entry, Journals, Phase
+from gossamer.world.dice import Dice
+
+IDLE_S = 1.0
+"""Between two looks for finished files."""
+JITTER = 0.2
+MANIFEST = "manifest-sha256.txt"
+WARC = "warc/"
+
+
+class StoreError(Exception):
+    """What a store did not do, in one line."""
+
+    def __init__(self, text: str, *, lasting: bool = False, of_file: bool = False) -> None:
+        """`lasting`: trying again does not help, the operator must. `of_file`: this one file's fault alone."""
+        super().__init__(text)
+        self.lasting = lasting
+        self.of_file = of_file
+
+
+class Store(Protocol):
+    """Where files are copied to."""
+
+    url: str
+
+    async def copy(self, source: Path | bytes, name: str, *, overwrite: bool = False) -> str:
+        """Copy and verify; return the sha256. Raises StoreError."""
+        ...
+
+
+class Counts(msgspec.Struct):
+    """How far the uploads of a crawl have come. Sums over all its runs."""
+
+    store: str = ""
+    waiting_files: int = 0
+    waiting_bytes: int = 0
+    uploaded_files: int = 0
+    uploaded_bytes: int = 0
+    error: str = ""
+    """Why nothing is uploaded now, or what cannot be."""
+
+
+class Uploads:
+    """Uploads what journals have finished, `store_uploads_max` files at a time. Everything runs on the loop but for
+    digests, which a thread makes, and the network, which is obstore's.
+    """
+
+    def __init__(
+        self, options: ArchiveOptions, journals: Journals, store: Store, dice: Dice, say: Callable[[str], None]
+    ) -> None:
+        self._options = options
+        self._journals = journals
+        self._store = store
+        self._dice = dice
+        self._say = say
+        self._one_pass = asyncio.Lock()
+        self._waiting: deque[Entry] = deque()
+        self._refused: dict[str, str] = {}
+        self._failure: StoreError | None = None
+        self._failures = 0
+        self.counts = Counts(store.url, uploaded_files=0)
+        for entry in journals.uploads():
+            self.counts.uploaded_files += 1
+            self.counts.uploaded_bytes += entry.length
+        self._count()
+
+    async def run(self) -> None:
+        """Upload files as they are finished, until cancelled. A store that fails is asked again, ever less often."""
+        while True:
+            await self._pass()
+            await asyncio.sleep(self._pause_s())
+
+    async def finish(self, commit: Callable[[], Awaitable[None]], views: Sequence[str]) -> bool:
+        """Upload what is left, then `views` (files that are made anew each time), then the manifest of it all.
+
+        Gives up after `store_wait_s` without a file uploaded, and at once on what trying again does not mend. Returns
+        whether everything is there.
+        """
+        loop = asyncio.get_running_loop()
+        ends_at, uploaded = loop.time() + self._options.store_wait_s, self.counts.uploaded_files
+        while True:
+            await self._pass()
+            await commit()
+            if self._failure is None and await self._finished(views):
+                break
+            if self.counts.uploaded_files > uploaded:
+                ends_at, uploaded = loop.time() + self._options.store_wait_s, self.counts.uploaded_files
+            left_s = ends_at - loop.time()
+            if self._failure is None or self._failure.lasting or left_s <= 0:
+                break
+            await asyncio.sleep(min(self._pause_s(), left_s))
+        return self._failure is None and not self.counts.waiting_files
+
+    async def _finished(self, views: Sequence[str]) -> bool:
+        """Copy what tells of the other files, once they are there; return whether that went well."""
+        if self._refused:
+            return True  # The manifest must not say that this is all.
+        directory = self._journals.directory
+        try:
+            digests = {name: await self._store.copy(directory / name, name, overwrite=True) for name in views}
+            digests |= {entry.name: entry.digest for entry in self._journals.uploads()}
+            lines = "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
+            await self._store.copy(lines.encode(), MANIFEST, overwrite=True)
+        except StoreError as error:
+            self._failed(error)
+            return False
+        self._works()
+        return True
+
+    async def _pass(self) -> None:
+        """Upload all that waits now; ends early when the store fails."""
+        async with self._one_pass:
+            self._failure = None
+            self._waiting = deque(self._count())
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(self._options.store_uploads_max, len(self._waiting))):
+                    group.create_task(self._work())
+
+    async def _work(self) -> None:
+        while self._waiting and self._failure is None:
+            entry = self._waiting.popleft()
+            try:
+                digest = await self._store.copy(self._journals.directory / entry.name, entry.name)
+            except StoreError as error:
+                self._failed(error, entry)
+            else:
+                self._succeeded(entry, digest)
+
+    def _succeeded(self, entry: Entry, digest: str) -> None:
+        keep = self._options.store_keep_warc or not entry.name.startswith(WARC)
+        self._journals.uploaded(entry.name, digest, keep=keep)
+        self.counts.uploaded_files += 1
+        self.counts.uploaded_bytes += entry.length
+        self.counts.waiting_files -= 1
+        self.counts.waiting_bytes -= entry.length
+        self._works()
+
+    def _works(self) -> None:
+        if self._failures:
+            self._failures = 0
+            self.counts.error = next(iter(self._refused.values()), "")
+            self._say(f"Uploads to {self._store.url} work again.")
+
+    def _failed(self, error: StoreError, entry: Entry | None = None) -> None:
+        self.counts.error = str(error)
+        if error.of_file and entry is not None:
+            self._refused[entry.name] = str(error)
+            self._say(f"{entry.name} cannot be uploaded: {error}")
+            return
+        self._failure = error
+        self._failures += 1
+        if self._failures == 1:
+            self._say(f"Uploads to {self._store.url} fail: {error}. The files are kept here, the crawl goes on.")
+
+    def _count(self) -> list[Entry]:
+        """Return what waits and may be tried."""
+        waiting = self._journals.to_upload()
+        self.counts.waiting_files, self.counts.waiting_bytes = len(waiting), sum(entry.length for entry in waiting)
+        return [entry for entry in waiting if entry.name not in self._refused]
+
+    def _pause_s(self) -> float:
+        if not self._failures:
+            return IDLE_S
+        options = self._options
+        pause_s = min(options.store_retry_s_first * 2.0 ** min(self._failures - 1, 30), options.store_retry_s_max)
+        return pause_s * self._dice.uniform(1 - JITTER, 1 + JITTER)
+
+
+def uploads_of(
+    options: ArchiveOptions, journals: Journals, dice: Dice, say: Callable[[str], None]
+) -> Uploads | None:  # fmt: skip
+    """Return the uploads to the store that the options name, if they name one: only then obstore is imported.
+
+    Raises:
+        ConfigError: obstore is missing, or the options are no good.
+    """
+    if not options.store:
+        return None
+    try:
+        module = importlib.import_module("gossamer.archive.objectstore")
+    except ImportError as error:
+        raise ConfigError(f"archive.store: {error}") from error
+    return Uploads(options, journals, module.ObjectStore(options), dice, say)
+
+
+def counts_of(store: str, manifest: Iterable[Entry]) -> Counts | None:
+    """Return how far a crawl that does not run has come, if its files go to a store."""
+    if not store:
+        return None
+    counts = Counts(store)
+    for entry in manifest:
+        if entry.phase >= Phase.UPLOADED:
+            counts.uploaded_files += 1
+            counts.uploaded_bytes += entry.length
+        elif entry.phase >= Phase.CLOSED and not entry.name.startswith(STATE):
+            counts.waiting_files += 1
+            counts.waiting_bytes += entry.length
+    return counts

@@ -1,0 +1,27 @@
+"""Assembly: a configuration becomes a shard. The one place that names concrete rooms.
+
+Takes    Config, a directory
+Gives    Assembled, to be run and closed; Opened, to be asked
+Keeps    nothing
+Imports  every room
+Touches  the crawl's directory, its lock, checkpoints, the index
+Never    decides what a room does
+"""
+
+from gossamer.assembly.parts import LOCK_S_MAX, chosen_modules, examiner, locked, protocol_modules, text_of
+from gossamer.assembly.shard import INDEX, Assembled, assemble
+from gossamer.assembly.stopped import Opened, open_stopped
+
+__all__ = [
+    "INDEX",
+    "LOCK_S_MAX",
+    "Assembled",
+    "Opened",
+    "assemble",
+    "chosen_modules",
+    "examiner",
+    "locked",
+    "open_stopped",
+    "protocol_modules",
+    "text_of",
+]

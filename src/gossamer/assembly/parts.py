@@ -1,0 +1,309 @@
+"""Parts: each room as the configuration names it."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import sys
+from contextlib import ExitStack
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Protocol, TypeVar, cast, runtime_checkable
+
+import msgspec
+
+from gossamer.archive.archive import Archives, Closing
+from gossamer.archive.follower import Follower
+from gossamer.archive.tables import Tables
+from gossamer.archive.warc import About, WarcArchive
+from gossamer.config import Config, effective_toml
+from gossamer.crawl.apart import Apart
+from gossamer.crawl.examine import Examiner
+from gossamer.crawl.permit import Permit
+from gossamer.crawl.quarantine import Quarantine
+from gossamer.crawl.retries import Retries
+from gossamer.crawl.trapping import Trapping, watch_key
+from gossamer.fetch.bodies import Bodies
+from gossamer.fetch.decoding import BoundedDecoder
+from gossamer.fetch.file import FileModule
+from gossamer.fetch.ftp import FtpModule
+from gossamer.fetch.gopher import GopherModule
+from gossamer.fetch.http import HttpModule
+from gossamer.fetch.registry import Protocols
+from gossamer.frontier.forms import named_order
+from gossamer.model.errors import ConfigError
+from gossamer.model.product import __version__
+from gossamer.model.visits import Page, Visited
+from gossamer.plugins import build, component
+from gossamer.ports import (
+    ContentSeen,
+    Filter,
+    NearSeen,
+    Prioritizer,
+    ProcessingModule,
+    ProtocolModule,
+    Resolver,
+    UrlSeen,
+)
+from gossamer.process.chain import Modules, Watch
+from gossamer.process.choice import Chosen, chosen
+from gossamer.process.registry import MODULES, NEEDED
+from gossamer.process.text import TitleAndText
+from gossamer.resolve.resolver import DnsResolver
+from gossamer.robots.robots import SiteRobots
+from gossamer.scope.exclusions import ExcludedHost
+from gossamer.scope.patterns import PatternSet
+from gossamer.scope.traps import Traps
+from gossamer.seen.content import ExactContentSeen
+from gossamer.seen.near import NearContentSeen
+from gossamer.seen.urls import POPULAR_BYTES, RocksUrlSeen
+from gossamer.state.epoch import Epochs
+from gossamer.state.journals import Journals
+from gossamer.state.slots import Slots
+from gossamer.state.store import META_PARTITION, Store
+from gossamer.url.name import Namer
+from gossamer.world.clock import Clock
+from gossamer.world.dice import Dice
+from gossamer.world.process import DirectoryLock
+from gossamer.world.spill import Spills
+
+T = TypeVar("T")
+
+LOCK_S_MAX = 5.0
+"""How long a directory is waited for: a child whose supervisor was killed lets go within that."""
+SEEN_FORM = META_PARTITION + b"seen_form"
+URL_RULES = META_PARTITION + b"url_rules"
+SEEN_FORMS = {
+    "memory": "gossamer.seen.memory:MemoryUrlSeen",
+    "diskmerge": "gossamer.seen.diskmerge:DiskMergeUrlSeen",
+    "bloom": "gossamer.seen.bloom:BloomUrlSeen",
+}
+"""By name, for what they import is not installed, nor paid for at every start, unless they are chosen."""
+
+
+def locked(directory: Path, wait_s: float = LOCK_S_MAX) -> DirectoryLock:
+    """Take a crawl's directory for whoever asks, alone. Blocks for `wait_s` at most.
+
+    Raises:
+        ConfigError: it is in use.
+    """
+    lock = DirectoryLock(directory / "state/lock")
+    if not lock.acquire(wait_s):
+        lock.release()
+        raise ConfigError(
+            f"{directory} is in use by another crawl; `gossamer status {directory}` asks it, "
+            f"`gossamer stop {directory}` ends it"
+        )
+    return lock
+
+
+def protocol_modules(config: Config, agent: str, clock: Clock, spills: Spills | None = None) -> Protocols:
+    """Return the module of each scheme: ours, and those that the configuration names."""
+    bodies = Bodies(config.fetch, spills)
+    http, ftp = HttpModule(config.fetch, agent, clock, bodies), FtpModule(config.fetch, agent, clock, bodies)
+    modules: dict[str, ProtocolModule] = {"http": http, "https": http, "ftp": ftp, "ftps": ftp}
+    modules["gopher"] = GopherModule(config.fetch, agent, clock, bodies)
+    modules["file"] = FileModule(config.fetch, agent, clock, bodies)
+    for scheme, name in config.components.protocols.items():
+        made = build(name, f"components.protocols.{scheme}", options=config.fetch, agent=agent, clock=clock)
+        modules[scheme] = cast("ProtocolModule", made)
+    return Protocols(modules)
+
+
+def examiner(
+    config: Config, modules: Modules, clock: Clock, slots: Slots | None, spills: Spills | None = None
+) -> Examiner:
+    """Return the stage that decodes and processes; without slots for a process of its own."""
+    return Examiner(BoundedDecoder(config.fetch, spills), modules.process, clock, slots)
+
+
+def chosen_modules(config: Config, watch: Watch | None = None) -> Chosen:
+    """Return the processing modules that the configuration names, made.
+
+    Raises:
+        ConfigError: there is no such module, or what it needs is not installed.
+    """
+
+    def made(name: str, key: str) -> ProcessingModule:
+        if name in MODULES:
+            needed = NEEDED.get(name)
+            if needed is not None and find_spec(needed) is None:
+                raise ConfigError(f"{key}: {name} needs {needed}; pip install 'gossamer[modules]'")
+            return cast("ProcessingModule", build(MODULES[name], key, options=config.process))
+        near = difflib.get_close_matches(name, MODULES, n=1)
+        if near and ":" not in name:
+            raise ConfigError(f"{key}: no module {name!r}; did you mean {near[0]}?")
+        found = component(name, key)
+        is_made = hasattr(found, "process") and not isinstance(found, type)
+        module = found if is_made else build(name, key)
+        if not hasattr(module, "process"):
+            raise ConfigError(f"{key}: {name} has no process(page, findings); see docs/processing.md")
+        return cast("ProcessingModule", module)
+
+    return chosen(config.process, made, embeds=config.scope.embeds, watch=watch)
+
+
+def text_of(visited: Visited, config: Config) -> str:
+    """Return a page's visible text."""
+    reply, content = visited.reply, visited.content
+    if reply is None or content is None:
+        return ""
+    options = config.process.model_copy(update={"text": True})
+    page = Page(reply.url, reply.media_type, reply.charset, reply.headers, content.body, content.file)
+    return Modules([TitleAndText(options)], options).process(page).findings.text
+
+
+def quarantine_of(config: Config, directory: Path, epochs: Epochs, slots: Slots) -> Quarantine:
+    """Return the quarantine, with those whom the last death accuses."""
+    limit_s = config.crawl.process_s_max
+    return Quarantine(epochs, slots.take_suspects(), _isolated(directory), limit_s, _environment())
+
+
+def apart_of(config: Config, directory: Path, modules: Modules) -> Apart:
+    """Return the modules that run in processes of their own."""
+    options = config.process
+    command = (*_isolated(directory), "modules")
+    return Apart(command, modules.chosen, options.module_s_max, options.isolated_processes, _environment())
+
+
+def _isolated(directory: Path) -> tuple[str, ...]:
+    return sys.executable, "-m", "gossamer.isolated", str(directory / "crawl.toml")
+
+
+def _environment() -> dict[str, str]:
+    # Whom we start must find the modules that we found, from wherever we were started.
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)}
+
+
+def namer_of(config: Config, epochs: Epochs) -> Namer:
+    """Return what names addresses, by the rules that this crawl began with: what it knows stands under their keys."""
+    rules = json.dumps(config.url.model_dump(), sort_keys=False).encode()
+    begun = epochs.get("meta", URL_RULES)
+    if begun is None:
+        epochs.put("meta", URL_RULES, rules)
+    elif begun != rules:
+        raise ConfigError("this crawl began with other rules in the section [url] and keeps them; set them back")
+    return Namer(config.url.canonicalizer())
+
+
+def filters_of(config: Config) -> list[Filter]:
+    """Return the operator's own filters."""
+    return [cast("Filter", build(name, "components.filters")) for name in config.components.filters]
+
+
+def prioritizer_of(config: Config) -> Prioritizer:
+    """Return what says how urgent a link is."""
+    name, own = config.components.prioritizer, named_order(config.frontier, PatternSet)
+    return cast("Prioritizer", build(name, "components.prioritizer")) if name else own
+
+
+def retries_of(config: Config, dice: Dice) -> Retries:
+    """Return who says whether a URL is tried again, and when."""
+    options = config.frontier
+    return Retries(options.attempts_max, options.retry_s_first, options.retry_s_max, dice)
+
+
+def url_seen_of(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
+    """Return the duplicate URL eliminator, in the form that the crawl began with."""
+    name, form = config.components.url_seen, config.seen.form
+    if name:
+        return cast("UrlSeen", build(name, "components.url_seen", epochs=epochs))
+    begun = epochs.get("meta", SEEN_FORM)
+    if begun is None:
+        begun = b"rocksdb" if epochs.number > 1 else form.encode()  # Crawls without the word had no choice.
+        epochs.put("meta", SEEN_FORM, begun)
+    if begun != form.encode():
+        raise ConfigError(f"seen.form: this crawl began with {begun.decode()!r} and keeps it; set it back")
+    if form == "rocksdb":
+        return RocksUrlSeen(epochs, config.seen.popular_bytes_max // POPULAR_BYTES)
+    given = {"epochs": epochs} if form == "memory" else {"epochs": epochs, "journals": journals, "options": config.seen}
+    return cast("UrlSeen", build(SEEN_FORMS[form], "seen.form", **given))
+
+
+def permit_of(config: Config, exclusions: ExcludedHost, robots: SiteRobots, trapping: Trapping) -> Permit:
+    """Return what says whether a URL may be fetched now."""
+    return Permit(exclusions, robots, trapping.reason, obey=config.robots.obey)
+
+
+def traps_of(config: Config, epochs: Epochs) -> Traps:
+    """Return the watch over traps."""
+    return Traps(config.scope, lambda partition, host: epochs.get("content", watch_key(partition, host)))
+
+
+def near_seen_of(config: Config, epochs: Epochs) -> NearSeen | None:
+    """Return the test for near-duplicates; None where nobody asked for it."""
+    options = config.seen
+    return None if options.near_scope == "off" else NearContentSeen(epochs, options.near_scope, options.near_bits_max)
+
+
+def content_seen_of(config: Config, epochs: Epochs) -> ContentSeen:
+    """Return the content-seen test."""
+    name = config.components.content_seen
+    if name:
+        return cast("ContentSeen", build(name, "components.content_seen", epochs=epochs))
+    return ExactContentSeen(epochs, config.seen.content_scope)
+
+
+def resolver_of(config: Config, clock: Clock, archives: Archives) -> Resolver:
+    """Return what finds addresses."""
+    name = config.components.resolver
+    if name:
+        return cast("Resolver", build(name, "components.resolver", options=config.resolve, clock=clock))
+    told = partial(archives.add_prerequisite, via="", link_type="dns") if config.archive.warc_dns else None
+    return DnsResolver(config.resolve, clock, told)
+
+
+def archives_of(
+    config: Config, journals: Journals, directory: Path, agent: str, incarnation: int, modules: Chosen
+) -> tuple[Archives, Follower]:
+    """Return what keeps the harvest, and who makes tables of its logs."""
+    about = About(
+        software=f"gossamer/{__version__}",
+        user_agent=agent,
+        robots="RFC 9309" if config.robots.obey else "ignore",
+        operator=config.operator.contact,
+        is_part_of=directory.resolve().name,
+        configuration=effective_toml(config),
+    )
+    warc = WarcArchive(config.archive, journals, about, 0, incarnation)
+    follower = Follower(journals)
+    follower.sweep()
+    more = [
+        cast("Closing", build(name, "components.archives", journals=journals, directory=directory))
+        for name in config.components.archives
+    ]
+    tables = Tables(config.archive, journals, 0, incarnation, modules.columns, modules.tables)
+    return Archives([warc, tables, *more]), follower
+
+
+@runtime_checkable
+class _Closable(Protocol):
+    def close(self) -> None: ...
+
+
+def close(thing: object) -> None:
+    """Let go of a thing that can be closed."""
+    if isinstance(thing, _Closable):
+        thing.close()
+
+
+C = TypeVar("C", bound=_Closable)
+
+
+def held(thing: C, undo: ExitStack) -> C:
+    """Have a thing closed if what follows fails."""
+    undo.callback(thing.close)
+    return thing
+
+
+def store_sizes(config: Config) -> tuple[int, int, int]:
+    """Return how large a store may be in memory, and how fast in the background."""
+    return config.state.cache_bytes, config.state.write_buffer_bytes, config.state.background_bytes_s
+
+
+def stored(store: Store, key: bytes, kind: type[T], default: T) -> T:
+    """Return what the store has under a key."""
+    value = store.get("meta", key)
+    return default if value is None else msgspec.msgpack.decode(value, type=kind)

@@ -1,0 +1,266 @@
+"""Shard: all rooms of a crawl, joined, opened and closed together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from gossamer.archive.archive import Archives
+from gossamer.archive.cdxj import entries_of_tables, write_index
+from gossamer.archive.follower import Follower
+from gossamer.archive.uploads import Uploads, uploads_of
+from gossamer.assembly.parts import (
+    apart_of,
+    archives_of,
+    chosen_modules,
+    close,
+    content_seen_of,
+    examiner,
+    filters_of,
+    held,
+    locked,
+    namer_of,
+    near_seen_of,
+    permit_of,
+    prioritizer_of,
+    protocol_modules,
+    quarantine_of,
+    resolver_of,
+    retries_of,
+    store_sizes,
+    stored,
+    traps_of,
+    url_seen_of,
+)
+from gossamer.config import Config
+from gossamer.config.lists import scope_lists
+from gossamer.crawl.apart import Apart
+from gossamer.crawl.commit import MANIFEST, Committer, Cuts
+from gossamer.crawl.copies import Copies
+from gossamer.crawl.history import History
+from gossamer.crawl.logs import Logs
+from gossamer.crawl.memory import ScopeMemory
+from gossamer.crawl.pipeline import Pipeline
+from gossamer.crawl.quarantine import Quarantine
+from gossamer.crawl.rooms import Rooms
+from gossamer.crawl.shard import Shard
+from gossamer.crawl.story import Story
+from gossamer.crawl.tally import KEY as TALLY
+from gossamer.crawl.tally import Tally, Totals
+from gossamer.crawl.trapping import Trapping
+from gossamer.fetch.headers import retry_after_s
+from gossamer.fetch.registry import Protocols
+from gossamer.frontier.forms import Form, frontier_of
+from gossamer.frontier.host import Lease
+from gossamer.model.product import __version__
+from gossamer.ports import (
+    Resolver,
+    UrlSeen,
+)
+from gossamer.process.links import redirect_target
+from gossamer.robots.robots import SiteRobots
+from gossamer.scope.chain import Chain, scope_chain
+from gossamer.scope.exclusions import ExcludedHost
+from gossamer.scope.roots import Roots
+from gossamer.scope.traps import Trapped, Traps
+from gossamer.seen.shingles import sketch
+from gossamer.state.contacts import Contacts
+from gossamer.state.epoch import Epochs
+from gossamer.state.journals import Entry, Journals
+from gossamer.state.slots import Slots
+from gossamer.state.store import Store
+from gossamer.url.name import Namer
+from gossamer.world.alarm import Alarm
+from gossamer.world.clock import Clock, WallClock
+from gossamer.world.dice import Dice
+from gossamer.world.process import DirectoryLock, boot_id
+from gossamer.world.spill import Spills
+
+JOURNAL_FOLDERS = ("warc", "state/tables")
+INDEX = "index.cdxj"
+
+
+@dataclass(slots=True)
+class Assembled:
+    """A shard with all that its owner must reach, and must close."""
+
+    config: Config
+    directory: Path
+    clock: Clock
+    lock: DirectoryLock
+    slots: Slots
+    store: Store
+    epochs: Epochs
+    contacts: Contacts
+    journals: Journals
+    archives: Archives
+    follower: Follower
+    namer: Namer
+    roots: Roots
+    exclusions: ExcludedHost
+    chain: Chain
+    frontier: Form
+    pipeline: Pipeline[Lease]
+    committer: Committer
+    shard: Shard[Lease]
+    tally: Tally
+    story: Story
+    history: History
+    logs: Logs
+    protocols: Protocols
+    resolver: Resolver
+    quarantine: Quarantine
+    url_seen: UrlSeen
+    apart: Apart
+    alarm: Alarm | None
+    uploads: Uploads | None
+    trapping: Trapping
+    traps: Traps
+
+    async def close(self) -> None:
+        """Let go of everything. What was committed is safe whether this is called or not."""
+        if self.alarm is not None:
+            self.alarm.close()
+        await self.apart.close()
+        await self.protocols.close()
+        await self.resolver.close()
+        self.committer.close()
+        close(self.url_seen)
+        self.logs.close()
+        self.journals.close_files()
+        self.store.close()
+        self.contacts.close()
+        self.slots.close()
+        self.lock.release()
+
+    async def checkpoint(self) -> Path:
+        """Make a consistent copy of the last commit by hard links, and return its directory.
+
+        Files that still grow are shared with the crawl: copy the checkpoint (`cp -r`) before resuming it.
+        """
+        await self.committer.commit()
+        target = self.directory / "checkpoints" / f"{self.store.epoch:08d}"
+        (target / "state").mkdir(parents=True)
+        self.store.checkpoint(target / "state/store")
+        for name in [*self.journals.files(), "crawl.toml"]:
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            (target / name).hardlink_to(self.directory / name)
+        return target
+
+    def write_index(self) -> int:
+        """Make `index.cdxj` anew from the finished tables. Blocks; for a thread."""
+        tables = sorted((self.directory / "pages").glob("*.parquet"))
+        options = self.config.archive
+        return write_index(
+            self.directory / INDEX,
+            entries_of_tables(tables),
+            options.index_sort_bytes_max,
+        )
+
+
+def assemble(
+    config: Config,
+    directory: Path,
+    clock: Clock | None = None,
+    dice: Dice | None = None,
+    lock: DirectoryLock | None = None,
+) -> Assembled:
+    """Open a crawl's directory and build its shard; `lock` is the directory's, where it was taken already.
+
+    Raises:
+        ConfigError: another process holds the directory, or the configuration names what does not exist. Nothing is
+            held then.
+        OSError: the disk does not answer.
+    """
+    with ExitStack() as undo:
+        lock = lock if lock is not None else locked(directory)
+        undo.callback(lock.release)
+        shard = _assembled(config, directory, clock or WallClock(), dice or Dice(), lock, undo)
+        undo.pop_all()
+        return shard
+
+
+def _assembled(
+    config: Config, directory: Path, clock: Clock, dice: Dice, lock: DirectoryLock, undo: ExitStack
+) -> Assembled:
+    state = directory / "state"
+    slots = held(Slots(state), undo)
+    store = held(Store(state / "store", *store_sizes(config)), undo)
+    contacts = held(Contacts(state, boot_id(), clock.now()), undo)
+    epochs, journals = Epochs(store), Journals(directory)
+    undo.callback(journals.close_files)
+    journals.recover(stored(store, MANIFEST, list[Entry], []), JOURNAL_FOLDERS)
+    totals = stored(store, TALLY, Totals, Totals())
+    totals.incarnation += 1
+    tally, logs = Tally(totals, config.crawl), held(Logs(directory / "logs", clock), undo)
+
+    namer = namer_of(config, epochs)
+    roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)
+    chain = scope_chain(config.scope, roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(config))
+    memory = ScopeMemory(epochs, roots, exclusions, chain.counts)
+    trapping = Trapping(traps, epochs, sketch, tally)
+    prioritizer, now = prioritizer_of(config), clock.now()
+    frontier = frontier_of(store, epochs, contacts, config, prioritizer, namer.name, dice, now)
+    url_seen, history = url_seen_of(config, epochs, journals), History(epochs)
+    content_seen, near_seen = content_seen_of(config, epochs), near_seen_of(config, epochs)
+    undo.callback(close, url_seen)
+    agent = config.operator.user_agent(__version__)
+    alarm = Alarm.set(config.process.module_s_max)
+    undo.callback(close, alarm)
+    modules, spills = chosen_modules(config, alarm), Spills(state / "spill", config.archive.digests)
+    archives, follower = archives_of(config, journals, directory, agent, totals.incarnation, modules)
+    protocols, resolver = protocol_modules(config, agent, clock, spills), resolver_of(config, clock, archives)
+    quarantine, apart = quarantine_of(config, directory, epochs, slots), apart_of(config, directory, modules.apart)
+    rooms = Rooms(
+        namer=namer,
+        chain=chain,
+        roots=roots,
+        url_seen=url_seen,
+        prioritizer=prioritizer,
+        sink=frontier,
+        source=frontier,
+        hosts=frontier.control,
+        resolver=resolver,
+        permit=permit_of(config, exclusions, SiteRobots(epochs, config.robots, namer.name, dice), trapping),
+        protocols=protocols,
+        content_seen=content_seen,
+        examiner=examiner(config, modules.inside, clock, slots, spills),
+        quarantine=quarantine,
+        redirect_target=lambda reply: redirect_target(reply.url, reply.headers),
+        retry_after_s=retry_after_s,
+        archive=archives,
+        digest_algorithm=config.archive.digests,
+        history=history,
+        copies=Copies(content_seen, near_seen, sketch, history, url_seen, namer, follow=config.crawl.follow_copies),
+        trapping=trapping,
+        apart=apart,
+        watcher=frontier if frontier.watches_links else None,
+        beyond=memory.beyond if config.scope.scope != "any" else None,
+    )
+    pipeline = Pipeline(rooms, retries_of(config, dice), config.crawl, clock, logs, tally)
+    cuts: list[Cuts] = [frontier, memory, trapping, *([url_seen] if isinstance(url_seen, Cuts) else [])]
+    committer = Committer(epochs, journals, contacts, archives, cuts, tally, logs, clock)
+    committer.on_epoch = slots.note_epoch
+    committer.on_durable = archives.add_epoch
+    crowding = partial(_crowding, contacts, (frontier, epochs), config.crawl.epoch_bytes_max)
+    shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)
+    story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent, trapping.reason)
+    return Assembled(
+        config, directory, clock, lock, slots, store, epochs, contacts, journals, archives, follower, namer, roots,
+        exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, logs, protocols, resolver,
+        quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice, tally.note), trapping, traps,
+    )  # fmt: skip
+
+
+def _crowding(contacts: Contacts, growing: Sequence[_Growing], bytes_max: int) -> float:
+    """Return how full an epoch is: from 1 on it must close."""
+    return max(float(contacts.crowded), sum(one.memory_bytes for one in growing) / bytes_max)
+
+
+class _Growing(Protocol):
+    @property
+    def memory_bytes(self) -> int: ...

@@ -1,0 +1,94 @@
+"""Stopped: the state of a crawl that does not run, opened for questions."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from gossamer.archive.uploads import Counts, counts_of
+from gossamer.assembly.parts import (
+    close,
+    filters_of,
+    held,
+    locked,
+    namer_of,
+    store_sizes,
+    stored,
+    traps_of,
+    url_seen_of,
+)
+from gossamer.config import Config
+from gossamer.config.lists import scope_lists
+from gossamer.crawl.commit import MANIFEST
+from gossamer.crawl.history import History
+from gossamer.crawl.memory import ScopeMemory
+from gossamer.crawl.story import Story
+from gossamer.crawl.tally import KEY as TALLY
+from gossamer.crawl.tally import Tally, Totals
+from gossamer.crawl.trapping import Trapping
+from gossamer.frontier.facts import facts_of
+from gossamer.ports import (
+    UrlSeen,
+)
+from gossamer.scope.chain import scope_chain
+from gossamer.scope.exclusions import ExcludedHost
+from gossamer.scope.roots import Roots
+from gossamer.scope.traps import Trapped, Traps
+from gossamer.seen.groups import FOLDER as SEEN_FOLDER
+from gossamer.seen.shingles import sketch
+from gossamer.state.epoch import Epochs
+from gossamer.state.journals import Entry, Journals
+from gossamer.state.store import Store
+from gossamer.world.process import DirectoryLock
+
+
+@dataclass(slots=True)
+class Opened:
+    """The state of a crawl that does not run, to be read and closed."""
+
+    lock: DirectoryLock
+    store: Store
+    totals: Totals
+    rejected: dict[str, int]
+    story: Story
+    url_seen: UrlSeen
+    traps: Traps
+    uploads: Counts | None
+
+    def close(self) -> None:
+        close(self.url_seen)
+        self.store.close()
+        self.lock.release()
+
+
+def open_stopped(config: Config, directory: Path) -> Opened:
+    """Open a crawl's state for questions. Contacts are left alone: the next run must find them as they are.
+
+    Raises:
+        ConfigError: another process holds the directory, or the configuration does not fit the crawl.
+    """
+    with ExitStack() as undo:
+        lock = locked(directory)
+        undo.callback(lock.release)
+        store = held(Store(directory / "state/store", *store_sizes(config)), undo)
+        epochs = Epochs(store)
+        namer = namer_of(config, epochs)
+        roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)
+        chain = scope_chain(config.scope, roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(config))
+        trapping = Trapping(traps, epochs, sketch, Tally(Totals(), config.crawl))
+        ScopeMemory(epochs, roots, exclusions, chain.counts)
+        journals = Journals(directory)
+        manifest = stored(store, MANIFEST, list[Entry], [])
+        journals.recover(
+            entry for entry in manifest if entry.name.startswith(SEEN_FOLDER)
+        )  # The others stay as they are.
+        url_seen = url_seen_of(config, epochs, journals)
+        undo.callback(close, url_seen)
+        facts = partial(facts_of, epochs, budget=config.budget)
+        story = Story(namer, chain, url_seen, History(epochs), facts, lambda _: False, trapping.reason)
+        totals = stored(store, TALLY, Totals, Totals())
+        undo.pop_all()
+        uploads = counts_of(config.archive.store, manifest)
+        return Opened(lock, store, totals, chain.counts, story, url_seen, traps, uploads)

@@ -1,0 +1,142 @@
+"""Trapping: the traps' watch, joined to the store, to the sketches of pages and to people."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Protocol
+
+import msgspec
+from xxhash import xxh3_64_digest
+
+from gossamer.crawl.copies import Sketcher, is_text
+from gossamer.crawl.history import History, read_page_record
+from gossamer.crawl.tally import Tally
+from gossamer.model.links import Link
+from gossamer.model.sketches import Sketch
+from gossamer.model.visits import Content, PageRow
+from gossamer.ports import Namer
+from gossamer.state.epoch import Epochs
+from gossamer.url.url import Url
+
+_WATCHED = b"\0watch:"
+_PARTITIONS_END = b"\xff\xff"
+SCANNED_A_SLICE = 1_000
+"""Page records that are looked at before others have a turn."""
+Discover = Callable[[Sequence[Link]], None]
+
+
+class Caught(Protocol):
+    """A template that was cut off."""
+
+    host: str
+    template: str
+    held: list[tuple[str, int, str]]
+
+    @property
+    def name(self) -> str: ...
+
+    def says(self) -> str: ...
+
+
+class Watching(Protocol):
+    """What tells traps from sites."""
+
+    def load(self, partition: int, dumped: bytes) -> None: ...
+
+    def trap_of(self, url: Url) -> Caught | None: ...
+
+    def hold(self, links: Sequence[Link]) -> None: ...
+
+    def release(self, name: str, partition_of: Callable[[str], int]) -> Sequence[Caught]: ...
+
+    def visited(self, url: Url, sketch: Callable[[], Sketch] | None, year: int) -> Caught | None: ...
+
+    def offered(self, links: Sequence[Link], answers: Sequence[int]) -> None: ...
+
+    def take_changed(self) -> Iterator[tuple[int, str, str, bytes]]: ...
+
+    def take_watched(self) -> Iterator[tuple[int, str, bytes]]: ...
+
+
+class Trapping:
+    """Feeds the watch with what is fetched and found, keeps it with the epoch, and lets go of what is released."""
+
+    def __init__(self, traps: Watching, epochs: Epochs, sketcher: Sketcher, tally: Tally) -> None:
+        self._traps = traps
+        self._epochs = epochs
+        self._sketcher = sketcher
+        self._tally = tally
+        for key, dumped in list(epochs.scan("trap", bytes(2), _PARTITIONS_END)):
+            traps.load(int.from_bytes(key[:2]), dumped)
+
+    def reason(self, url: Url) -> str | None:
+        """Return why a URL is not to be fetched, or None where it is in no trap."""
+        trap = self._traps.trap_of(url)
+        return trap.says() if trap is not None else None
+
+    def fetched(self, url: Url, content: Content, row: PageRow) -> None:
+        """Take in a fetched page. Pictures and the like are nobody's evidence."""
+        if not is_text(row.media_type):
+            return
+        copy = bool(row.duplicate_of) and _host_of(row.duplicate_of) == _host_of(row.url)
+        sketch = None if copy else lambda: self._sketcher(content.body, row.charset, url.text)
+        trap = self._traps.visited(url, sketch, datetime.fromtimestamp(row.fetched_at, UTC).year)
+        if trap is not None:
+            self._tally.note(f"{trap.says()}; `gossamer release DIR '{trap.name}'` lets it go on")
+
+    def found(self, links: Sequence[Link], admitted: Sequence[Link], answers: Sequence[int]) -> None:
+        """Take in a page's links: all of them, those that are ours, and which of these were new."""
+        if len(admitted) < len(links):
+            self._traps.hold(links)
+        self._traps.offered(admitted, answers)
+
+    def cut(self, now: float) -> None:  # noqa: ARG002 - every room's cut is told the time
+        """Give the open epoch what changed."""
+        for partition, host, template, dumped in self._traps.take_changed():
+            key = partition.to_bytes(2) + xxh3_64_digest(host.encode()) + xxh3_64_digest(template.encode())
+            self._epochs.put("trap", key, dumped)
+        for partition, host, dumped in self._traps.take_watched():
+            self._epochs.put("content", watch_key(partition, host), dumped)
+
+    async def release(
+        self, name: str, namer: Namer, history: History, discover: Discover, enqueue: Callable[[Link], None]
+    ) -> list[str]:
+        """Let go of a host's traps, or of one (`host/template`); return their names. What they held is discovered anew,
+        and what ended in them is queued again.
+
+        Costs about 3 µs for each page of the sites that share the host's partition, a thousand at a time.
+        """
+        host = namer.name(f"http://{name.partition('/')[0]}/")
+        if host is None:
+            return []
+        released = self._traps.release(name, lambda _: host.partition)
+        for trap in released:
+            held = [(namer.name(text), depth, referrer) for text, depth, referrer in trap.held]
+            trap.held.clear()
+            discover([Link(url, "anchor", depth, 0, referrer) for url, depth, referrer in held if url is not None])
+        starts = tuple(f"{trap.name} is a trap " for trap in released)
+        begin, end = host.partition.to_bytes(2), (host.partition + 1).to_bytes(2)
+        while starts:
+            records = list(islice(self._epochs.scan("page", begin, end), SCANNED_A_SLICE))
+            for record in [read_page_record(value) for _, value in records]:
+                url = namer.name(record.url)
+                if url is not None and record.outcome == "trapped" and record.final and record.error.startswith(starts):
+                    history.put(url, msgspec.structs.replace(record, final=False))
+                    enqueue(Link(url, "anchor", record.depth, 0, record.referrer))
+            if len(records) < SCANNED_A_SLICE:
+                break
+            begin = records[-1][0] + b"\0"
+            await asyncio.sleep(0)
+        return [trap.name for trap in released]
+
+
+def watch_key(partition: int, host: str) -> bytes:
+    """Return where the store keeps what is watched of a host."""
+    return partition.to_bytes(2) + _WATCHED + xxh3_64_digest(host.encode())
+
+
+def _host_of(address: str) -> str:
+    return address[address.find("://") + 3 :].partition("/")[0]

@@ -1,0 +1,371 @@
+"""Traps: addresses without end that bring nothing new, told from their growth against their content.
+
+Three things must come together before a template of a host is cut off: many of its pages were fetched, nearly all of
+the last ones said nothing that its pages had not said before, and they go on naming new addresses of the template, one
+a page or more. A large catalogue, a wiki, a blog with dates lack the second; a finite calendar or gallery the third.
+
+A page whose address lies in years far from now counts as one that says nothing. A maze whose pages all differ (made of
+random words) has none of that but its size and its shape: nearly every link from page to page in it is a new address.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from gossamer.model.links import Link
+from gossamer.model.sketches import Sketch
+from gossamer.scope.options import ScopeOptions
+from gossamer.scope.patterns import PatternSet
+from gossamer.scope.templates import literal_start, templates_of, width_of, years_of
+from gossamer.scope.watch import WATCHED_FROM_PAGES, Node, NodeRecord, node_of
+from gossamer.url.url import Url
+
+NEW = 1
+"""The answer of `UrlSeen` for an address that nobody named before."""
+HOST_FROM_PAGES = 32
+"""A host is only counted until it has so many pages: most have fewer."""
+HOSTS_COUNTED_MAX = 100_000
+"""Such counts in memory, 150 bytes each."""
+WARDS_MAX = 500
+"""Hosts in memory whose templates are counted, 5 KB each; the others wait in the store."""
+COUNTS_MAX, NODES_MAX = 64, 16
+"""Templates of one host that are counted, and that are watched (4 KB each); those with the fewest pages make room."""
+TRAPS_OF_HOST_MAX = 64
+"""A host that has more is a trap as a whole."""
+HELD_MAX = 64
+"""Rejected addresses that a trap keeps, to go on from when it is released."""
+SAMPLED = 8
+"""Of a watched template that is not suspected, one page in so many is looked at, chosen by its fingerprint."""
+EXAMINED_MIN = 16
+"""But so many to begin with."""
+MAZE_FROM_PAGES = 1_000
+"""From so many pages on, what a template's pages name is looked at, one page in `SAMPLED`."""
+MAZE_MEMORY_PAGES = 64
+MAZE_SHARE = 0.95
+SCORE_MIN = 0.9
+CHAIN_GROWTH, CHAIN_FACTOR = 1.5, 2
+YEARS_AHEAD_MAX, YEAR_MIN = 10, 1500
+WHOLE_HOST = "/**"
+
+Recall = Callable[[int, str], bytes | None]
+"""Partition and host to what was dumped of it."""
+
+
+class Trap(msgspec.Struct):
+    """A template that was cut off."""
+
+    host: str
+    template: str
+    score: float
+    pages: int
+    reason: str
+    held: list[tuple[str, int, str]] = msgspec.field(default_factory=list)
+    """Rejected addresses with depth and referrer, as far as there is room."""
+    released: bool = False
+    """It counts no more, and never will again."""
+
+    @property
+    def name(self) -> str:
+        """What people call it: host and template."""
+        return self.host + self.template
+
+    def says(self) -> str:
+        """Return a sentence for people."""
+        return f"{self.name} is a trap (score {self.score:.2f} after {self.pages} pages): {self.reason}"
+
+
+class WardRecord(msgspec.Struct, array_like=True, frozen=True):
+    """A host as the store keeps it."""
+
+    counts: dict[str, int]
+    nodes: list[NodeRecord]
+
+
+class Ward:
+    """One host under watch."""
+
+    __slots__ = ("counts", "dirty", "nodes", "partition", "touched")
+
+    def __init__(self, partition: int) -> None:
+        self.partition = partition
+        self.counts: dict[str, int] = {}
+        """Pages of templates that few share."""
+        self.nodes: dict[str, Node] = {}
+        """Templates that are watched."""
+        self.touched = False
+        self.dirty = False
+        """What is watched changed: the next commit is to hold it. Mere counts may be lost with the process."""
+
+    def node(self, name: str) -> Node | None:
+        """Count a page of a template and return it if it is watched, from now on or already."""
+        self.touched = True
+        node = self.nodes.get(name)
+        if node is None:
+            count = self.counts.get(name, 0) + 1
+            if count <= WATCHED_FROM_PAGES:
+                self._count(name, count)
+                return None
+            if len(self.nodes) >= NODES_MAX and not self._made_room():
+                return None
+            self.counts.pop(name, None)
+            node = self.nodes[name] = Node(count - 1)
+        node.visit()
+        return node
+
+    def first_watched(self, address: str) -> Node | None:
+        """Return the narrowest of an address's templates that is watched: where its evidence goes."""
+        if not self.nodes:
+            return None
+        return next((node for name in templates_of(address) if (node := self.nodes.get(name)) is not None), None)
+
+    def dump(self) -> bytes:
+        return msgspec.msgpack.encode(WardRecord(self.counts, [node.record(name) for name, node in self.nodes.items()]))
+
+    def load(self, dumped: bytes) -> None:
+        record = msgspec.msgpack.decode(dumped, type=WardRecord)
+        self.counts = record.counts
+        self.nodes = {node.name: node_of(node) for node in record.nodes}
+
+    def _count(self, name: str, count: int) -> None:
+        counts = self.counts
+        if len(counts) >= COUNTS_MAX and name not in counts:
+            del counts[min(counts, key=lambda one: counts[one])]
+        counts[name] = count
+
+    def _made_room(self) -> bool:
+        idle = [name for name, node in self.nodes.items() if not node.suspected]
+        if idle:
+            del self.nodes[min(idle, key=lambda name: self.nodes[name].pages)]
+        return bool(idle)
+
+
+class Traps:
+    """Knows the templates that are cut off, and watches for more.
+
+    A page of a template that few share costs 10 µs; of a watched one a sketch now and then, of a suspected one always.
+    """
+
+    def __init__(self, options: ScopeOptions, recall: Recall = lambda _partition, _host: None) -> None:
+        self._enabled = options.traps
+        self._pages_min = options.trap_pages_min
+        self._near_pages_min = options.trap_near_pages_min
+        self._maze_pages_max = options.trap_maze_pages_max
+        self._exempt = PatternSet(options.trap_exempt) if options.trap_exempt else None
+        self._recall = recall
+        self._counted: OrderedDict[str, int] = OrderedDict()
+        self._wards: OrderedDict[str, Ward] = OrderedDict()
+        self._passed: dict[str, tuple[int, bytes]] = {}
+        """Hosts that left the memory since the last commit: partition and dump."""
+        self._curious: set[str] = set()
+        """Hosts of which links are looked at, too."""
+        self._traps: dict[str, list[Trap]] = {}
+        self._changed: dict[tuple[str, str], tuple[int, Trap]] = {}
+
+    def load(self, partition: int, dumped: bytes) -> None:
+        """Take a trap that `take_changed` gave, in an earlier run or another shard."""
+        trap = msgspec.msgpack.decode(dumped, type=Trap)
+        self._traps.setdefault(trap.host, []).append(trap)
+        del partition  # The key's, not the trap's.
+
+    # ---- what is cut off
+
+    def trap_of(self, url: Url) -> Trap | None:
+        """Return the trap that a URL is in. 0.1 µs for a host without any, 8 µs for an address that may be in one."""
+        traps = self._traps.get(url.host)
+        if not traps:
+            return None
+        path = url.text[url.text.find("/", 8) :]
+        near = [trap for trap in traps if not trap.released and path.startswith(literal_start(trap.template))]
+        if not near:
+            return None
+        names = (*templates_of(url.text), WHOLE_HOST)
+        return next((trap for trap in near if trap.template in names), None)
+
+    def hold(self, links: Sequence[Link]) -> None:
+        """Keep some of the links that a trap rejected, to go on from if it is released."""
+        if not self._traps:
+            return
+        for link in links:
+            trap = self.trap_of(link.url)
+            if trap is not None and len(trap.held) < HELD_MAX and all(link.url.text != held[0] for held in trap.held):
+                trap.held.append((link.url.text, link.depth, link.referrer))
+                self._changed[trap.host, trap.template] = (link.url.partition, trap)
+
+    def release(self, name: str, partition_of: Callable[[str], int]) -> list[Trap]:
+        """Let go of the traps of a host, or of one template (`host/template`), for good; return them."""
+        host = name.partition("/")[0]
+        wanted = [trap for trap in self._traps.get(host, ()) if name in (host, trap.name) and not trap.released]
+        for trap in wanted:
+            trap.released = True
+            self._changed[host, trap.template] = (partition_of(host), trap)
+        return wanted
+
+    @property
+    def all(self) -> list[Trap]:
+        """Every trap there is, released ones included."""
+        return [trap for traps in self._traps.values() for trap in traps]
+
+    # ---- what is watched
+
+    def visited(self, url: Url, sketch: Callable[[], Sketch] | None, year: int) -> Trap | None:
+        """Take a fetched page in; return the trap that it makes certain. `sketch` is asked for only where it is needed;
+        None stands for an exact copy of another page of the host. `year` is the present one.
+        """
+        if not self._enabled or (self._exempt is not None and self._exempt.matches(url.text)):
+            return None
+        ward = self._ward(url) if self.trap_of(url) is None else None
+        if ward is None:
+            return None
+        for name in templates_of(url.text):
+            node = ward.node(name)
+            if node is not None:
+                # What a narrow template explains is no evidence against a wider one.
+                self._judge(url, ward, node, sketch, year)
+                return self._spring(url, ward, name, node)
+        return None
+
+    def offered(self, links: Sequence[Link], answers: Sequence[int]) -> None:
+        """Take in which of a page's links were new (1) and which were known. Costs nothing but for suspected hosts."""
+        if not self._curious or not links or not links[0].referrer:
+            return
+        host = _host_of(links[0].referrer)
+        ward = self._wards.get(host) if host in self._curious else None
+        if ward is None:
+            return
+        node = ward.first_watched(links[0].referrer)
+        if node is None or not (node.suspected or node.pages >= MAZE_FROM_PAGES):
+            return
+        new = total = 0
+        for link, answer in zip(links, answers, strict=True):
+            if link.url.host == host:
+                of_link = ward.first_watched(link.url.text)
+                new += of_link is node and answer == NEW
+                total += of_link is node
+                if answer == NEW and node.suspected and of_link is not None:
+                    of_link.grow()
+        if total:
+            node.fresh_links += (new / total - node.fresh_links) / MAZE_MEMORY_PAGES
+
+    def take_changed(self) -> Iterator[tuple[int, str, str, bytes]]:
+        """Yield partition, host, template and dump of the traps that changed since it was last asked."""
+        changed, self._changed = self._changed, {}
+        for (host, template), (partition, trap) in changed.items():
+            yield partition, host, template, msgspec.msgpack.encode(trap)
+
+    def take_watched(self) -> Iterator[tuple[int, str, bytes]]:
+        """Yield partition, host and dump of what is watched of hosts where that changed since it was last asked."""
+        passed, self._passed = self._passed, {}
+        for host, (partition, dumped) in passed.items():
+            yield partition, host, dumped
+        for host in [host for host, ward in self._wards.items() if ward.dirty]:
+            ward = self._wards[host]
+            ward.dirty = ward.touched = False
+            yield ward.partition, host, ward.dump()
+
+    # ---- inside
+
+    def _ward(self, url: Url) -> Ward | None:
+        """Return what is known of a host; None as long as it has few pages."""
+        host = url.host
+        ward = self._wards.get(host)
+        if ward is not None:
+            self._wards.move_to_end(host)
+            return ward
+        dumped = self._passed[host][1] if host in self._passed else None
+        if dumped is None and not self._many(host):
+            return None
+        if len(self._wards) >= WARDS_MAX:
+            self._pass_oldest()
+        ward = self._wards[host] = Ward(url.partition)
+        dumped = dumped or self._recall(url.partition, host)
+        if dumped is not None:
+            ward.load(dumped)
+            self._look_closer(host, ward)
+        return ward
+
+    def _many(self, host: str) -> bool:
+        counted = self._counted
+        count = counted[host] = counted.get(host, 0) + 1
+        counted.move_to_end(host)
+        if len(counted) > HOSTS_COUNTED_MAX:
+            counted.popitem(last=False)
+        return count > HOST_FROM_PAGES
+
+    def _pass_oldest(self) -> None:
+        host, ward = self._wards.popitem(last=False)
+        self._curious.discard(host)
+        if ward.touched or ward.dirty:
+            self._passed[host] = (ward.partition, ward.dump())
+
+    def _judge(self, url: Url, ward: Ward, node: Node, sketch: Callable[[], Sketch] | None, year: int) -> None:
+        if sketch is None or any(not YEAR_MIN <= one <= year + YEARS_AHEAD_MAX for one in years_of(url.text)):
+            node.note(stale=True, near=True)
+        elif node.suspected or node.judged < EXAMINED_MIN or url.fingerprint % SAMPLED == 0:
+            node.judge(sketch())
+        else:
+            return
+        ward.dirty = True
+        self._look_closer(url.host, ward)
+
+    def _look_closer(self, host: str, ward: Ward) -> None:
+        if any(node.suspected or node.pages >= MAZE_FROM_PAGES for node in ward.nodes.values()):
+            self._curious.add(host)
+        else:
+            self._curious.discard(host)
+
+    def _spring(self, url: Url, ward: Ward, name: str, node: Node) -> Trap | None:
+        found = self._found_out(node, width_of(name))
+        if found is None:
+            return None
+        traps = self._traps.setdefault(url.host, [])
+        if any(one.template in (name, WHOLE_HOST) for one in traps):
+            return None  # It was released.
+        trap = Trap(url.host, name, found[0], node.pages, found[1])
+        if len(traps) >= TRAPS_OF_HOST_MAX:
+            trap = Trap(url.host, WHOLE_HOST, found[0], node.pages, f"it has more than {TRAPS_OF_HOST_MAX} traps")
+        traps.append(trap)
+        self._changed[trap.host, trap.template] = (url.partition, trap)
+        del ward.nodes[name]
+        ward.dirty = True
+        self._look_closer(url.host, ward)
+        return trap
+
+    def _found_out(self, node: Node, width: int) -> tuple[float, str] | None:
+        """Return score and reason of a template that is certainly a trap. Wide ones need more pages: a narrower one
+        among them may be all that is wrong. So do those that grow by no more than one address a page: calendars,
+        galleries and lists do, and some of them have an end.
+        """
+        score = node.stale.score
+        chain = CHAIN_FACTOR if node.stale.growth < CHAIN_GROWTH else 1
+        if score >= SCORE_MIN and node.pages >= self._pages_min * width * chain:
+            return score, f"{node.stale.share:.0%} of its last pages say nothing new, and they go on naming others"
+        score = node.near.score
+        if score >= SCORE_MIN and node.pages >= self._near_pages_min * width:
+            return score, f"{node.near.share:.0%} of its last pages are nearly the same, and they go on naming others"
+        if node.pages >= self._maze_pages_max and node.fresh_links >= MAZE_SHARE:
+            return node.fresh_links, f"{node.fresh_links:.0%} of what its pages name of their like is new, without end"
+        return None
+
+
+class Trapped:
+    """Addresses of templates that were cut off as traps."""
+
+    name = "trapped"
+
+    def __init__(self, traps: Traps) -> None:
+        self._traps = traps
+
+    def rejects(self, link: Link) -> bool:
+        return self._traps.trap_of(link.url) is not None
+
+
+def _host_of(address: str) -> str:
+    authority = address[address.find("://") + 3 :].partition("/")[0].rpartition("@")[2]
+    name, colon, port = authority.rpartition(":")
+    return name if colon and port.isdigit() else authority
+
+
+assert WATCHED_FROM_PAGES > EXAMINED_MIN

@@ -1,0 +1,164 @@
+"""Shingles: a page's words in runs of three, hashed all at once.
+
+No loop runs over words. Each byte of the text becomes a number of its own, times a power of one odd constant by its
+place; the running sum of these then holds the hash of every word as a difference of two of its entries, times the
+inverse of the power at which the word begins (Karp and Rabin 1987, modulo 2**64). What is left per page is some twenty
+passes over arrays: about 130 µs for a page of 26 KB (`benchmarks/bench_near.py`).
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+from xxhash import xxh3_64_intdigest
+
+from gossamer.model.sketches import Sketch
+
+TEXT_BYTES_MAX = 1 << 16
+"""Of a page's text so much is looked at: time and memory are bounded whatever the page."""
+BODY_BYTES_MAX = 1 << 18
+"""Text is sought in so much of a page."""
+WORD_BYTES_MIN = 3
+"""Shorter words, and what is left of numbers and ids when their digits are gone, say nothing."""
+ADDRESS_WORDS_MAX = 16
+"""Words of a page's address that are passed over in its text."""
+LOWEST_MAX = 512
+"""Hashes that a sketch keeps."""
+
+Hashes = npt.NDArray[np.uint64]
+_U64 = np.uint64
+_MASK = (1 << 64) - 1
+_BASE = 0x9E3779B97F4A7C15
+_SECOND, _THIRD = _U64(0xC2B2AE3D27D4EB4F), _U64(0x165667B19E3779F9)
+_TEXTS = re.compile(rb">\s*+([^<]{3,}+)").findall
+_HIDDEN = ((b"<script", b"</script"), (b"<style", b"</style"))
+
+
+def sketch(body: bytes, charset: str = "", address: str = "") -> Sketch:
+    """Return the sketch of a page. `charset` matters only where letters are no bytes (UTF-16). Words that stand in the
+    path of its `address` count for nothing: error pages and searches repeat what they were asked for.
+
+    Any bytes have a sketch; without words it is that of an empty page. Costs about 130 µs for 26 KB with 61 links, at
+    most 2 ms.
+    """
+    if charset.startswith("utf-16"):
+        body = body[:BODY_BYTES_MAX].decode(charset, "replace").encode("utf-8", "replace")
+    words, blocks = words_of(text_of(body))
+    for asked in _asked(address):
+        kept = words != asked
+        words, blocks = words[kept], blocks[kept]
+    if not len(words):
+        return Sketch(0, 0, 0)
+    shingles = shingles_of(words, blocks)
+    return Sketch(xxh3_64_intdigest(words.tobytes()), simhash_of(shingles), len(shingles), lowest_of(shingles))
+
+
+def text_of(body: bytes) -> bytes:
+    """Return what stands between tags, a zero between two pieces; of a page without tags all of it. No parsing: it is
+    the same text for the same page, and that is enough.
+    """
+    body = _without_scripts(body[:BODY_BYTES_MAX])
+    if b"<" not in body:
+        return body[:TEXT_BYTES_MAX]
+    return b"\0".join(_TEXTS(body))[:TEXT_BYTES_MAX]
+
+
+def words_of(text: bytes) -> tuple[Hashes, npt.NDArray[np.int32]]:
+    """Return a hash of each word, in order, and the number of the piece that it stands in.
+
+    A word is a run of letters and of bytes beyond ASCII, of three bytes at least; each character of those East Asian
+    scripts that put no spaces is one.
+    """
+    codes = np.frombuffer(text, np.uint8)
+    if not len(codes):
+        return np.empty(0, _U64), np.empty(0, np.int32)
+    letter, lead = _LETTER[codes], _LEAD[codes]
+    sums = np.empty(len(codes) + 1, _U64)
+    sums[0] = 0
+    np.cumsum(_VALUES[codes] * _POWERS[: len(codes)], out=sums[1:])
+    after = np.zeros(len(codes) + 1, np.bool_)  # The byte before is a letter.
+    after[1:] = letter
+    begins = letter & (lead | ~after[:-1])
+    ends = np.zeros(len(codes) + 1, np.bool_)
+    ends[:-1] = after[:-1] & (lead | ~letter)
+    ends[-1] = letter[-1]
+    first, last = np.flatnonzero(begins), np.flatnonzero(ends)
+    long = last - first >= WORD_BYTES_MIN
+    first, last = first[long], last[long]
+    words = (sums[last] - sums[first]) * _INVERSES[first]
+    return words, np.cumsum(codes == 0, dtype=np.int32)[first]
+
+
+def shingles_of(words: Hashes, blocks: npt.NDArray[np.int32]) -> Hashes:
+    """Return a hash for each word with the two that follow it in its piece: entries of a list stay what they are
+    whatever stands beside them.
+    """
+    hashes = words * _U64(_BASE)
+    hashes[:-1] += np.where(blocks[1:] == blocks[:-1], words[1:], _U64(0)) * _SECOND
+    hashes[:-2] += np.where(blocks[2:] == blocks[:-2], words[2:], _U64(0)) * _THIRD
+    hashes ^= hashes >> _U64(31)
+    hashes *= _U64(0xBF58476D1CE4E5B9)
+    hashes ^= hashes >> _U64(29)
+    hashes *= _U64(0x94D049BB133111EB)
+    hashes ^= hashes >> _U64(32)
+    return hashes
+
+
+def simhash_of(hashes: Hashes) -> int:
+    """Return the majority of each bit (Charikar 2002), a repeated shingle counted as often as it stands there."""
+    bits = np.unpackbits(hashes.view(np.uint8).reshape(-1, 8), axis=1)
+    ones = bits.sum(axis=0, dtype=np.uint32)
+    return int.from_bytes(np.packbits(2 * ones > len(hashes)).tobytes())
+
+
+def lowest_of(hashes: Hashes) -> tuple[int, ...]:
+    """Return the `LOWEST_MAX` least distinct hashes, ascending."""
+    most = 2 * LOWEST_MAX  # Some are there more than once.
+    few = hashes if len(hashes) <= most else np.partition(hashes, most)[:most]
+    lowest: list[int] = np.unique(few)[:LOWEST_MAX].tolist()
+    return tuple(lowest)
+
+
+def _asked(address: str) -> Hashes:
+    path = address[address.find("/", address.find("://") + 3) :] if address else ""
+    return np.unique(words_of(path.encode("ascii", "ignore"))[0])[:ADDRESS_WORDS_MAX]
+
+
+def _without_scripts(body: bytes) -> bytes:
+    for begin, end in _HIDDEN:
+        at = body.find(begin)
+        if at < 0:
+            continue
+        kept, done = [], 0
+        while at >= 0:
+            kept.append(body[done:at])
+            done = body.find(end, at)
+            if done < 0:
+                done = len(body)
+            at = body.find(begin, done)
+        body = b"".join((*kept, body[done:]))
+    return body
+
+
+def _tables() -> tuple[Hashes, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return for each byte its number, whether it belongs to words, and whether it begins one by itself."""
+    values = np.zeros(256, _U64)
+    lead = np.zeros(256, np.bool_)
+    for code in range(256):
+        low = code | 0x20 if 0x41 <= code <= 0x5A else code
+        if low >= 0x80 or 0x61 <= low <= 0x7A:
+            values[code] = xxh3_64_intdigest(bytes([low])) | 1
+    lead[0xE3:0xEA] = True  # In UTF-8: U+3000 to U+9FFF.
+    return values, values != 0, lead
+
+
+def _powers(base: int) -> Hashes:
+    powers = np.full(TEXT_BYTES_MAX + 1, base, _U64)
+    powers[0] = 1
+    return np.cumprod(powers, dtype=_U64)
+
+
+_VALUES, _LETTER, _LEAD = _tables()
+_POWERS, _INVERSES = _powers(_BASE), _powers(pow(_BASE, -1, 1 << 64))
