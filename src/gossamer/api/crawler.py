@@ -136,7 +136,7 @@ class Crawler:
             async with asyncio.TaskGroup() as group:
                 asking = group.create_task(control.serve())
                 uploading = group.create_task(shard.uploads.run()) if shard.uploads is not None else None
-                companions = (seeding.run, low_water.run, watching.run, self._follow_tables)
+                companions = (seeding.run, watching.run, low_water.run, self._follow_tables)
                 end = await shard.shard.run(companions, lambda: seeding.busy() or low_water.busy())
                 await self._finish_files(shard)
                 asking.cancel()  # Until here it can be asked: large files take a while to finish.

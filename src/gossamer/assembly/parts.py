@@ -32,7 +32,7 @@ from gossamer.fetch.ftp import FtpModule
 from gossamer.fetch.gopher import GopherModule
 from gossamer.fetch.http import HttpModule
 from gossamer.fetch.registry import Protocols
-from gossamer.frontier.forms import named_order
+from gossamer.frontier import forms
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import __version__
 from gossamer.model.visits import Page, Visited
@@ -195,8 +195,10 @@ def filters_of(config: Config) -> list[Filter]:
 
 def prioritizer_of(config: Config) -> Prioritizer:
     """Return what says how urgent a link is."""
-    name, own = config.components.prioritizer, named_order(config.frontier, PatternSet)
-    return cast("Prioritizer", build(name, "components.prioritizer")) if name else own
+    name = config.components.prioritizer
+    if name:
+        return cast("Prioritizer", build(name, "components.prioritizer"))
+    return forms.prioritizer_of(config.frontier, PatternSet)
 
 
 def retries_of(config: Config, dice: Dice) -> Retries:

@@ -54,8 +54,11 @@ from gossamer.crawl.tally import Tally, Totals
 from gossamer.crawl.trapping import Trapping
 from gossamer.fetch.headers import retry_after_s
 from gossamer.fetch.registry import Protocols
-from gossamer.frontier.forms import Form, frontier_of
+from gossamer.frontier.forms import frontier_of
+from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
+from gossamer.frontier.politeness import politeness
+from gossamer.frontier.walk import Walk
 from gossamer.model.product import __version__
 from gossamer.ports import (
     Resolver,
@@ -103,7 +106,7 @@ class Assembled:
     roots: Roots
     exclusions: ExcludedHost
     chain: Chain
-    frontier: Form
+    frontier: Frontier | Walk
     pipeline: Pipeline[Lease]
     committer: Committer
     shard: Shard[Lease]
@@ -184,35 +187,55 @@ def assemble(
         return shard
 
 
-def _assembled(
-    config: Config, directory: Path, clock: Clock, dice: Dice, lock: DirectoryLock, undo: ExitStack
-) -> Assembled:
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What a crawl keeps on disk, opened."""
+
+    slots: Slots
+    store: Store
+    contacts: Contacts
+    epochs: Epochs
+    journals: Journals
+    tally: Tally
+    logs: Logs
+
+
+def _kept(config: Config, directory: Path, clock: Clock, undo: ExitStack) -> _Kept:
     state = directory / "state"
     slots = held(Slots(state), undo)
     store = held(Store(state / "store", *store_sizes(config)), undo)
     contacts = held(Contacts(state, boot_id(), clock.now()), undo)
-    epochs, journals = Epochs(store), Journals(directory)
+    journals = Journals(directory)
     undo.callback(journals.close_files)
     journals.recover(stored(store, MANIFEST, list[Entry], []), JOURNAL_FOLDERS)
     totals = stored(store, TALLY, Totals, Totals())
     totals.incarnation += 1
-    tally, logs = Tally(totals, config.crawl), held(Logs(directory / "logs", clock), undo)
+    logs = held(Logs(directory / "logs", clock), undo)
+    return _Kept(slots, store, contacts, Epochs(store), journals, Tally(totals, config.crawl), logs)
 
+
+def _assembled(
+    config: Config, directory: Path, clock: Clock, dice: Dice, lock: DirectoryLock, undo: ExitStack
+) -> Assembled:
+    kept = _kept(config, directory, clock, undo)
+    slots, store, epochs, journals, tally = kept.slots, kept.store, kept.epochs, kept.journals, kept.tally
     namer = namer_of(config, epochs)
     roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)
     chain = scope_chain(config.scope, roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(config))
     memory = ScopeMemory(epochs, roots, exclusions, chain.counts)
     trapping = Trapping(traps, epochs, sketch, tally)
-    prioritizer, now = prioritizer_of(config), clock.now()
-    frontier = frontier_of(store, epochs, contacts, config, prioritizer, namer.name, dice, now)
+    rules, prioritizer = politeness(config.politeness), prioritizer_of(config)
+    forms = (config.frontier, config.budget, config.walk)
+    frontier = frontier_of(store, epochs, kept.contacts, rules, forms, prioritizer, namer.name, dice, clock.now())
     url_seen, history = url_seen_of(config, epochs, journals), History(epochs)
     content_seen, near_seen = content_seen_of(config, epochs), near_seen_of(config, epochs)
     undo.callback(close, url_seen)
     agent = config.operator.user_agent(__version__)
     alarm = Alarm.set(config.process.module_s_max)
-    undo.callback(close, alarm)
-    modules, spills = chosen_modules(config, alarm), Spills(state / "spill", config.archive.digests)
-    archives, follower = archives_of(config, journals, directory, agent, totals.incarnation, modules)
+    if alarm is not None:
+        undo.callback(alarm.close)
+    modules, spills = chosen_modules(config, alarm), Spills(directory / "state/spill", config.archive.digests)
+    archives, follower = archives_of(config, journals, directory, agent, tally.totals.incarnation, modules)
     protocols, resolver = protocol_modules(config, agent, clock, spills), resolver_of(config, clock, archives)
     quarantine, apart = quarantine_of(config, directory, epochs, slots), apart_of(config, directory, modules.apart)
     rooms = Rooms(
@@ -241,17 +264,17 @@ def _assembled(
         watcher=frontier if frontier.watches_links else None,
         beyond=memory.beyond if config.scope.scope != "any" else None,
     )
-    pipeline = Pipeline(rooms, retries_of(config, dice), config.crawl, clock, logs, tally)
+    pipeline = Pipeline(rooms, retries_of(config, dice), config.crawl, clock, kept.logs, tally)
     cuts: list[Cuts] = [frontier, memory, trapping, *([url_seen] if isinstance(url_seen, Cuts) else [])]
-    committer = Committer(epochs, journals, contacts, archives, cuts, tally, logs, clock)
+    committer = Committer(epochs, journals, kept.contacts, archives, cuts, tally, kept.logs, clock)
     committer.on_epoch = slots.note_epoch
     committer.on_durable = archives.add_epoch
-    crowding = partial(_crowding, contacts, (frontier, epochs), config.crawl.epoch_bytes_max)
+    crowding = partial(_crowding, kept.contacts, (frontier, epochs), config.crawl.epoch_bytes_max)
     shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent, trapping.reason)
     return Assembled(
-        config, directory, clock, lock, slots, store, epochs, contacts, journals, archives, follower, namer, roots,
-        exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, logs, protocols, resolver,
+        config, directory, clock, lock, slots, store, epochs, kept.contacts, journals, archives, follower, namer, roots,
+        exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, kept.logs, protocols, resolver,
         quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice, tally.note), trapping, traps,
     )  # fmt: skip
 

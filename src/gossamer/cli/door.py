@@ -81,6 +81,27 @@ def release_of(directory: Path, name: str) -> Status:
     return cast("Status", api.release_of(directory, name))
 
 
+def showcase(directory: Path) -> Web:
+    """Return a synthetic web that shows every behaviour."""
+    from gossamer.simweb.conformance import showcase as options
+    from gossamer.simweb.process import SimwebProcess
+
+    return SimwebProcess(options(), directory)
+
+
+def conformance_of(served: Web, directory: Path) -> tuple[str, bool]:
+    """Return the table of a crawl of a synthetic web, and whether all of it is right."""
+    from gossamer.report.outcomes import outcomes
+    from gossamer.simweb.conformance import conformance, table
+    from gossamer.simweb.process import SimwebProcess
+    from gossamer.simweb.truth import Truth
+
+    simweb = cast("SimwebProcess", served)
+    walked = Truth(simweb.web).walk(simweb.seeds, embeds=True)
+    rows = conformance(simweb.web, walked, simweb.requests(), outcomes(directory))
+    return table(rows), all(row.right for row in rows)
+
+
 def report_of(directory: Path, rejected: Mapping[str, int]) -> Report:
     """Return the statistics of a crawl, from the tables it has written."""
     from gossamer.report.report import summary

@@ -30,6 +30,7 @@ Urls = Annotated[list[str], typer.Argument(metavar="URL", help="More seeds.")]
 Hosts = Annotated[list[str], typer.Argument(metavar="HOST", help="Hosts to leave alone.")]
 Trap = Annotated[str, typer.Argument(metavar="NAME", help="A trap as `status` names it; or a host, for all of its.")]
 DemoDirectory = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Made anew each time.")]
+ConformanceDirectory = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Made anew each time.")]
 Size = Annotated[str, typer.Option("--size", metavar="SIZE", help="small, medium or large.")]
 
 
@@ -215,6 +216,14 @@ def demo(directory: DemoDirectory = Path("demo"), size: Size = "small") -> None:
     from gossamer.cli.demo import demo as run
 
     _end(run(directory, size))
+
+
+@app.command("conformance")
+def conformance(directory: ConformanceDirectory = Path("conformance")) -> None:
+    """Crawl a synthetic web of every behaviour and print what was expected and what was seen; about a minute."""
+    from gossamer.cli.conformance import conformance as run
+
+    _end(run(directory))
 
 
 @app.callback(invoke_without_command=True)

@@ -13,6 +13,9 @@ from gossamer.model.visits import BudgetFacts, HostFacts
 from gossamer.ports import Chain, Namer, UrlSeen
 from gossamer.url.url import Url
 
+EXCLUDED = "excluded_host"
+"""The filter of hosts whose owners asked us not to come."""
+
 
 class Story:
     """Tells why a URL is where it is. Works on a running shard and on the store of a stopped one."""
@@ -66,6 +69,8 @@ class Story:
             return {"state": "in_flight", "reason": "it is being fetched now"}
         if facts.closed:
             return {"state": "host_closed", "reason": facts.closed, "rule": "host_closed"}
+        if self._chain.explain(Link(url, "anchor", 0)) == EXCLUDED:
+            return {"state": "queued", "reason": "its host is excluded by now: it ends in its turn", "rule": EXCLUDED}
         if facts.due_at is not None:
             return {
                 "state": "waiting",

@@ -50,7 +50,7 @@ _SOURCES: Mapping[str, tuple[str, ...]] = {
 _SETS: Mapping[str, str] = {"img": "srcset", "source": "srcset", "link": "imagesrcset"}
 _WALK = Walk((*_SOURCES, *_SETS))
 _STYLE = re.compile(rb"[\t\n\f\r ](?i:style)[\t\n\f\r ]*+=[\t\n\f\r ]*+(?:\"([^\"<>]*+)\"|'([^'<>]*+)')")
-_STYLESHEET_INSTRUCTION = re.compile(rb"<\?xml-stylesheet[\t\n\f\r ]([^>]*+)\?>")
+_STYLESHEET_INSTRUCTION = re.compile(rb"<\?xml-stylesheet[\t\n\f\r ]((?:[^?>]|\?(?!>))*+)\?>")
 _URL = re.compile(rb"(?i:url)\(")
 _CANDIDATE = re.compile(r"[\t\n\f\r ,]*+([^\t\n\f\r ]++)")
 _DESCRIPTORS = re.compile(r"(?:[^,(]|\([^)]*+\)?)*+")

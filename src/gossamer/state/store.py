@@ -38,8 +38,8 @@ from gossamer.world.clock import give_way, pause
 from gossamer.world.files import NO_ROOM, sync_directory
 
 FAMILIES = (
-    "queue", "host", "ready", "sleep", "due", "seen", "content", "page", "outbox", "inbox", "meta", "trap", "deferred",
-    "account", "walk", "scope",
+    "queue", "host", "ready", "sleep", "due", "seen", "content", "page", "outbox", "inbox", "meta", "deferred",
+    "account", "walk", "scope", "trap",
 )  # fmt: skip
 META_PARTITION = b"\xff\xff"
 """Partitions end at 4095, so keys of the shard itself stand after all of them."""

@@ -167,6 +167,26 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
 )  # fmt: skip
 """Every rule by its name, in the order in which they run: escapes before case, since an escape may hide a letter."""
 
+OCCASIONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "fragment": "#",
+        "unreserved_escapes": "%",
+        "escape_case": "%",
+        "harmless_escapes": "%",
+        "lower_path": "[A-Z]",
+        "collapse_slashes": "//",
+        "drop_session_ids": r"[;(?]",
+        "drop_tracking": r"\?",
+        "drop_index_file": r"/(?:index|default)\.",
+        "drop_trailing_slash": r"/(?:\Z|[?#])",
+        "plus_is_space": r"\?",
+        "sort_query": r"\?",
+        "drop_empty_parameters": r"\?",
+        "drop_empty_query": r"\?",
+    }
+)
+"""What is found in path, query and fragment wherever a rule may change these. The other rules never do."""
+
 DEFAULT_RULES: Final = ("fragment", "unreserved_escapes", "escape_case", "host_case", "default_port", "host_dot")
 
 
