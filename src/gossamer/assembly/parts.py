@@ -25,6 +25,7 @@ from gossamer.crawl.examine import Examiner
 from gossamer.crawl.history import History
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.quarantine import Quarantine
+from gossamer.crawl.retries import Retries
 from gossamer.crawl.trapping import Trapping, watch_key
 from gossamer.fetch.bodies import Bodies
 from gossamer.fetch.decoding import BoundedDecoder
@@ -67,6 +68,7 @@ from gossamer.state.slots import Slots
 from gossamer.state.store import META_PARTITION, Store
 from gossamer.url.name import Namer
 from gossamer.world.clock import Clock
+from gossamer.world.dice import Dice
 from gossamer.world.process import DirectoryLock
 from gossamer.world.spill import Spills
 
@@ -203,6 +205,12 @@ def prioritizer_of(config: Config) -> Prioritizer:
     if name:
         return cast("Prioritizer", build(name, "components.prioritizer"))
     return forms.prioritizer_of(config.frontier, PatternSet)
+
+
+def retries_of(config: Config, dice: Dice) -> Retries:
+    """Return who says whether a URL is tried again, and when."""
+    options = config.frontier
+    return Retries(options.attempts_max, options.retry_s_first, options.retry_s_max, dice)
 
 
 def url_seen_of(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:

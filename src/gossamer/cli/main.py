@@ -130,6 +130,19 @@ def export(
     _end(views.export(directory, to, output, table, where, memory_mb, quiet=quiet))
 
 
+@app.command("sample")
+def sample(
+    directory: Directory,
+    size: Annotated[int, typer.Option("--size", "-n", metavar="N", help="How many pages.")] = 100,
+    seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="The same seed gives the same pages.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Draw near-uniform pages from a crawl that walked (`--set frontier.form=walk`)."""
+    from gossamer.cli import ask
+
+    _end(ask.sample(directory, size, seed, as_json=as_json))
+
+
 @app.command("seed")
 def seed(directory: Directory, urls: Annotated[list[str], typer.Argument(metavar="URL", help="More seeds.")]) -> None:
     """Give a running crawl more seeds."""

@@ -77,6 +77,8 @@ class Story:
             }
         if facts.deferred:
             return {"state": "deferred", "reason": _deferred(facts.budget), "rule": "budget"}
+        if not facts.queued:
+            return {"state": "found", "reason": "pages name it; nobody has walked there so far"}
         waits = "its host waits for robots.txt" if facts.parked else facts.site_gate or "it waits in its host's queue"
         return {"state": "queued", "reason": waits, "next_due": _instant(facts.rest_until)}
 
