@@ -14,15 +14,18 @@ from typing import Protocol, TypeVar, cast, runtime_checkable
 
 import msgspec
 
-from gossamer.archive.archive import Archives, Closing
-from gossamer.archive.follower import Follower
+from gossamer.archive.archive import Archives, Closing, Followers
+from gossamer.archive.followed import followed
 from gossamer.archive.tables import Tables
 from gossamer.archive.warc import About, WarcArchive
 from gossamer.config import Config, effective_toml
 from gossamer.crawl.apart import Apart
+from gossamer.crawl.copies import Copies
 from gossamer.crawl.examine import Examiner
+from gossamer.crawl.history import History
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.quarantine import Quarantine
+from gossamer.crawl.retries import Retries
 from gossamer.crawl.trapping import Trapping, watch_key
 from gossamer.fetch.bodies import Bodies
 from gossamer.fetch.decoding import BoundedDecoder
@@ -57,6 +60,7 @@ from gossamer.scope.patterns import PatternSet
 from gossamer.scope.traps import Traps
 from gossamer.seen.content import ExactContentSeen
 from gossamer.seen.near import NearContentSeen
+from gossamer.seen.shingles import sketch
 from gossamer.seen.urls import POPULAR_BYTES, RocksUrlSeen
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
@@ -64,6 +68,7 @@ from gossamer.state.slots import Slots
 from gossamer.state.store import META_PARTITION, Store
 from gossamer.url.name import Namer
 from gossamer.world.clock import Clock
+from gossamer.world.dice import Dice
 from gossamer.world.process import DirectoryLock
 from gossamer.world.spill import Spills
 
@@ -123,13 +128,15 @@ def chosen_modules(config: Config, watch: Watch | None = None) -> Chosen:
     Raises:
         ConfigError: there is no such module, or what it needs is not installed.
     """
+    # What is to be found must be read.
+    options = config.process.model_copy(update={"text": config.process.text or config.search.enabled})
 
     def made(name: str, key: str) -> ProcessingModule:
         if name in MODULES:
             needed = NEEDED.get(name)
             if needed is not None and find_spec(needed) is None:
                 raise ConfigError(f"{key}: {name} needs {needed}; pip install 'gossamer[modules]'")
-            return cast("ProcessingModule", build(MODULES[name], key, options=config.process))
+            return cast("ProcessingModule", build(MODULES[name], key, options=options))
         near = difflib.get_close_matches(name, MODULES, n=1)
         if near and ":" not in name:
             raise ConfigError(f"{key}: no module {name!r}; did you mean {near[0]}?")
@@ -140,7 +147,7 @@ def chosen_modules(config: Config, watch: Watch | None = None) -> Chosen:
             raise ConfigError(f"{key}: {name} has no process(page, findings); see docs/processing.md")
         return cast("ProcessingModule", module)
 
-    return chosen(config.process, made, embeds=config.scope.embeds, watch=watch)
+    return chosen(options, made, embeds=config.scope.embeds, watch=watch)
 
 
 def text_of(visited: Visited, config: Config) -> str:
@@ -200,6 +207,12 @@ def prioritizer_of(config: Config) -> Prioritizer:
     return forms.prioritizer_of(config.frontier, PatternSet)
 
 
+def retries_of(config: Config, dice: Dice) -> Retries:
+    """Return who says whether a URL is tried again, and when."""
+    options = config.frontier
+    return Retries(options.attempts_max, options.retry_s_first, options.retry_s_max, dice)
+
+
 def url_seen_of(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
     """Return the duplicate URL eliminator, in the form that the crawl began with."""
     name, form = config.components.url_seen, config.seen.form
@@ -227,6 +240,19 @@ def traps_of(config: Config, epochs: Epochs) -> Traps:
     return Traps(config.scope, lambda partition, host: epochs.get("content", watch_key(partition, host)))
 
 
+def copies_of(
+    config: Config,
+    content_seen: ContentSeen,
+    near_seen: NearSeen | None,
+    history: History,
+    url_seen: UrlSeen,
+    namer: Namer,
+) -> Copies:
+    """Return what tells copies and near-duplicates."""
+    near_sketch = partial(sketch, lowest=False)
+    return Copies(content_seen, near_seen, near_sketch, history, url_seen, namer, follow=config.crawl.follow_copies)
+
+
 def near_seen_of(config: Config, epochs: Epochs) -> NearSeen | None:
     """Return the test for near-duplicates; None where nobody asked for it."""
     options = config.seen
@@ -251,26 +277,25 @@ def resolver_of(config: Config, clock: Clock, archives: Archives) -> Resolver:
 
 
 def archives_of(
-    config: Config, journals: Journals, directory: Path, agent: str, incarnation: int, modules: Chosen
-) -> tuple[Archives, Follower]:
-    """Return what keeps the harvest, and who makes tables of its logs."""
+    config: Config, journals: Journals, directory: Path, incarnation: int, modules: Chosen, clock: Clock
+) -> tuple[Archives, Followers]:
+    """Return what keeps the harvest, and who makes tables and the index of its logs."""
     about = About(
         software=f"gossamer/{__version__}",
-        user_agent=agent,
+        user_agent=config.operator.user_agent(__version__),
         robots="RFC 9309" if config.robots.obey else "ignore",
         operator=config.operator.contact,
         is_part_of=directory.resolve().name,
         configuration=effective_toml(config),
     )
     warc = WarcArchive(config.archive, journals, about, 0, incarnation)
-    follower = Follower(journals)
-    follower.sweep()
     more = [
         cast("Closing", build(name, "components.archives", journals=journals, directory=directory))
         for name in config.components.archives
     ]
     tables = Tables(config.archive, journals, 0, incarnation, modules.columns, modules.tables)
-    return Archives([warc, tables, *more]), follower
+    logs, followers = followed(config.search, journals, clock, incarnation)
+    return Archives([warc, tables, *more, *logs]), followers
 
 
 @runtime_checkable
