@@ -271,6 +271,7 @@ def _assembled(
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent, trapping.reason)
     return Assembled(
         config, directory, clock, lock, slots, store, epochs, kept.contacts, journals, archives, followers, namer,
-        roots, exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, kept.logs, protocols, resolver,
-        quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice, tally.note), trapping, traps,
+        roots, exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, kept.logs, protocols,
+        resolver, quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice, tally.note), trapping,
+        traps,
     )  # fmt: skip

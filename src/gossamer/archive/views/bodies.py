@@ -13,7 +13,6 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Page, Reply
 from gossamer.ports import Decoder
 
-
 BODY_BYTES_MAX = 64_000_000
 """Of a body, as sent, no more is read."""
 READ_WHOLE_BYTES_MAX = 8_000_000
