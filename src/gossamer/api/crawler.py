@@ -10,7 +10,6 @@ As a context it is iterated over:
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -30,6 +29,7 @@ from gossamer.config import Config, configure, effective_toml
 from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
 from gossamer.config.seeds import check_seeds
+from gossamer.config.toml import written
 from gossamer.crawl.control import Control
 from gossamer.crawl.delivery import Delivery
 from gossamer.crawl.shard import End, first_of
@@ -297,8 +297,5 @@ class Crawler:
 
 
 def _sets(settings: Mapping[str, object] | None) -> list[str]:
-    """Return keys and values as `--set` takes them: what JSON says of texts, numbers and lists, TOML says too."""
-    return [
-        f"{key}={'none' if value is None else json.dumps(value, ensure_ascii=False)}"
-        for key, value in (settings or {}).items()
-    ]
+    """Return keys and values as `--set` takes them."""
+    return [f"{key}={'none' if value is None else written(value)}" for key, value in (settings or {}).items()]

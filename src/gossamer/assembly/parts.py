@@ -20,9 +20,12 @@ from gossamer.archive.tables import Tables
 from gossamer.archive.warc import About, WarcArchive
 from gossamer.config import Config, effective_toml
 from gossamer.crawl.apart import Apart
+from gossamer.crawl.copies import Copies
 from gossamer.crawl.examine import Examiner
+from gossamer.crawl.history import History
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.quarantine import Quarantine
+from gossamer.crawl.retries import Retries
 from gossamer.crawl.trapping import Trapping, watch_key
 from gossamer.fetch.bodies import Bodies
 from gossamer.fetch.decoding import BoundedDecoder
@@ -57,13 +60,15 @@ from gossamer.scope.patterns import PatternSet
 from gossamer.scope.traps import Traps
 from gossamer.seen.content import ExactContentSeen
 from gossamer.seen.near import NearContentSeen
-from gossamer.seen.urls import RocksUrlSeen
+from gossamer.seen.shingles import sketch
+from gossamer.seen.urls import POPULAR_BYTES, RocksUrlSeen
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.state.slots import Slots
 from gossamer.state.store import META_PARTITION, Store
 from gossamer.url.name import Namer
 from gossamer.world.clock import Clock
+from gossamer.world.dice import Dice
 from gossamer.world.process import DirectoryLock
 from gossamer.world.spill import Spills
 
@@ -179,7 +184,8 @@ def _environment() -> dict[str, str]:
 
 def namer_of(config: Config, epochs: Epochs) -> Namer:
     """Return what names addresses, by the rules that this crawl began with: what it knows stands under their keys."""
-    rules = json.dumps(config.url.model_dump(), sort_keys=False).encode()
+    # The defaults of tables may gain keys with a new version; the default rules are written out, for they make keys.
+    rules = json.dumps({"rules": config.url.rules, **config.url.model_dump(exclude_defaults=True)}).encode()
     begun = epochs.get("meta", URL_RULES)
     if begun is None:
         epochs.put("meta", URL_RULES, rules)
@@ -201,6 +207,12 @@ def prioritizer_of(config: Config) -> Prioritizer:
     return forms.prioritizer_of(config.frontier, PatternSet)
 
 
+def retries_of(config: Config, dice: Dice) -> Retries:
+    """Return who says whether a URL is tried again, and when."""
+    options = config.frontier
+    return Retries(options.attempts_max, options.retry_s_first, options.retry_s_max, dice)
+
+
 def url_seen_of(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
     """Return the duplicate URL eliminator, in the form that the crawl began with."""
     name, form = config.components.url_seen, config.seen.form
@@ -213,7 +225,7 @@ def url_seen_of(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
     if begun != form.encode():
         raise ConfigError(f"seen.form: this crawl began with {begun.decode()!r} and keeps it; set it back")
     if form == "rocksdb":
-        return RocksUrlSeen(epochs, config.seen.popular_urls_max)
+        return RocksUrlSeen(epochs, config.seen.popular_bytes_max // POPULAR_BYTES)
     given = {"epochs": epochs} if form == "memory" else {"epochs": epochs, "journals": journals, "options": config.seen}
     return cast("UrlSeen", build(SEEN_FORMS[form], "seen.form", **given))
 
@@ -226,6 +238,19 @@ def permit_of(config: Config, exclusions: ExcludedHost, robots: SiteRobots, trap
 def traps_of(config: Config, epochs: Epochs) -> Traps:
     """Return the watch over traps."""
     return Traps(config.scope, lambda partition, host: epochs.get("content", watch_key(partition, host)))
+
+
+def copies_of(
+    config: Config,
+    content_seen: ContentSeen,
+    near_seen: NearSeen | None,
+    history: History,
+    url_seen: UrlSeen,
+    namer: Namer,
+) -> Copies:
+    """Return what tells copies and near-duplicates."""
+    near_sketch = partial(sketch, lowest=False)
+    return Copies(content_seen, near_seen, near_sketch, history, url_seen, namer, follow=config.crawl.follow_copies)
 
 
 def near_seen_of(config: Config, epochs: Epochs) -> NearSeen | None:
@@ -291,6 +316,11 @@ def held(thing: C, undo: ExitStack) -> C:
     """Have a thing closed if what follows fails."""
     undo.callback(thing.close)
     return thing
+
+
+def store_sizes(config: Config) -> tuple[int, int, int]:
+    """Return how large a store may be in memory, and how fast in the background."""
+    return config.state.cache_bytes, config.state.write_buffer_bytes, config.state.background_bytes_s
 
 
 def stored(store: Store, key: bytes, kind: type[T], default: T) -> T:

@@ -137,6 +137,11 @@ class Walk:
         return self._gates.benched
 
     @property
+    def memory_bytes(self) -> int:
+        """Memory of what waits for the next `cut`, about."""
+        return self._gates.memory_bytes
+
+    @property
     def hosts_left(self) -> int:
         """Hosts that somebody is on the way to; while walkers may go on, those where they may begin anew as well."""
         return self._walked.counts.hosts if self._may_step else self._gates.hosts_left
