@@ -124,8 +124,6 @@ def test_there_is_no_place_for_what_has_no_place() -> None:
 IMPORT_EACH = """
 import importlib, json, os, sys, warnings
 failed = []
-for library in ("duckdb", "fastwarc", "pyarrow.compute", "pyarrow.parquet", "pydantic", "tantivy"):
-    importlib.import_module(library)  # Once for all: they take most of the time.
 for name in json.load(sys.stdin):
     pid = os.fork()
     if pid == 0:

@@ -48,7 +48,8 @@ def export_means(config: Config) -> Means:
     options = config.process.model_copy(update={"text": True})
     reading = Modules([TitleAndText(options)], options)
     main = reading
-    if find_spec(NEEDED["markdown"]) is not None:  # Without it Markdown is the visible text.
+    needed = NEEDED.get("markdown")
+    if needed is None or find_spec(needed) is not None:  # Without it Markdown is the visible text.
         module = cast("ProcessingModule", build(MODULES["markdown"], "process.modules", options=options))
         main = Modules([module], options)
 
