@@ -8,8 +8,9 @@ from gossamer.model.product import __version__ as __version__
 
 if TYPE_CHECKING:
     from gossamer.api import Crawler as Crawler
+    from gossamer.process.own import processing_module as processing_module
 
-__all__ = ["Crawler", "__version__"]
+__all__ = ["Crawler", "__version__", "processing_module"]
 
 
 def __getattr__(name: str) -> object:
@@ -18,4 +19,8 @@ def __getattr__(name: str) -> object:
         from gossamer.api import Crawler  # noqa: PLC0415
 
         return Crawler
+    if name == "processing_module":
+        from gossamer.process.own import processing_module  # noqa: PLC0415
+
+        return processing_module
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

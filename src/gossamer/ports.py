@@ -7,6 +7,7 @@ from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from gossamer.model.links import Link
 from gossamer.model.sketches import Sketch
+from gossamer.model.standing import Standing
 from gossamer.model.visits import (
     Again,
     Archived,
@@ -41,6 +42,37 @@ class Prioritizer(Protocol):
 
     def level(self, link: Link) -> int:
         """Return a level from 0, the most urgent, to 7."""
+        ...
+
+
+@runtime_checkable
+class HostPrioritizer(Prioritizer, Protocol):
+    """A prioritizer that also says how urgent a host is, among those that wait for a place on the workbench.
+
+    Where one only has `level`, a host is as urgent as the most urgent of its URLs.
+    """
+
+    needs: Sequence[str]
+    """Which of `linking_sites` and `cash` it reads from a `Standing`: they are reckoned for those who need them."""
+
+    def host_level(self, standing: Standing) -> int:
+        """Return a level from 0, the most urgent, to 7. Pure, and quick: it may run for every URL that is queued."""
+        ...
+
+
+class PatternMatcher(Protocol):
+    """Many regular expressions at once."""
+
+    def matching(self, text: str) -> Sequence[int]:
+        """Return the places of the patterns that match somewhere in a text."""
+        ...
+
+
+class LinkWatcher(Protocol):
+    """Sees where pages link to, whether those URLs are new or not."""
+
+    def linked(self, page: Url, links: Sequence[Link]) -> None:
+        """Take in what a page that was just finished links to, as far as that is ours: in one breath with `finish`."""
         ...
 
 

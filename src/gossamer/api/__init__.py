@@ -1,7 +1,7 @@
 """Api: what a program may ask of Gossamer.
 
 Takes    seeds, options, a directory
-Gives    Crawler, and what a crawl that does not run knows of itself
+Gives    Crawler, what a crawl that does not run knows of itself, and exports
 Keeps    one assembled shard while it runs
 Imports  assembly, config, model, crawl's values
 Touches  the crawl's directory, through what is assembled
@@ -11,6 +11,7 @@ Never    names a concrete room
 from gossamer.api.crawler import Crawler
 from gossamer.api.page import Page
 from gossamer.api.releasing import release_of
+from gossamer.api.sample import sample_of
 from gossamer.api.status import status_of, why_of
 
-__all__ = ["Crawler", "Page", "release_of", "status_of", "why_of"]
+__all__ = ["Crawler", "Page", "release_of", "sample_of", "status_of", "why_of"]

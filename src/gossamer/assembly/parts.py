@@ -14,15 +14,18 @@ from typing import Protocol, TypeVar, cast, runtime_checkable
 
 import msgspec
 
-from gossamer.archive.archive import Archives, Closing
-from gossamer.archive.follower import Follower
+from gossamer.archive.archive import Archives, Closing, Followers
+from gossamer.archive.followed import followed
 from gossamer.archive.tables import Tables
 from gossamer.archive.warc import About, WarcArchive
 from gossamer.config import Config, effective_toml
 from gossamer.crawl.apart import Apart
+from gossamer.crawl.copies import Copies
 from gossamer.crawl.examine import Examiner
+from gossamer.crawl.history import History
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.quarantine import Quarantine
+from gossamer.crawl.retries import Retries
 from gossamer.crawl.trapping import Trapping, watch_key
 from gossamer.fetch.bodies import Bodies
 from gossamer.fetch.decoding import BoundedDecoder
@@ -31,7 +34,7 @@ from gossamer.fetch.ftp import FtpModule
 from gossamer.fetch.gopher import GopherModule
 from gossamer.fetch.http import HttpModule
 from gossamer.fetch.registry import Protocols
-from gossamer.frontier.priority import BreadthFirst
+from gossamer.frontier import forms
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import __version__
 from gossamer.model.visits import Page, Visited
@@ -53,16 +56,19 @@ from gossamer.process.text import TitleAndText
 from gossamer.resolve.resolver import DnsResolver
 from gossamer.robots.robots import SiteRobots
 from gossamer.scope.exclusions import ExcludedHost
+from gossamer.scope.patterns import PatternSet
 from gossamer.scope.traps import Traps
 from gossamer.seen.content import ExactContentSeen
 from gossamer.seen.near import NearContentSeen
-from gossamer.seen.urls import RocksUrlSeen
+from gossamer.seen.shingles import sketch
+from gossamer.seen.urls import POPULAR_BYTES, RocksUrlSeen
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.state.slots import Slots
 from gossamer.state.store import META_PARTITION, Store
 from gossamer.url.name import Namer
 from gossamer.world.clock import Clock
+from gossamer.world.dice import Dice
 from gossamer.world.process import DirectoryLock
 from gossamer.world.spill import Spills
 
@@ -122,13 +128,15 @@ def chosen_modules(config: Config, watch: Watch | None = None) -> Chosen:
     Raises:
         ConfigError: there is no such module, or what it needs is not installed.
     """
+    # What is to be found must be read.
+    options = config.process.model_copy(update={"text": config.process.text or config.search.enabled})
 
     def made(name: str, key: str) -> ProcessingModule:
         if name in MODULES:
             needed = NEEDED.get(name)
             if needed is not None and find_spec(needed) is None:
                 raise ConfigError(f"{key}: {name} needs {needed}; pip install 'gossamer[modules]'")
-            return cast("ProcessingModule", build(MODULES[name], key, options=config.process))
+            return cast("ProcessingModule", build(MODULES[name], key, options=options))
         near = difflib.get_close_matches(name, MODULES, n=1)
         if near and ":" not in name:
             raise ConfigError(f"{key}: no module {name!r}; did you mean {near[0]}?")
@@ -139,7 +147,7 @@ def chosen_modules(config: Config, watch: Watch | None = None) -> Chosen:
             raise ConfigError(f"{key}: {name} has no process(page, findings); see docs/processing.md")
         return cast("ProcessingModule", module)
 
-    return chosen(config.process, made, embeds=config.scope.embeds, watch=watch)
+    return chosen(options, made, embeds=config.scope.embeds, watch=watch)
 
 
 def text_of(visited: Visited, config: Config) -> str:
@@ -176,7 +184,8 @@ def _environment() -> dict[str, str]:
 
 def namer_of(config: Config, epochs: Epochs) -> Namer:
     """Return what names addresses, by the rules that this crawl began with: what it knows stands under their keys."""
-    rules = json.dumps(config.url.model_dump(), sort_keys=False).encode()
+    # The defaults of tables may gain keys with a new version; the default rules are written out, for they make keys.
+    rules = json.dumps({"rules": config.url.rules, **config.url.model_dump(exclude_defaults=True)}).encode()
     begun = epochs.get("meta", URL_RULES)
     if begun is None:
         epochs.put("meta", URL_RULES, rules)
@@ -193,7 +202,15 @@ def filters_of(config: Config) -> list[Filter]:
 def prioritizer_of(config: Config) -> Prioritizer:
     """Return what says how urgent a link is."""
     name = config.components.prioritizer
-    return cast("Prioritizer", build(name, "components.prioritizer")) if name else BreadthFirst()
+    if name:
+        return cast("Prioritizer", build(name, "components.prioritizer"))
+    return forms.prioritizer_of(config.frontier, PatternSet)
+
+
+def retries_of(config: Config, dice: Dice) -> Retries:
+    """Return who says whether a URL is tried again, and when."""
+    options = config.frontier
+    return Retries(options.attempts_max, options.retry_s_first, options.retry_s_max, dice)
 
 
 def url_seen_of(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
@@ -208,7 +225,7 @@ def url_seen_of(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
     if begun != form.encode():
         raise ConfigError(f"seen.form: this crawl began with {begun.decode()!r} and keeps it; set it back")
     if form == "rocksdb":
-        return RocksUrlSeen(epochs, config.seen.popular_urls_max)
+        return RocksUrlSeen(epochs, config.seen.popular_bytes_max // POPULAR_BYTES)
     given = {"epochs": epochs} if form == "memory" else {"epochs": epochs, "journals": journals, "options": config.seen}
     return cast("UrlSeen", build(SEEN_FORMS[form], "seen.form", **given))
 
@@ -221,6 +238,19 @@ def permit_of(config: Config, exclusions: ExcludedHost, robots: SiteRobots, trap
 def traps_of(config: Config, epochs: Epochs) -> Traps:
     """Return the watch over traps."""
     return Traps(config.scope, lambda partition, host: epochs.get("content", watch_key(partition, host)))
+
+
+def copies_of(
+    config: Config,
+    content_seen: ContentSeen,
+    near_seen: NearSeen | None,
+    history: History,
+    url_seen: UrlSeen,
+    namer: Namer,
+) -> Copies:
+    """Return what tells copies and near-duplicates."""
+    near_sketch = partial(sketch, lowest=False)
+    return Copies(content_seen, near_seen, near_sketch, history, url_seen, namer, follow=config.crawl.follow_copies)
 
 
 def near_seen_of(config: Config, epochs: Epochs) -> NearSeen | None:
@@ -247,26 +277,25 @@ def resolver_of(config: Config, clock: Clock, archives: Archives) -> Resolver:
 
 
 def archives_of(
-    config: Config, journals: Journals, directory: Path, agent: str, incarnation: int, modules: Chosen
-) -> tuple[Archives, Follower]:
-    """Return what keeps the harvest, and who makes tables of its logs."""
+    config: Config, journals: Journals, directory: Path, incarnation: int, modules: Chosen, clock: Clock
+) -> tuple[Archives, Followers]:
+    """Return what keeps the harvest, and who makes tables and the index of its logs."""
     about = About(
         software=f"gossamer/{__version__}",
-        user_agent=agent,
+        user_agent=config.operator.user_agent(__version__),
         robots="RFC 9309" if config.robots.obey else "ignore",
         operator=config.operator.contact,
         is_part_of=directory.resolve().name,
         configuration=effective_toml(config),
     )
     warc = WarcArchive(config.archive, journals, about, 0, incarnation)
-    follower = Follower(journals)
-    follower.sweep()
     more = [
         cast("Closing", build(name, "components.archives", journals=journals, directory=directory))
         for name in config.components.archives
     ]
     tables = Tables(config.archive, journals, 0, incarnation, modules.columns, modules.tables)
-    return Archives([warc, tables, *more]), follower
+    logs, followers = followed(config.search, journals, clock, incarnation)
+    return Archives([warc, tables, *more, *logs]), followers
 
 
 @runtime_checkable
@@ -287,6 +316,11 @@ def held(thing: C, undo: ExitStack) -> C:
     """Have a thing closed if what follows fails."""
     undo.callback(thing.close)
     return thing
+
+
+def store_sizes(config: Config) -> tuple[int, int, int]:
+    """Return how large a store may be in memory, and how fast in the background."""
+    return config.state.cache_bytes, config.state.write_buffer_bytes, config.state.background_bytes_s
 
 
 def stored(store: Store, key: bytes, kind: type[T], default: T) -> T:

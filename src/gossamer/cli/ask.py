@@ -78,6 +78,19 @@ def _rejected(directory: Path) -> dict[str, int]:
     return {str(name): int(n) for name, n in counts.items()} if isinstance(counts, Mapping) else {}
 
 
+def sample(directory: Path, size: int, seed: int | None, *, as_json: bool) -> int:
+    """Print pages of a walk: their addresses one a line, or all that is known of them."""
+    require_crawl(directory)
+    if size < 1:
+        raise ConfigError(f"--size {size}: expected 1 or more")
+    drawn = door.sample_of(directory, size, seed)
+    for page in drawn:
+        typer.echo(json.dumps(page) if as_json else harmless(page["url"]))
+    if len(drawn) < size:
+        typer.echo(f"only {len(drawn)} pages were walked", err=True)
+    return 0
+
+
 def act(directory: Path, verb: str, **arguments: object) -> int:
     """Have a running crawl do something, and print what it says."""
     require_crawl(directory)
@@ -131,7 +144,8 @@ def status_text(status: Mapping[str, object]) -> str:
         ("rate", f"{number(status, 'pages_s'):.1f} pages/s, {size(number(status, 'bytes_s'))}/s"),
         ("received", size(number(status, "wire_bytes"))),
         ("content", size(number(status, "body_bytes"))),
-        ("hosts", ", ".join(f"{count(number(status, f'hosts_{k}'))} {k}" for k in ("known", "active"))),
+        ("hosts", ", ".join(f"{count(number(status, f'hosts_{k}'))} {k}" for k in ("known", "active", "left"))),
+        ("budgets", _budgets(status)),
         ("time", duration(number(status, "elapsed_s"))),
         ("epoch", count(number(status, "epoch"))),
         ("not fetched", ", ".join(f"{name} {count(n)}" for name, n in errors_of(status).items())),
@@ -140,6 +154,13 @@ def status_text(status: Mapping[str, object]) -> str:
     traps = status.get("traps")
     rows += [("trap", harmless(trap)) for trap in traps] if isinstance(traps, list) else []
     return "\n".join(f"{name:<12} {value}" for name, value in rows if value)
+
+
+def _budgets(status: Mapping[str, object]) -> str:
+    if "budget_round" not in status:
+        return ""
+    waiting = count(number(status, "hosts_deferred"))
+    return f"round {count(number(status, 'budget_round'))}, {waiting} hosts wait for the next"
 
 
 def pairs_text(found: Mapping[str, object]) -> str:

@@ -14,6 +14,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Generic
 
+import msgspec
+
+from gossamer.crawl.beyond import SCOPE, Beyond
 from gossamer.crawl.ends import Ends, disk_refused, visit_of
 from gossamer.crawl.errands import Errands
 from gossamer.crawl.logs import Logs
@@ -48,10 +51,18 @@ class Pipeline(Generic[L]):
 
     # ---- discover → admit → route → dedupe → enqueue
 
-    def discover(self, links: Sequence[Link]) -> None:
-        """Take links to the frontier: those that are ours and new are queued. About 3 µs a known link."""
+    def discover(self, links: Sequence[Link], page: Url | None = None) -> None:
+        """Take links to the frontier: those that are ours and new are queued. About 3 µs a known link.
+
+        `page` is the one that was just finished and has all these links, where there is one.
+        """
         rooms, now = self._rooms, self._clock.now()
-        admitted = [link for link in links if rooms.chain.reason(link) is None]
+        if rooms.beyond is None or not rooms.beyond.is_open:
+            admitted = [link for link in links if rooms.chain.reason(link) is None]
+        else:
+            admitted = self._admitted_or_kept(links, rooms.beyond)
+        if page is not None and rooms.watcher is not None:
+            rooms.watcher.linked(page, admitted)
         answers = rooms.url_seen.offer(
             [link.url for link in admitted], [link.depth for link in admitted], [link.hops for link in admitted]
         )
@@ -59,8 +70,34 @@ class Pipeline(Generic[L]):
         for link, answer in zip(admitted, answers, strict=True):
             if answer == NEW:
                 rooms.sink.add(link, rooms.prioritizer.level(link), now)
-            elif answer == SHORTER:
+            if link.seed and rooms.beyond is not None:
+                self._open_seed(link, rooms.beyond)
+            if answer == SHORTER:
                 self._relax(link)
+
+    def _admitted_or_kept(self, links: Sequence[Link], beyond: Beyond) -> list[Link]:
+        """Return the links that are ours, and keep those that may come into scope yet."""
+        admitted = []
+        for link in links:
+            reason = self._rooms.chain.reason(link)
+            if reason is None:
+                admitted.append(link)
+            elif reason == SCOPE:
+                beyond.keep(link)
+        return admitted
+
+    def _open_seed(self, link: Link, beyond: Beyond) -> None:
+        """See that a seed's redirect widens the scope, also when its URL was found as an ordinary link before."""
+        rooms = self._rooms
+        record = rooms.history.get(link.url)
+        if record is None or not record.final:
+            beyond.open(link.url, link.seed)
+            return
+        target = rooms.namer.name(record.redirect_to) if record.redirect_to else None
+        if target is not None and target.key != link.url.key:
+            self._ends.widen(link.url, target, link.seed)
+            self.discover([Link(target, "redirect", link.depth, link.hops + 1, record.url, link.seed)])
+            self.discover(beyond.regained())
 
     def _relax(self, link: Link) -> None:
         """Pass a shorter way on to where a URL led when it was visited by a longer one, without asking again."""
@@ -119,7 +156,9 @@ class Pipeline(Generic[L]):
         if lease.errand is not None:
             self._answer(lease.errand, result)
         else:
-            self.discover(await self._ends.settle(lease, result))
+            self.discover(await self._ends.settle(lease, result), lease.url)
+            if self._rooms.beyond is not None and (regained := self._rooms.beyond.regained()):
+                self.discover(regained)
 
     async def _locate(self, lease: L) -> None:
         located = await self._rooms.resolver.resolve(lease.url.host)
@@ -176,7 +215,7 @@ class Pipeline(Generic[L]):
         finally:
             now = self._clock.now()
             if not contact.fetch_s:
-                contact = Contact(now - started, contact.kind, error=contact.error)
+                contact = msgspec.structs.replace(contact, fetch_s=now - started)
             rooms.source.ended(lease, contact, now)
         return result
 
@@ -187,8 +226,9 @@ class Pipeline(Generic[L]):
         if isinstance(result, Failure):
             return Contact(fetch_s, "failed" if result.host_level else "answered", error=result.error)
         if result.status in BUSY:
-            return Contact(fetch_s, "busy", self._rooms.retry_after_s(result, now))
-        return Contact(fetch_s, "answered")
+            retry_after_s = self._rooms.retry_after_s(result, now)
+            return Contact(fetch_s, "busy", retry_after_s, wire_bytes=result.wire_bytes)
+        return Contact(fetch_s, "answered", wire_bytes=result.wire_bytes)
 
     def _answer(self, errand: Errand, result: Reply | Failure) -> None:
         """Hand on what a robots.txt request brought. One that our process died of says nothing: not even that all is

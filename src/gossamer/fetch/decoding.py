@@ -58,7 +58,7 @@ class BoundedDecoder:
             return msgspec.structs.replace(
                 self._spilling.decode(reply, [], limit), error=f"more than {_CODINGS_MAX} content codings"
             )
-        return self._spilling.decode(reply, codings, limit if codings else self._bytes_max)
+        return self._spilling.decode(reply, codings, limit)
 
     def _held(self, reply: Reply, codings: list[str], limit: int) -> Content:
         """Decode within memory."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 from collections.abc import Iterator
 from typing import BinaryIO, Final, cast
@@ -16,27 +15,6 @@ from gossamer.world.spill import Spills
 _PIECE_BYTES: Final = 64 * 1024
 _ROOM_BYTES: Final = 1024 * 1024
 """Decoded at one go."""
-
-
-class Beginning:
-    """The first bytes of a large body."""
-
-    def __init__(self, whole: LargeBody, size: int) -> None:
-        self._whole = whole
-        self.size = size
-
-    @property
-    def digest(self) -> bytes:
-        """By sha1: nobody compares the digest of what was cut."""
-        digest = hashlib.sha1(usedforsecurity=False)
-        with self.open() as reader:
-            while piece := reader.read(_ROOM_BYTES):
-                digest.update(piece)
-        return digest.digest()
-
-    def open(self) -> BinaryIO:
-        """Return a reader that ends early."""
-        return io.BufferedReader(_Until(self._whole.open(), self.size))
 
 
 class Spilling:
@@ -56,9 +34,7 @@ class Spilling:
         problems: list[str] = []
         file: LargeBody
         if not codings and reply.file is not None:
-            file, whole = reply.file, reply.file.size <= limit
-            if not whole:
-                file = Beginning(file, limit)
+            file, whole = reply.file, True  # Nothing to remove: it is there already.
         else:
             source = reply.file.open() if reply.file is not None else io.BytesIO(reply.body)
             file, whole = self._spilled(_removed(source, codings, problems), limit)
@@ -145,28 +121,3 @@ class _Pieces:
             size = len(held)
         self._held = held[size:]
         return held[:size]
-
-
-class _Until(io.RawIOBase):
-    """A reader of the first bytes of another."""
-
-    def __init__(self, reader: BinaryIO, size: int) -> None:
-        self._reader = reader
-        self._size = size
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        data = self._reader.read(max(0, min(len(buffer), self._size - self._reader.tell())))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return self._reader.seek(*((offset, whence) if whence < 2 else (self._size + offset, 0)))
-
-    def tell(self) -> int:
-        return self._reader.tell()

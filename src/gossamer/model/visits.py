@@ -59,6 +59,8 @@ class Contact(msgspec.Struct, frozen=True, gc=False):
     """`busy`: 429 or 503. `failed`: the host itself did not answer. `left`: we did not wait for the answer."""
     retry_after_s: float | None = None
     error: str = ""
+    wire_bytes: int = 0
+    """Received, heads included."""
 
 
 class LargeBody(Protocol):
@@ -303,6 +305,19 @@ class Archived(msgspec.Struct, frozen=True, gc=False):
     record_id: str = ""
 
 
+class BudgetFacts(msgspec.Struct, frozen=True):
+    """Where a host and its site stand in a budget round, for people."""
+
+    round: int
+    growth: float
+    """How many times the configured budget they have."""
+    linking_sites: float
+    """Other sites that link to the site, estimated; 0 where nobody counts them."""
+    host: dict[str, object]
+    """What is limited: spent, of how much, and what is used up."""
+    site: dict[str, object]
+
+
 class HostFacts(msgspec.Struct, frozen=True):
     """What is known of a host, for people."""
 
@@ -323,3 +338,8 @@ class HostFacts(msgspec.Struct, frozen=True):
     """When the URL that was asked about is due again, if it waits for a time of its own."""
     attempt: int = 1
     error: str = ""
+    site_gate: str = ""
+    """Why its registrable domain may not be asked at once, where sites have a gate."""
+    deferred: bool = False
+    """It has used up its budget and waits for the next round."""
+    budget: BudgetFacts | None = None

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 # Possessive throughout: a stylesheet of nothing but openings still costs one pass.
 _NAMED = re.compile(
-    r"""url\([\t\n\f\r ]*+(?:"((?:[^"\\\n]|\\.)*+)"|'((?:[^'\\\n]|\\.)*+)'|((?:[^)\\"'(\t\n\f\r ]|\\.)*+))"""
+    r"""url\([\t\n\f\r ]*+(?:"((?:[^"\\\n]|\\.)*+)"|'((?:[^'\\\n]|\\.)*+)'"""
+    r"""|((?:[^)\\"'(\t\n\f\r ]|\\[0-9a-f]{1,6}[\t\n\f\r ]?|\\.)*+))"""
     r"""[\t\n\f\r ]*+\)"""
     r"""|@import[\t\n\f\r ]*+(?:"((?:[^"\\\n]|\\.)*+)"|'((?:[^'\\\n]|\\.)*+)')""",
     re.IGNORECASE | re.DOTALL,

@@ -166,9 +166,9 @@ def _webp(file: BinaryIO) -> Image | None:
 
 
 def _webp_size(kind: bytes, payload: bytes) -> tuple[int, int] | None:
-    if kind == b"VP8X":
+    if kind == b"VP8X" and len(payload) == 10:
         return 1 + int.from_bytes(payload[4:7], "little"), 1 + int.from_bytes(payload[7:10], "little")
-    if kind == b"VP8L":
+    if kind == b"VP8L" and len(payload) >= 5:
         bits = int.from_bytes(payload[1:5], "little")
         return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
     if kind == b"VP8 " and payload[3:6] == b"\x9d\x01\x2a":

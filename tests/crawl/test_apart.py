@@ -1,0 +1,209 @@
+"""Modules in processes of their own: what hangs, dies or grows there harms nothing but its own findings."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import re
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gossamer.crawl.apart import Apart, answer_questions, merge
+from gossamer.model.links import Found
+from gossamer.model.visits import Findings, Page
+from gossamer.process.chain import Modules
+from gossamer.process.options import ProcessOptions
+from gossamer.world.process import limit_memory
+from gossamer.world.spill import Spill, Spills
+
+HERE = Path(__file__).parents[2]
+COMMAND = (
+    sys.executable,
+    "-c",
+    f"""import sys
+sys.path[:0] = [{str(HERE)!r}, {str(HERE / "src")!r}]
+from tests.crawl.test_apart import answer
+answer()
+""",
+)
+HELD_MAX = 1000
+MEMORY_MAX = 1 << 30
+
+
+class Obedient:
+    """Does what the page says."""
+
+    name = "obedient"
+
+    def wants(self, media_type: str) -> bool:
+        return media_type == "text/html"
+
+    def process(self, page: Page, findings: Findings) -> None:
+        findings.columns["pid"] = os.getpid()
+        findings.columns["size"] = page.body_bytes
+        if b"size" in page.body:
+            with page.open() as reader:
+                findings.columns["read"] = len(reader.read())
+        elif b"die" in page.body:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        elif b"exit" in page.body:
+            os._exit(3)
+        elif b"sleep" in page.body:
+            time.sleep(3600)
+        elif b"blind" in page.body:
+            re.match(r"(a+)+$", "a" * 60 + "b")
+        elif b"grow" in page.body:
+            bytearray(MEMORY_MAX)
+        elif b"raise" in page.body:
+            raise ZeroDivisionError("its own mistake")
+        elif b"print" in page.body:
+            print("what nobody asked for", flush=True)
+
+
+class Second:
+    name = "second"
+
+    def wants(self, media_type: str) -> bool:
+        return media_type == "text/html"
+
+    def process(self, page: Page, findings: Findings) -> None:
+        findings.links.append(Found("https://e.example/second", "anchor"))
+
+
+def answer() -> None:
+    modules = Modules([Obedient(), Second()], ProcessOptions())
+    limit_memory(MEMORY_MAX)
+    spills = Spills(Path(os.environ["SPILL"]), "sha1")
+
+    def spilled(source: object, size: int) -> Spill:
+        spill = spills.make()
+        spill.write(source.read(size))  # type: ignore[attr-defined]
+        return spill
+
+    answers = sys.stdout.buffer
+    sys.stdout = sys.stderr
+    answer_questions(sys.stdin.buffer, answers, modules.process_one, spilled, HELD_MAX)
+
+
+@asynccontextmanager
+async def asking(folder: Path, limit_s: float = 20.0, processes: int = 1) -> AsyncIterator[Apart]:
+    chosen = Modules([Obedient(), Second()], ProcessOptions()).chosen
+    apart = Apart(COMMAND, chosen, limit_s, processes, {**os.environ, "SPILL": str(folder)})
+    try:
+        async with asyncio.timeout(60):
+            yield apart
+    finally:
+        await apart.close()
+
+
+def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    @functools.wraps(test)
+    def run(**given: object) -> None:
+        asyncio.run(test(**given))
+
+    return run
+
+
+def html(body: bytes) -> Page:
+    return Page("https://e.example/", "text/html", "", (), body)
+
+
+async def look(apart: Apart, body: bytes) -> tuple[Findings, list[str]]:
+    findings = Findings()
+    return findings, await apart.look(html(body), findings)
+
+
+@in_loop
+async def test_one_process_answers_for_many_pages(tmp_path: Path) -> None:
+    async with asking(tmp_path) as apart:
+        assert apart.wants("text/html")
+        assert not apart.wants("image/png")
+        seen = [await look(apart, b"x" * size) for size in (0, 10, 100)]
+        assert [errors for _, errors in seen] == [[], [], []]
+        assert [findings.columns["size"] for findings, _ in seen] == [0, 10, 100]
+        assert len({findings.columns["pid"] for findings, _ in seen}) == 1
+        assert seen[0][0].columns["pid"] != os.getpid()
+        assert seen[0][0].links == [Found("https://e.example/second", "anchor")]
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (b"die", "obedient: its process died (signal 11)"),
+        (b"exit", "obedient: its process died (exit status 3)"),
+        (b"raise", "obedient: ZeroDivisionError: its own mistake"),
+        (b"grow", "obedient: MemoryError: "),
+    ],
+)
+@in_loop
+async def test_a_module_that_fails_harms_only_itself(tmp_path: Path, body: bytes, error: str) -> None:
+    async with asking(tmp_path) as apart:
+        findings, errors = await look(apart, body)
+        assert errors == [error]
+        assert [link.url for link in findings.links] == ["https://e.example/second"]
+        assert (await look(apart, b"fine"))[1] == []
+
+
+@pytest.mark.parametrize("body", [b"sleep", b"blind"])
+@in_loop
+async def test_a_module_that_hangs_is_ended(tmp_path: Path, body: bytes) -> None:
+    async with asking(tmp_path, limit_s=1.0) as apart:
+        await look(apart, b"begin")
+        findings, errors = await look(apart, body)
+        assert errors == ["obedient: took longer than 1 s in a process of its own"]
+        assert [link.url for link in findings.links] == ["https://e.example/second"]
+
+
+@in_loop
+async def test_what_a_module_prints_is_no_answer(tmp_path: Path) -> None:
+    async with asking(tmp_path) as apart:
+        assert (await look(apart, b"print"))[1] == []
+
+
+@in_loop
+async def test_large_content_goes_through_in_pieces(tmp_path: Path) -> None:
+    spill = Spills(tmp_path, "sha1").make()
+    spill.write(b"size" + b"y" * 3_000_000)
+    page = Page("https://e.example/", "text/html", "", (), b"size", spill)
+    async with asking(tmp_path) as apart:
+        findings = Findings()
+        assert await apart.look(page, findings) == []
+        assert findings.columns["size"] == findings.columns["read"] == 3_000_004
+
+
+@in_loop
+async def test_processes_are_bounded_and_work_side_by_side(tmp_path: Path) -> None:
+    async with asking(tmp_path, processes=2) as apart:
+        seen = await asyncio.gather(*[look(apart, b"x") for _ in range(12)])
+        assert len({findings.columns["pid"] for findings, _ in seen}) <= 2
+
+
+@in_loop
+async def test_a_cancelled_question_leaves_no_process(tmp_path: Path) -> None:
+    async with asking(tmp_path) as apart:
+        pid = int(str((await look(apart, b"x"))[0].columns["pid"]))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await look(apart, b"sleep")
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_findings_are_merged_without_repeating_links() -> None:
+    one = Findings(links=[Found("a", "anchor")], title="T", columns={"x": 1}, rows={"t": [{"a": 1}]})
+    merge(one, Findings(
+        links=[Found("a", "anchor", "again"), Found("a", "embed")], title="no", text="words", nofollow=True,
+        columns={"y": 2}, rows={"t": [{"a": 2}]},
+    ))  # fmt: skip
+    assert one.links == [Found("a", "anchor"), Found("a", "embed")]
+    assert (one.title, one.text, one.nofollow, one.noindex) == ("T", "words", True, False)
+    assert one.columns == {"x": 1, "y": 2}
+    assert one.rows == {"t": [{"a": 1}, {"a": 2}]}

@@ -1,0 +1,89 @@
+"""Pages made to do harm: each costs bounded time and memory, and the others of the crawl are as they would be."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.ring.crawls import OWN, Crawled, crawl
+from tests.ring.hostile import MIB, Answer, HostileServer, bomb, whole
+
+LINKS = 100_000
+GOOD = 20
+PAGES = {
+    "/": whole(
+        b"<title>Home</title>"
+         b"<a href=deep>x</a><a href=attribute>x</a><a href=bomb>x</a><a href=links>x</a><a href=fonts>x</a>"
+         b"<a href=robots>x</a>"
+        + b"".join(b"<a href=good%d>x</a>" % n for n in range(GOOD))
+    ),
+    "/deep": whole(b"<title>Deep</title>" + b"<div>" * 40_000 + b"<a href=from-deep>x</a>"),
+    "/attribute": whole(b'<title>Long</title><p title="' + b"x" * (2 * MIB) + b'"><a href=from-attribute>x</a>'),
+    "/bomb": Answer(bomb(10), "text/html", "gzip"),
+    "/links": whole(
+        b"<title>Many</title>" + b"".join(b'<a href="https://e.example/%d">x</a>' % n for n in range(LINKS))
+    ),
+    "/fonts": whole(b"<title>Fonts</title>" + b"".join(b"<font size=%d><p>" % (n % 7) for n in range(4000))),
+    "/robots": whole(b"<title>Not it</title>"),
+    "/robots.txt": Answer(
+        lambda: [b"User-agent: *\nDisallow: /none\n"] + [b"Disallow: /x\n" * 80_000] * 5, "text/plain"
+    ),
+    **{f"/{name}": whole(b"<title>Found</title>") for name in ("from-deep", "from-attribute")},
+    **{f"/good{n}": whole(b"<title>Good</title>") for n in range(GOOD)},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
+    with HostileServer(PAGES) as server:
+        directory = tmp_path_factory.mktemp("hostile") / "c"
+        seconds, memory = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        crawled = crawl(
+            (server.root,),
+            directory,
+            *OWN,
+            "fetch.body_bytes_max=20000000",
+            "fetch.request_s_max=60.0",
+            "fetch.connect_s_max=20.0",
+        )
+        crawled.status["process_s"] = time.process_time() - seconds
+        crawled.status["grown_kb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
+        crawled.notes.append(server.root)
+        yield crawled
+
+
+def row(crawled: Crawled, path: str) -> dict[str, object]:
+    (found,) = [row for row in crawled.rows if str(row["url"]).endswith(path)]
+    return found
+
+
+def test_every_page_is_fetched_and_read(crawled: Crawled) -> None:
+    assert crawled.end == "finished"
+    assert crawled.critical() == ""
+    titles = {str(row["url"]).rpartition("/")[2]: row["title"] for row in crawled.rows}
+    assert titles == {
+        "": "Home", "deep": "Deep", "attribute": "Long", "bomb": "Bomb", "links": "Many", "fonts": "Fonts",
+        "robots": "Not it", "from-deep": "Found", "from-attribute": "Found",
+        **{f"good{n}": "Good" for n in range(GOOD)},
+    }  # fmt: skip
+    assert set(crawled.outcomes.values()) == {"fetched"}
+
+
+def test_a_bomb_is_cut_at_its_bound(crawled: Crawled) -> None:
+    bombed = row(crawled, "/bomb")
+    assert bombed["truncated"] == "length"
+    assert bombed["body_bytes"] == 32 * MIB
+    assert int(str(bombed["wire_bytes"])) > 10 * MIB
+
+
+def test_of_very_many_links_as_many_are_taken_as_are_allowed(crawled: Crawled) -> None:
+    assert sum(source.endswith("/links") for source, _ in crawled.links) == 50_000
+
+
+def test_time_and_memory_are_bounded(crawled: Crawled) -> None:
+    """All of them together; the whole of a bomb would be 10 GB and minutes, that of the nested tags half a minute."""
+    assert float(str(crawled.status["process_s"])) < 40
+    assert int(str(crawled.status["grown_kb"])) < 600 * 1024
