@@ -7,6 +7,7 @@ from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from gossamer.model.links import Link
 from gossamer.model.sketches import Sketch
+from gossamer.model.standing import Standing
 from gossamer.model.visits import (
     Again,
     Archived,
@@ -41,6 +42,37 @@ class Prioritizer(Protocol):
 
     def level(self, link: Link) -> int:
         """Return a level from 0, the most urgent, to 7."""
+        ...
+
+
+@runtime_checkable
+class HostPrioritizer(Prioritizer, Protocol):
+    """A prioritizer that also says how urgent a host is, among those that wait for a place on the workbench.
+
+    Where one only has `level`, a host is as urgent as the most urgent of its URLs.
+    """
+
+    needs: Sequence[str]
+    """Which of `linking_sites` and `cash` it reads from a `Standing`: they are reckoned for those who need them."""
+
+    def host_level(self, standing: Standing) -> int:
+        """Return a level from 0, the most urgent, to 7. Pure, and quick: it may run for every URL that is queued."""
+        ...
+
+
+class PatternMatcher(Protocol):
+    """Many regular expressions at once."""
+
+    def matching(self, text: str) -> Sequence[int]:
+        """Return the places of the patterns that match somewhere in a text."""
+        ...
+
+
+class LinkWatcher(Protocol):
+    """Sees where pages link to, whether those URLs are new or not."""
+
+    def linked(self, page: Url, links: Sequence[Link]) -> None:
+        """Take in what a page that was just finished links to, as far as that is ours: in one breath with `finish`."""
         ...
 
 
@@ -112,6 +144,8 @@ class Chain(Protocol):
 
     depth_limited: bool
     hops_max: int
+    media_types: tuple[str, ...]
+    """Patterns of the types that are read; none means all."""
 
     def reason(self, link: Link) -> str | None:
         """Return the name of the first filter that rejects a link."""
@@ -121,8 +155,20 @@ class Chain(Protocol):
         """Return what `reason` returns, uncounted."""
         ...
 
+    def detail(self, link: Link) -> str:
+        """Return what the filter that rejects a link says about it, for people; often nothing."""
+        ...
+
     def reason_but_depth(self, link: Link) -> str | None:
         """Return the same, as if no depth were too deep."""
+        ...
+
+    def unwanted(self, reply: Reply) -> str | None:
+        """Return the name of the filter that rejects what a server sent."""
+        ...
+
+    def leads_nowhere(self, reply: Reply, content: bytes, language: str = "") -> str | None:
+        """Return the language for whose sake a page's links are not followed."""
         ...
 
 

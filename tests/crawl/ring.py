@@ -43,7 +43,7 @@ from gossamer.process.links import redirect_target
 from gossamer.process.options import ProcessOptions
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.robots import SiteRobots
-from gossamer.scope.chain import scope_chain
+from gossamer.scope.chain import NO_LISTS, Lists, scope_chain
 from gossamer.scope.exclusions import ExcludedHost
 from gossamer.scope.options import ScopeOptions
 from gossamer.scope.roots import Roots
@@ -59,8 +59,8 @@ from gossamer.state.slots import Slots, Suspect
 from gossamer.state.store import Store
 from gossamer.testing import FakeClock, FakeWeb, FixedResolver, MemoryArchive
 from gossamer.testing.fetching import Answers
-from gossamer.url.canonical import Canonicalizer
 from gossamer.url.name import Namer
+from gossamer.url.options import UrlOptions
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
@@ -90,6 +90,8 @@ class Ring:
         limits: Mapping[str, object] | None = None,
         robots: Mapping[str, object] | None = None,
         polite: Mapping[str, object] | None = None,
+        url: Mapping[str, object] | None = None,
+        lists: Lists = NO_LISTS,
         accused: Sequence[Suspect] = (),
         command: Sequence[str] = (sys.executable, "-c", "raise SystemExit(1)"),
         clock: Clock | None = None,
@@ -111,11 +113,11 @@ class Ring:
         self.journals = Journals(directory)
         self.tally = Tally(Totals(), self.options)
         self.logs = Logs(directory / "logs", self.clock)
-        self.namer = Namer(Canonicalizer())
+        self.namer = Namer(UrlOptions.model_validate(url or {}).canonicalizer())
         scope_options = ScopeOptions.model_validate({"scope": "any", **(scope or {})})
         self.roots, self.exclusions = Roots(scope_options.scope), ExcludedHost()
         self.traps = Traps(scope_options, lambda part, host: self.epochs.get("content", watch_key(part, host)))
-        self.chain = scope_chain(scope_options, self.roots, self.exclusions, [Trapped(self.traps)])
+        self.chain = scope_chain(scope_options, self.roots, self.exclusions, [Trapped(self.traps)], lists)
         self.trapping = Trapping(self.traps, self.epochs, sketch, self.tally)
         rules = politeness(PolitenessOptions.model_validate({"preset": "own", **(polite or {})}))
         frontier_options = FrontierOptions.model_validate(frontier or {})
@@ -184,7 +186,8 @@ class Ring:
 
     def seed(self, *addresses: str) -> None:
         for address in addresses:
-            url = url_of(address)
+            url = self.namer.name(address)
+            assert url is not None, address
             self.roots.add_seed(url)
             self.pipeline.discover([Link(url, "seed", 0, seed=SEED_ARGUMENT)])
 

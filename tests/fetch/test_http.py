@@ -273,6 +273,54 @@ def test_content_codings_are_left_alone(run: Run) -> None:
     run(main())
 
 
+def test_a_body_of_a_type_that_is_not_wanted_stays_with_the_server(run: Run) -> None:
+    """An endless film: the transfer ends after the headers, and the server sees us go."""
+
+    async def film(server: Server, writer: asyncio.StreamWriter, _head: bytes) -> bool:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: video/mp4; x=y\r\n\r\n")
+        while not writer.transport.is_closing():
+            writer.write(b"\0" * 65_536)
+            await writer.drain()
+        return False
+
+    async def main() -> None:
+        async with serving(film) as server, speaking(body_bytes_max=1 << 30) as module:
+            answer = replied(await module.fetch(to(server, media_types=("text/html", "image/*"))))
+            assert (answer.status, answer.media_type, answer.truncated) == (200, "video/mp4", "unspecified")
+            assert answer.body == b""
+            assert ("Content-Type", "video/mp4; x=y") in answer.headers
+            async with asyncio.timeout(20):
+                await server.hung_up.wait()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"Content-Type: text/html; charset=x", b"200 OK"),
+        (b"Content-Type: TEXT/HTML", b"200 OK"),
+        (b"Content-Type: image/png", b"200 OK"),
+        (b"X: y", b"200 OK"),
+        (b"Content-Type: video/mp4", b"404 Not Found"),
+        (b"Content-Type: video/mp4", b"301 Moved Permanently"),
+    ],
+)
+def test_a_body_is_read_where_it_is_wanted_or_no_document(run: Run, head: bytes, status: bytes) -> None:
+    async def main() -> None:
+        async with serving(reply(b"hello", head, status=status)) as server, speaking() as module:
+            for _ in range(2):
+                answer = replied(await module.fetch(to(server, media_types=("text/html", "image/*"))))
+                assert (answer.body, answer.truncated) == (b"hello", "")
+            assert server.connections == 1
+            unwanted = replied(await module.fetch(to(server, media_types=("audio/*",))))
+            again = replied(await module.fetch(to(server)))
+            assert again.body == b"hello"
+            assert (unwanted.truncated == "") == (b"200" not in status or head == b"X: y")
+
+    run(main())
+
+
 def test_headers_are_bounded(run: Run) -> None:
     async def main() -> None:
         fits = reply(b"x", *(b"X-%d: %s" % (i, b"y" * 80) for i in range(10)))

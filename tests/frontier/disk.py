@@ -25,6 +25,8 @@ def _check_counts(store: Store, records: dict[bytes, HostRecord], frontier: Fron
         counts = frontier.counts
         assert counts.discovered == counts.pending + sum(counts.terminal.values())
         assert counts.hosts == len(records)
+        assert counts.working == sum(bool(record.index_key) for record in records.values())
+        assert counts.deferred == sum(record.index_family == "deferred" for record in records.values())
         assert counts.pending == sum(record.queued for record in records.values())
     due = Counter(key[: key.index(b"\0", 2) + 1] for key, _ in store.scan("due", *ALL))
     assert due == Counter({key: record.due for key, record in records.items() if record.due and not record.closed})
@@ -32,6 +34,7 @@ def _check_counts(store: Store, records: dict[bytes, HostRecord], frontier: Fron
 
 def _check_index(store: Store, records: dict[bytes, HostRecord], frontier: Frontier | None) -> None:
     entries = {("ready", key): key[7:].decode() for key, _ in store.scan("ready", *ALL)}
+    entries |= {("deferred", key): key[6:].decode() for key, _ in store.scan("deferred", *ALL)}
     entries |= {("sleep", key): key[10:].decode() for key, _ in store.scan("sleep", *ALL)}
     assert not [name for name, count in Counter(entries.values()).items() if count > 1], "one entry a host"
     for record in records.values():

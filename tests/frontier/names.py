@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from gossamer.frontier.frontier import Frontier
-from gossamer.frontier.options import FrontierOptions, PolitenessOptions
+from gossamer.frontier.options import BudgetOptions, FrontierOptions, PolitenessOptions
 from gossamer.frontier.politeness import politeness
 from gossamer.model.links import Link
+from gossamer.ports import Prioritizer
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
@@ -33,8 +34,18 @@ def linked(text: str) -> Link:
 class Shard:
     """The state of a shard: opened, committed, and lost at any moment."""
 
-    def __init__(self, directory: Path, rules: PolitenessOptions, seed: int = 1, **options: Any) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        rules: PolitenessOptions,
+        seed: int = 1,
+        budget: BudgetOptions | None = None,
+        prioritizer: Prioritizer | None = None,
+        **options: Any,
+    ) -> None:
         self.directory = directory
+        self.budget = budget
+        self.prioritizer = prioritizer
         self.options = FrontierOptions.model_construct(**options)
         self.rules = politeness(rules)
         self.dice = Dice(seed)
@@ -46,7 +57,16 @@ class Shard:
         self.contacts = Contacts(self.directory, boot, now)
         self._cut = None
         self.frontier = Frontier(
-            self.store, self.epochs, self.contacts, self.rules, self.options, _namer.name, self.dice, now
+            self.store,
+            self.epochs,
+            self.contacts,
+            self.rules,
+            self.options,
+            _namer.name,
+            self.dice,
+            now,
+            self.budget,
+            self.prioritizer,
         )
         return self.frontier
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
-from gossamer.scope.chain import scope_chain
+from gossamer.config import configure
+from gossamer.config.lists import check_lists, scope_lists
+from gossamer.scope.chain import Lists, scope_chain
 from gossamer.scope.options import ScopeOptions
 from gossamer.scope.roots import Roots
+from gossamer.scope.useless import USELESS
+from gossamer.scope.whitelist import Whitelist
 from gossamer.url.rules import DEFAULT_RULES, RULES
 
 TEXT = (Path(__file__).parents[2] / "docs" / "rules.md").read_text()
@@ -19,10 +24,30 @@ def test_every_rule_has_its_row() -> None:
 
 
 def test_every_filter_has_its_row_in_their_order() -> None:
-    options = ScopeOptions(exclude=("x",), include=("x",), depth_max=1)
+    options = ScopeOptions(exclude=("x",), include=("x",), depth_max=1, media_types=("text/html",))
+    lists = Lists(whitelist=Whitelist(["example.org"]))
     rows = TEXT.split("## Filters")[1]
-    places = [rows.index(f"\n| `{one.name}` | ") for one in scope_chain(options, Roots("host")).filters]
+    places = [rows.index(f"\n| `{one.name}` | ") for one in scope_chain(options, Roots("host"), lists=lists).filters]
     assert places == sorted(places)
+
+
+def test_every_kind_of_useless_path_has_its_row() -> None:
+    for kind in USELESS:
+        assert f"\n| `{kind}`" in TEXT
+
+
+def test_the_configurations_shown_are_right(tmp_path: Path) -> None:
+    for name in ("asked.txt", "wanted.txt", "unwanted.txt"):
+        (tmp_path / name).write_text("# nothing yet\n")
+    (tmp_path / "million.txt").write_text("example.org\n")
+    shown = re.findall(r"^```toml\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+    assert len(shown) >= 5
+    for text in shown:
+        (tmp_path / "crawl.toml").write_text(text)
+        config = configure(tmp_path / "crawl.toml")
+        check_lists(config)
+        config.url.canonicalizer()
+        scope_chain(config.scope, Roots(config.scope.scope), lists=scope_lists(config))
 
 
 def test_every_option_is_told() -> None:

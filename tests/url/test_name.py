@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +13,8 @@ from gossamer.url.canonical import Canonicalizer
 from gossamer.url.fingerprint import fingerprint
 from gossamer.url.join import absolute, join
 from gossamer.url.name import Namer
-from gossamer.url.rules import RULES
+from gossamer.url.parts import split
+from gossamer.url.rules import RULES, occasion
 from gossamer.url.site import partition_of, site_of
 from gossamer.url.url import Url
 
@@ -118,3 +121,30 @@ def test_names_agree_with_the_key(href: str, rules: list[str]) -> None:
 @given(st.text())
 def test_naming_never_raises(text: str) -> None:
     Namer().name(text)
+
+
+@given(hrefs, st.sampled_from(list(RULES)), st.sampled_from(["http://h", "https://u@www.example.org:81", "gopher://H"]))
+def test_where_a_rule_has_no_occasion_it_changes_nothing(href: str, rule: str, start: str) -> None:
+    address = absolute(start + "/" + href)
+    assert address is not None
+    rest = address[address.index("/", address.index("://") + 3) :]
+    parts = split(address)
+    assert parts is not None
+    changed = RULES[rule](parts)
+    if re.search(occasion([rule]), rest) is None:
+        assert (changed.path, changed.query, changed.fragment) == (parts.path, parts.query, parts.fragment)
+
+
+def test_keys_that_took_work_are_remembered_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(name_module, "KEYS_MAX", 8)
+    namer = Namer(Canonicalizer(tuple(RULES)))
+    for n in range(100):
+        for text in (f"http://h/A{n}?b&a", f"http://h/plain{n}", "http://h/Always"):
+            url = namer.name(text)
+            assert url is not None
+            assert url.key == namer.canonicalizer.key_by_rules(text)
+    assert namer.name("http://h/A" + "b" * 600) is not None
+    assert len(namer._keys) <= 8
+    assert len(namer._keys_before) <= 8
+    assert "http://h/Always" in {**namer._keys, **namer._keys_before}
+    assert not any("plain" in text or len(text) > 500 for text in namer._keys)

@@ -42,6 +42,15 @@ def test_site_of(host: str, expected: str) -> None:
     assert site_of(expected) == expected
 
 
+def test_the_fast_path_is_the_readable_one() -> None:
+    tops = sorted(site._suffix_list().tlds)
+    for suffix in tops[::7]:
+        bare = suffix.removeprefix("*.").removeprefix("!")
+        for host in (bare, f"x.{bare}", f"y.x.{bare}", f"-.{bare}"):
+            if "." in host:
+                assert site_of(host) == site.site_by_list(host), host
+
+
 def test_is_suffix() -> None:
     assert [is_suffix(host) for host in ("org", "co.uk", "github.io", "example.org", "intra.test")] == [
         True, True, True, False, False,

@@ -10,22 +10,26 @@ As a context it is iterated over:
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from gossamer.api.low_water import LowWater, MoreSeeds
 from gossamer.api.page import Page
 from gossamer.api.seeding import Seeding
 from gossamer.api.status import running_status
 from gossamer.api.verbs import Verbs
+from gossamer.api.watching import Watching
+from gossamer.archive.archive import Following, Task
 from gossamer.archive.uploads import Uploads
 from gossamer.assembly import INDEX, LOCK_S_MAX, Assembled, assemble, locked, text_of
 from gossamer.config import Config, configure, effective_toml
 from gossamer.config.gather import reopen
+from gossamer.config.lists import check_lists
 from gossamer.config.seeds import check_seeds
+from gossamer.config.toml import written
 from gossamer.crawl.control import Control
 from gossamer.crawl.delivery import Delivery
 from gossamer.crawl.shard import End, first_of
@@ -52,11 +56,12 @@ class Crawler:
         config: Config | None = None,
         settings: Mapping[str, object] | None = None,
         resuming: bool = False,
+        more_seeds: MoreSeeds | None = None,
         **options: object,
     ) -> None:
         """Prepare a crawl of `seeds` (or of one) in the new directory `output`. `options` are those of `gossamer
         crawl`, `settings` any keys of the configuration (`{"crawl.commit_s": 2.0}`); a `config` stands for them all.
-        `resuming` is what `resume` sets.
+        `resuming` is what `resume` sets. `more_seeds` is asked when fewer hosts than `frontier.hosts_min` are left.
 
         Raises:
             ConfigError: what the operator can mend, in one line. A directory that holds a crawl is refused.
@@ -76,6 +81,7 @@ class Crawler:
                 given = {**options, "output": str(directory)}
                 texts = (seeds,) if isinstance(seeds, str) else tuple(seeds)
                 config = configure(options=given, sets=_sets(settings), seeds=texts)
+            check_lists(config)
             check_seeds(config)
         self.directory = directory
         self.config = config
@@ -87,9 +93,11 @@ class Crawler:
         """Whether a stop was asked for, and whether at once."""
         self._delivery: Delivery | None = None
         self._task: asyncio.Task[None] | None = None
+        self._more_seeds = more_seeds
         self._told = False
         """Whoever iterates has heard how it ended."""
         self._conversion: asyncio.Future[int] | None = None
+        self._following: tuple[Following, Task] | None = None
 
     @classmethod
     def resume(
@@ -98,6 +106,7 @@ class Crawler:
         *,
         config: Config | None = None,
         settings: Mapping[str, object] | None = None,
+        more_seeds: MoreSeeds | None = None,
         **options: object,
     ) -> Self:
         """Prepare to continue a crawl; `options` and `settings` change its limits and other keys.
@@ -105,7 +114,9 @@ class Crawler:
         Raises:
             ConfigError: there is no crawl in `directory`.
         """
-        return cls((), output=directory, config=config, settings=settings, resuming=True, **options)
+        return cls(
+            (), output=directory, config=config, settings=settings, resuming=True, more_seeds=more_seeds, **options
+        )
 
     async def run(self) -> End:
         """Crawl until nothing is left, a limit is reached or `stop` is called; return which of these it was.
@@ -121,12 +132,14 @@ class Crawler:
             self._attach(shard)
             if shard.quarantine.accused:  # Known for good before another page can be the death of us.
                 await shard.committer.commit()
-            seeding = Seeding(shard)
+            seeding, watching = Seeding(shard), Watching(shard)
+            low_water = LowWater(shard, seeding, self._more_seeds)
             control = Control(self.directory / "state", Verbs(shard, seeding, self.status).table(), shard.logs)
             async with asyncio.TaskGroup() as group:
                 asking = group.create_task(control.serve())
                 uploading = group.create_task(shard.uploads.run()) if shard.uploads is not None else None
-                end = await shard.shard.run((seeding.run, self._follow_tables), more_to_come=seeding.busy)
+                companions = (seeding.run, watching.run, low_water.run, self._follow_logs)
+                end = await shard.shard.run(companions, lambda: seeding.busy() or low_water.busy())
                 await self._finish_files(shard)
                 asking.cancel()  # Until here it can be asked: large files take a while to finish.
                 if uploading is not None:
@@ -232,24 +245,26 @@ class Crawler:
                     raise
             await asyncio.sleep(LOCK_POLL_S)
 
-    async def _follow_tables(self) -> None:
-        """Make Parquet of finished table logs while the crawl goes on."""
+    async def _follow_logs(self) -> None:
+        """Make of finished logs what others read (Parquet, an index) while the crawl goes on."""
         while True:
             await asyncio.sleep(1.0)
             await self._convert_one()
 
     async def _convert_one(self) -> bool:
         assert self._shard is not None
-        follower = self._shard.follower
-        conversion = follower.next()
-        if conversion is None:
-            return False
-        # A thread cannot be cancelled: whoever comes after us waits for it.
-        if self._conversion is None or self._conversion.done():
-            self._conversion = asyncio.get_running_loop().run_in_executor(None, conversion.make)
-        length = await asyncio.shield(self._conversion)
+        if self._conversion is None:
+            found = self._shard.followers.next()
+            if found is None:
+                return False
+            self._following = found
+            self._conversion = asyncio.get_running_loop().run_in_executor(None, found[1].make)
+        # A thread cannot be cancelled: whoever comes after us waits for it, and settles what it has made.
+        result = await asyncio.shield(self._conversion)
         self._conversion = None
-        follower.settle(conversion, length)
+        assert self._following is not None
+        follower, task = self._following
+        follower.settle(task, result)
         return True
 
     async def _conversion_ended(self) -> None:
@@ -267,6 +282,7 @@ class Crawler:
         while await self._convert_one():
             await shard.committer.commit()
         await asyncio.to_thread(shard.write_index)
+        await asyncio.to_thread(shard.followers.close)
         if shard.uploads is not None and not shard.shard.hurried:
             await self._finish_uploads(shard, shard.uploads)
 
@@ -281,8 +297,5 @@ class Crawler:
 
 
 def _sets(settings: Mapping[str, object] | None) -> list[str]:
-    """Return keys and values as `--set` takes them: what JSON says of texts, numbers and lists, TOML says too."""
-    return [
-        f"{key}={'none' if value is None else json.dumps(value, ensure_ascii=False)}"
-        for key, value in (settings or {}).items()
-    ]
+    """Return keys and values as `--set` takes them."""
+    return [f"{key}={'none' if value is None else written(value)}" for key, value in (settings or {}).items()]

@@ -7,11 +7,14 @@ from pathlib import Path
 import msgspec
 
 from gossamer.assembly import Assembled, open_stopped
+from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.crawl.options import LimitsOptions
 from gossamer.crawl.tally import Totals
+from gossamer.frontier.budgets import stored_round
 from gossamer.frontier.counts import COUNTS_KEY, Counts
 from gossamer.scope.traps import Traps
+from gossamer.state.epoch import Epochs
 
 TRAPS_TOLD_MAX = 100
 
@@ -28,6 +31,7 @@ def running_status(shard: Assembled) -> dict[str, object]:
         "in_flight": under_way,
         "queued": max(0, counts.pending - under_way),
         "hosts_active": shard.frontier.benched,
+        **_budget(shard.config, counts, shard.frontier.round),
         "pages_s": pages_s,
         "bytes_s": bytes_s,
         "epoch": shard.epochs.number - 1,
@@ -57,12 +61,13 @@ def status_of(directory: Path) -> dict[str, object]:
             "in_flight": 0,
             "queued": counts.pending,
             "hosts_active": 0,
+            **_budget(config, counts, stored_round(Epochs(opened.store))),
             "pages_s": 0.0,
             "bytes_s": 0.0,
             "epoch": opened.store.epoch,
             "rejected": {name: count for name, count in opened.rejected.items() if count},
             "traps": traps_told(opened.traps),
-            "waiting_for": "" if not counts.pending else f"nothing runs; `gossamer resume {directory}` continues",
+            "waiting_for": _stopped(counts, opened.totals, config, directory),
             "uploads": msgspec.structs.asdict(opened.uploads) if opened.uploads is not None else None,
             "eta_s": None,
         }
@@ -97,11 +102,25 @@ def _common(counts: Counts, totals: Totals, elapsed_s: float, limits: LimitsOpti
         "body_bytes": totals.body_bytes,
         "elapsed_s": elapsed_s,
         "hosts_known": counts.hosts,
+        "hosts_left": counts.working,
         "runs": totals.incarnation,
+        "ended": totals.ended,
         "max_pages": limits.max_pages,
         "max_time_s": limits.max_time_s,
         "max_bytes": limits.max_bytes,
     }
+
+
+def _stopped(counts: Counts, totals: Totals, config: Config, directory: Path) -> str:
+    if not counts.pending:
+        return ""
+    few = f"fewer hosts than frontier.hosts_min = {config.frontier.hosts_min} were left"
+    why = few if totals.ended == "low_water" else "nothing runs"
+    return f"{why}; `gossamer resume {directory}` continues"
+
+
+def _budget(config: Config, counts: Counts, number: int) -> dict[str, object]:
+    return {"budget_round": number, "hosts_deferred": counts.deferred} if config.budget.is_set else {}
 
 
 def _waiting_for(shard: Assembled, under_way: int) -> str:

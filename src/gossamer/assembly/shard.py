@@ -6,9 +6,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from gossamer.archive.archive import Archives
+from gossamer.archive.archive import Archives, Followers
 from gossamer.archive.cdxj import entries_of_tables, write_index
-from gossamer.archive.follower import Follower
 from gossamer.archive.uploads import Uploads, uploads_of
 from gossamer.assembly.parts import (
     apart_of,
@@ -27,11 +26,13 @@ from gossamer.assembly.parts import (
     protocol_modules,
     quarantine_of,
     resolver_of,
+    store_sizes,
     stored,
     traps_of,
     url_seen_of,
 )
 from gossamer.config import Config
+from gossamer.config.lists import scope_lists
 from gossamer.crawl.apart import Apart
 from gossamer.crawl.commit import MANIFEST, Committer, Cuts
 from gossamer.crawl.copies import Copies
@@ -49,9 +50,11 @@ from gossamer.crawl.tally import Tally, Totals
 from gossamer.crawl.trapping import Trapping
 from gossamer.fetch.headers import retry_after_s
 from gossamer.fetch.registry import Protocols
+from gossamer.frontier.forms import frontier_of
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.politeness import politeness
+from gossamer.frontier.walk import Walk
 from gossamer.model.product import __version__
 from gossamer.ports import (
     Resolver,
@@ -76,7 +79,7 @@ from gossamer.world.dice import Dice
 from gossamer.world.process import DirectoryLock, boot_id
 from gossamer.world.spill import Spills
 
-JOURNAL_FOLDERS = ("warc", "state/tables")
+JOURNAL_FOLDERS = ("warc", "state/tables", "state/search")
 INDEX = "index.cdxj"
 
 
@@ -94,12 +97,12 @@ class Assembled:
     contacts: Contacts
     journals: Journals
     archives: Archives
-    follower: Follower
+    followers: Followers
     namer: Namer
     roots: Roots
     exclusions: ExcludedHost
     chain: Chain
-    frontier: Frontier
+    frontier: Frontier | Walk
     pipeline: Pipeline[Lease]
     committer: Committer
     shard: Shard[Lease]
@@ -180,28 +183,47 @@ def assemble(
         return shard
 
 
-def _assembled(
-    config: Config, directory: Path, clock: Clock, dice: Dice, lock: DirectoryLock, undo: ExitStack
-) -> Assembled:
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What a crawl keeps on disk, opened."""
+
+    slots: Slots
+    store: Store
+    contacts: Contacts
+    epochs: Epochs
+    journals: Journals
+    tally: Tally
+    logs: Logs
+
+
+def _kept(config: Config, directory: Path, clock: Clock, undo: ExitStack) -> _Kept:
     state = directory / "state"
     slots = held(Slots(state), undo)
-    store = held(Store(state / "store", config.state.cache_bytes, config.state.write_buffer_bytes), undo)
+    store = held(Store(state / "store", *store_sizes(config)), undo)
     contacts = held(Contacts(state, boot_id(), clock.now()), undo)
-    epochs = Epochs(store)
     journals = Journals(directory)
     undo.callback(journals.close_files)
     journals.recover(stored(store, MANIFEST, list[Entry], []), JOURNAL_FOLDERS)
     totals = stored(store, TALLY, Totals, Totals())
     totals.incarnation += 1
-    tally, logs = Tally(totals, config.crawl), held(Logs(directory / "logs", clock), undo)
+    logs = held(Logs(directory / "logs", clock), undo)
+    return _Kept(slots, store, contacts, Epochs(store), journals, Tally(totals, config.crawl), logs)
 
+
+def _assembled(
+    config: Config, directory: Path, clock: Clock, dice: Dice, lock: DirectoryLock, undo: ExitStack
+) -> Assembled:
+    kept = _kept(config, directory, clock, undo)
+    slots, store, epochs, journals, tally = kept.slots, kept.store, kept.epochs, kept.journals, kept.tally
     namer = namer_of(config, epochs)
     roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)
-    chain = scope_chain(config.scope, roots, exclusions, [*filters_of(config), Trapped(traps)])
+    chain = scope_chain(config.scope, roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(config))
     memory = ScopeMemory(epochs, roots, exclusions, chain.counts)
     trapping = Trapping(traps, epochs, sketch, tally)
     rules = politeness(config.politeness)
-    frontier = Frontier(store, epochs, contacts, rules, config.frontier, namer.name, dice, clock.now())
+    prioritizer, options = prioritizer_of(config), config.frontier
+    forms = (options, config.budget, config.walk)
+    frontier = frontier_of(store, epochs, kept.contacts, rules, forms, prioritizer, namer.name, dice, clock.now())
     url_seen, history = url_seen_of(config, epochs, journals), History(epochs)
     content_seen, near_seen = content_seen_of(config, epochs), near_seen_of(config, epochs)
     undo.callback(close, url_seen)
@@ -209,8 +231,8 @@ def _assembled(
     alarm = Alarm.set(config.process.module_s_max)
     if alarm is not None:
         undo.callback(alarm.close)
-    modules, spills = chosen_modules(config, alarm), Spills(state / "spill", config.archive.digests)
-    archives, follower = archives_of(config, journals, directory, agent, totals.incarnation, modules)
+    modules, spills = chosen_modules(config, alarm), Spills(directory / "state/spill", config.archive.digests)
+    archives, followers = archives_of(config, journals, directory, tally.totals.incarnation, modules, clock)
     protocols, resolver = protocol_modules(config, agent, clock, spills), resolver_of(config, clock, archives)
     quarantine, apart = quarantine_of(config, directory, epochs, slots), apart_of(config, directory, modules.apart)
     rooms = Rooms(
@@ -218,7 +240,7 @@ def _assembled(
         chain=chain,
         roots=roots,
         url_seen=url_seen,
-        prioritizer=prioritizer_of(config),
+        prioritizer=prioritizer,
         sink=frontier,
         source=frontier,
         hosts=frontier.control,
@@ -236,18 +258,23 @@ def _assembled(
         copies=Copies(content_seen, near_seen, sketch, history, url_seen, namer, follow=config.crawl.follow_copies),
         trapping=trapping,
         apart=apart,
+        watcher=frontier if frontier.watches_links else None,
     )
-    options = config.frontier
     retries = Retries(options.attempts_max, options.retry_s_first, options.retry_s_max, dice)
-    pipeline = Pipeline(rooms, retries, config.crawl, clock, logs, tally)
+    pipeline = Pipeline(rooms, retries, config.crawl, clock, kept.logs, tally)
     cuts: list[Cuts] = [frontier, memory, trapping, *([url_seen] if isinstance(url_seen, Cuts) else [])]
-    committer = Committer(epochs, journals, contacts, archives, cuts, tally, logs, clock)
+    committer = Committer(epochs, journals, kept.contacts, archives, cuts, tally, kept.logs, clock)
     committer.on_epoch = slots.note_epoch
     committer.on_durable = archives.add_epoch
-    shard = Shard(frontier, pipeline, committer, tally, lambda: contacts.crowded, config.crawl, config.limits, clock)
+
+    def crowding() -> float:
+        waiting_bytes = frontier.memory_bytes + epochs.memory_bytes
+        return max(float(kept.contacts.crowded), waiting_bytes / config.crawl.epoch_bytes_max)
+
+    shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent, trapping.reason)
     return Assembled(
-        config, directory, clock, lock, slots, store, epochs, contacts, journals, archives, follower, namer, roots,
-        exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, logs, protocols, resolver,
-        quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice, tally.note), trapping, traps,
+        config, directory, clock, lock, slots, store, epochs, kept.contacts, journals, archives, followers, namer,
+        roots, exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, kept.logs, protocols,
+        resolver, quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice, tally.note), trapping, traps,
     )  # fmt: skip

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from gossamer.archive.uploads import Counts, counts_of
-from gossamer.assembly.parts import close, filters_of, held, locked, namer_of, stored, traps_of, url_seen_of
+from gossamer.assembly.parts import (
+    close,
+    filters_of,
+    held,
+    locked,
+    namer_of,
+    store_sizes,
+    stored,
+    traps_of,
+    url_seen_of,
+)
 from gossamer.config import Config
+from gossamer.config.lists import scope_lists
 from gossamer.crawl.commit import MANIFEST
 from gossamer.crawl.history import History
 from gossamer.crawl.memory import ScopeMemory
@@ -60,11 +72,11 @@ def open_stopped(config: Config, directory: Path) -> Opened:
     with ExitStack() as undo:
         lock = locked(directory)
         undo.callback(lock.release)
-        store = held(Store(directory / "state/store", config.state.cache_bytes, config.state.write_buffer_bytes), undo)
+        store = held(Store(directory / "state/store", *store_sizes(config)), undo)
         epochs = Epochs(store)
         namer = namer_of(config, epochs)
         roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)
-        chain = scope_chain(config.scope, roots, exclusions, [*filters_of(config), Trapped(traps)])
+        chain = scope_chain(config.scope, roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(config))
         trapping = Trapping(traps, epochs, sketch, Tally(Totals(), config.crawl))
         ScopeMemory(epochs, roots, exclusions, chain.counts)
         journals = Journals(directory)
@@ -74,9 +86,8 @@ def open_stopped(config: Config, directory: Path) -> Opened:
         )  # The others stay as they are.
         url_seen = url_seen_of(config, epochs, journals)
         undo.callback(close, url_seen)
-        story = Story(
-            namer, chain, url_seen, History(epochs), lambda url: facts_of(epochs, url), lambda _: False, trapping.reason
-        )
+        facts = partial(facts_of, epochs, budget=config.budget)
+        story = Story(namer, chain, url_seen, History(epochs), facts, lambda _: False, trapping.reason)
         totals = stored(store, TALLY, Totals, Totals())
         undo.pop_all()
         uploads = counts_of(config.archive.store, manifest)

@@ -131,7 +131,8 @@ def status_text(status: Mapping[str, object]) -> str:
         ("rate", f"{number(status, 'pages_s'):.1f} pages/s, {size(number(status, 'bytes_s'))}/s"),
         ("received", size(number(status, "wire_bytes"))),
         ("content", size(number(status, "body_bytes"))),
-        ("hosts", ", ".join(f"{count(number(status, f'hosts_{k}'))} {k}" for k in ("known", "active"))),
+        ("hosts", ", ".join(f"{count(number(status, f'hosts_{k}'))} {k}" for k in ("known", "active", "left"))),
+        ("budgets", _budgets(status)),
         ("time", duration(number(status, "elapsed_s"))),
         ("epoch", count(number(status, "epoch"))),
         ("not fetched", ", ".join(f"{name} {count(n)}" for name, n in errors_of(status).items())),
@@ -140,6 +141,13 @@ def status_text(status: Mapping[str, object]) -> str:
     traps = status.get("traps")
     rows += [("trap", harmless(trap)) for trap in traps] if isinstance(traps, list) else []
     return "\n".join(f"{name:<12} {value}" for name, value in rows if value)
+
+
+def _budgets(status: Mapping[str, object]) -> str:
+    if "budget_round" not in status:
+        return ""
+    waiting = count(number(status, "hosts_deferred"))
+    return f"round {count(number(status, 'budget_round'))}, {waiting} hosts wait for the next"
 
 
 def pairs_text(found: Mapping[str, object]) -> str:

@@ -18,6 +18,7 @@ from gossamer.cli.job import Job
 from gossamer.cli.supervisor import Slots, Supervisor
 from gossamer.config import Config, configure, effective_toml
 from gossamer.config.gather import reopen
+from gossamer.config.lists import check_lists
 from gossamer.config.seeds import check_seeds
 from gossamer.model.errors import ConfigError
 
@@ -48,6 +49,7 @@ def begin(config: Config, directory: Path) -> int:
     """Check the seeds, and crawl."""
     if config.seeds.file == "-":
         config = spooled(config, directory)
+    check_lists(config)
     check_seeds(config)
     make_directory(directory)
     return supervised(Job(directory=str(directory), config=effective_toml(config), seeds=config.seeds.urls), config)

@@ -30,6 +30,7 @@ Urls = Annotated[list[str], typer.Argument(metavar="URL", help="More seeds.")]
 Hosts = Annotated[list[str], typer.Argument(metavar="HOST", help="Hosts to leave alone.")]
 Trap = Annotated[str, typer.Argument(metavar="NAME", help="A trap as `status` names it; or a host, for all of its.")]
 DemoDirectory = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Made anew each time.")]
+ConformanceDirectory = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Made anew each time.")]
 Size = Annotated[str, typer.Option("--size", metavar="SIZE", help="small, medium or large.")]
 
 
@@ -86,6 +87,47 @@ def report(
     from gossamer.cli import ask
 
     _end(ask.report(directory, as_json=as_json, page=page))
+
+
+@app.command("search")
+def search(
+    directory: Directory,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help='Words, "phrases", -without, title:word.')] = "",
+    as_json: Json = False,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most so many pages.")] = 10,
+    host: Annotated[str, typer.Option("--host", metavar="HOST", help="Only pages of this host.")] = "",
+    site: Annotated[str, typer.Option("--site", metavar="DOMAIN", help="Only pages of this domain.")] = "",
+    language: Annotated[str, typer.Option("--language", metavar="LANG", help="Only pages that say so: en, de.")] = "",
+    build: Annotated[bool, typer.Option("--build", help="Make the index of what was crawled.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress of --build.")] = False,
+) -> None:
+    """Find pages by what stands in them."""
+    from gossamer.cli import search as searching
+
+    status = searching.build(directory, quiet=quiet) if build else 0
+    if query or not build:
+        status = searching.search(
+            directory, query, limit=limit, host=host, site=site, language=language, as_json=as_json
+        )
+    _end(status)
+
+
+@app.command("export")
+def export(
+    directory: Directory,
+    to: Annotated[
+        str, typer.Option("--to", metavar="FORMAT", help="parquet, jsonl, csv, markdown, cdxj, wacz, pagefiles.")
+    ],
+    output: Annotated[str, typer.Option("--output", "-o", metavar="PATH", help="Where to; - is standard output.")],
+    table: Annotated[str, typer.Option("--table", metavar="NAME", help="pages, links, or a module's.")] = "",
+    where: Annotated[str, typer.Option("--where", metavar="SQL", help="Only rows of which this is true.")] = "",
+    memory_mb: Annotated[int, typer.Option("--memory", metavar="MB", help="Its budget.")] = 512,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, errors only.")] = False,
+) -> None:
+    """Make of a crawl what other tools read; repeat the command to finish one that was interrupted."""
+    from gossamer.cli import views
+
+    _end(views.export(directory, to, output, table, where, memory_mb, quiet=quiet))
 
 
 @app.command("seed")
@@ -202,6 +244,14 @@ def demo(directory: DemoDirectory = Path("demo"), size: Size = "small") -> None:
     from gossamer.cli.demo import demo as run
 
     _end(run(directory, size))
+
+
+@app.command("conformance")
+def conformance(directory: ConformanceDirectory = Path("conformance")) -> None:
+    """Crawl a synthetic web of every behaviour and print what was expected and what was seen; about a minute."""
+    from gossamer.cli.conformance import conformance as run
+
+    _end(run(directory))
 
 
 @app.callback(invoke_without_command=True)

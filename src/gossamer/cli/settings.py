@@ -9,6 +9,7 @@ import typer
 
 from gossamer.cli.crawling import require_crawl
 from gossamer.config.gather import configure, reopen
+from gossamer.config.lists import check_lists
 from gossamer.config.sections import Config, keys
 from gossamer.config.toml import starter_toml, written
 from gossamer.model.errors import ConfigError
@@ -30,6 +31,7 @@ def init(file: Path) -> int:
 def check(file: Path) -> int:
     """Say whether a configuration file is right, and how much it sets."""
     config = configure(file)
+    check_lists(config)
     changed = sum(config.origin(key) != "default" for key in keys())
     typer.echo(f"{file} is right: {changed} of {len(keys())} keys set")
     return 0

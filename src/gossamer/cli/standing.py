@@ -74,7 +74,11 @@ def line_of(status: Status) -> str:
 
 def summary_of(status: Status, directory: str, ended: str) -> str:
     """Return the last words about a crawl: what came of it, where it lies, what to do next."""
-    how = {"finished": "finished", "limit": "ended at its limit"}.get(ended, "stopped, everything saved")
+    how = {
+        "finished": "finished",
+        "limit": "ended at its limit",
+        "low_water": "ended with few hosts left, the rest saved",
+    }.get(ended, "stopped, everything saved")
     sums = [
         counted(number(status, "pages"), "page"),
         size(number(status, "wire_bytes")),

@@ -20,7 +20,12 @@ from gossamer.model.errors import ConfigError
 FILE_BYTES_MAX = 64 << 20
 
 # Relative paths are those of whoever wrote them: the file's directory, or where the command was typed.
-PATHS = frozenset({"resolve.hosts_file", "seeds.file"})
+PATHS = frozenset(
+    {
+        "resolve.hosts_file", "scope.exclude_file", "scope.exclude_hosts_file", "scope.include_file",
+        "scope.whitelist_file", "seeds.file",
+    }
+)  # fmt: skip
 
 Values = dict[str, object]
 """Values by dotted key; a top-level name that is no table stands under its own name."""

@@ -6,8 +6,9 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Mapping
+from typing import get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from gossamer.config.sections import keys, sections
@@ -53,6 +54,8 @@ def _unknown(path: list[str]) -> str:
         if home:
             return f"{name} stands outside its section; did you mean {home[0]}?"
         return f"no section [{name}]" + (nearest(name, sections()) or f"; there are {', '.join(sections())}")
+    if len(path) > 2:
+        return f"no key {'.'.join(path)}{_nearest_inside(path)}"
     section, name = path[0], path[1]
     inside = [key for key in keys() if key.startswith(f"{section}.")]
     elsewhere = [key for key in keys() if key.partition(".")[2] == name]
@@ -62,6 +65,16 @@ def _unknown(path: list[str]) -> str:
         or f"; [{section}] has {', '.join(key.partition('.')[2] for key in inside)}"
     )
     return f"no key {section}.{name}{hint}"
+
+
+def _nearest_inside(path: list[str]) -> str:
+    """Return a hint for a key of a table inside a section."""
+    field = sections()[path[0]].model_fields.get(path[1]) if path[0] in sections() else None
+    kinds = [field.annotation, *get_args(field.annotation)] if field is not None else []
+    known = [
+        key for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel) for key in kind.model_fields
+    ]
+    return nearest(path[-1], known) or (f"; there are {', '.join(known)}" if known else "")
 
 
 WORDS = {

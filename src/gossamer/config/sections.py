@@ -8,13 +8,15 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, field_validator
 
 from gossamer.archive.options import ArchiveOptions
+from gossamer.archive.search.options import SearchOptions
 from gossamer.crawl.options import CrawlOptions, LimitsOptions
 from gossamer.fetch.options import FetchOptions
-from gossamer.frontier.options import FrontierOptions, PolitenessOptions
+from gossamer.frontier.options import BudgetOptions, FrontierOptions, PolitenessOptions, WalkOptions
 from gossamer.process.options import ProcessOptions
 from gossamer.resolve.options import ResolveOptions
 from gossamer.robots.options import RobotsOptions
 from gossamer.scope.options import ScopeOptions
+from gossamer.scope.patterns import PatternSet
 from gossamer.seen.options import SeenOptions
 from gossamer.state.options import StateOptions
 from gossamer.url.options import UrlOptions
@@ -92,7 +94,7 @@ class OperatorOptions(Section):
 class ComponentsOptions(Section):
     """Components of your own in place of ours, or beside them: each `module:Name` or an entry point's name."""
 
-    prioritizer: str = Field("", description="In place of breadth first.")
+    prioritizer: str = Field("", description="In place of what frontier.priority names.")
     url_seen: str = Field("", description="The duplicate URL eliminator.")
     content_seen: str = Field("", description="The content-seen test.")
     resolver: str = Field("", description="Finds the addresses of hosts.")
@@ -134,15 +136,24 @@ class Config(Section):
     scope: ScopeOptions = ScopeOptions()
     seen: SeenOptions = SeenOptions()
     frontier: FrontierOptions = FrontierOptions()
+    budget: BudgetOptions = BudgetOptions()
+    walk: WalkOptions = WalkOptions()
     resolve: ResolveOptions = ResolveOptions()
     robots: RobotsOptions = RobotsOptions()
     fetch: FetchOptions = FetchOptions()
     process: ProcessOptions = ProcessOptions()
     archive: ArchiveOptions = ArchiveOptions()
+    search: SearchOptions = SearchOptions()
     state: StateOptions = StateOptions()
     crawl: CrawlOptions = CrawlOptions()
     components: ComponentsOptions = ComponentsOptions()
     progress: ProgressOptions = ProgressOptions()
+
+    @field_validator("frontier")
+    @classmethod
+    def _scores_are_regular(cls, frontier: FrontierOptions) -> FrontierOptions:
+        PatternSet(tuple(frontier.scores))
+        return frontier
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
 

@@ -26,6 +26,8 @@ from gossamer.world.clock import Clock
 REDIRECTS = frozenset((301, 302, 303, 307, 308))
 AGAIN = frozenset((408, 425, 429, 500, 502, 503, 504))
 """Statuses that may be gone next time."""
+BY_PLACE = frozenset(("scope", "whitelist", "include", "hops", "depth"))
+"""Filters that ask where a link is or how it was found, not what it is."""
 DISK_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG))
 
 
@@ -79,15 +81,17 @@ class Ends(Generic[L]):
         row = self._reply_row(visit, reply, "redirected")
         row.redirect_to = target.text
         visited = self._digested(visit, reply, row, [Found(target.text, "redirect")], [target.key])
-        if target.key == visit.url.key:
-            hops = visit_of(lease).hops  # Of this very entry: a shorter way to it must not make a loop endless.
-            within = hops < rooms.chain.hops_max
-            self._conclude(lease, visited, Again(target, now, 1, hops + 1) if within else None)
-            return []
         if visit.seed:
             note = rooms.roots.redirected(visit.url, target, from_argument=visit.seed == SEED_ARGUMENT)
             if note:
                 self._tally.note(note)
+        if target.key == visit.url.key:
+            hops = visit_of(lease).hops  # Of this very entry: a shorter way to it must not make a loop endless.
+            link = Link(target, "redirect", visit.depth, hops, visit.url.text, visit.seed)
+            # Where the entry was ours, so is its next hop, whatever host the operator's rules take for the same.
+            within = hops < rooms.chain.hops_max and rooms.chain.explain(link) in {None, *BY_PLACE}
+            self._conclude(lease, visited, Again(target, now, 1, hops + 1) if within else None)
+            return []
         self._conclude(lease, visited)
         kind = visit.link_type if visit.link_type == EMBED else "redirect"
         return [Link(target, kind, visit.depth, visit.hops + 1, visit.url.text, visit.seed)]
@@ -96,6 +100,9 @@ class Ends(Generic[L]):
         """A document, or the last word about one: digest, process, record, and the links that it names."""
         visit, url = self._visit(lease), lease.url
         fetched = 200 <= reply.status < 300
+        if fetched and self._rooms.chain.unwanted(reply):
+            self._unwanted(lease, reply)
+            return []
         row = self._reply_row(visit, reply, "fetched" if fetched else "http_error")
         examined = await self._examine(reply, url, row) if fetched else None
         visit = self._visit(lease)  # A shorter way may have appeared meanwhile.
@@ -107,11 +114,31 @@ class Ends(Generic[L]):
             visited.content, visited.findings = examined.content, examined.findings
             follow = self._rooms.copies.judge(visit, examined.content, links, row)
             self._rooms.trapping.fetched(url, examined.content, row)
+            links = self._followed(reply, examined, row, links)
         elif not fetched:
             row.error = f"HTTP {reply.status}"
             self._logs.info("http_error", url=url.text, error=row.error, attempt=visit.attempt)
         self._conclude(lease, visited, outlinks=self._kept_outlinks(links))
         return links if follow else []
+
+    def _unwanted(self, lease: L, reply: Reply) -> None:
+        """Content of a type that is not wanted: its headers are kept and its body is not, however much of it came."""
+        visit = self._visit(lease)
+        reply = msgspec.structs.replace(reply, body=b"", file=None, truncated="unspecified")
+        row = self._reply_row(visit, reply, "unsupported")
+        row.error = f"the filter `media_type` rejects {reply.media_type}"
+        self._logs.info(row.outcome, url=visit.url.text, error=row.error)
+        self._conclude(lease, self._digested(visit, reply, row))
+
+    def _followed(self, reply: Reply, examined: Examined, row: PageRow, links: list[Link]) -> list[Link]:
+        """Return a page's links where its language is wanted, and none where it is not."""
+        found_out = examined.findings.columns.get("language")
+        language = found_out if isinstance(found_out, str) else ""
+        spoken = self._rooms.chain.leads_nowhere(reply, examined.content.body, language)
+        if spoken is None:
+            return links
+        row.error = row.error or f"the filter `language` rejects {spoken}: its links are not followed"
+        return []
 
     async def _examine(self, reply: Reply, url: Url, row: PageRow) -> Examined | None:
         rooms = self._rooms

@@ -24,7 +24,8 @@ class Errands:
         while target is not None:
             url = self._namer.name(target)
             refused = Failure("robots_unreachable", f"robots.txt redirects to {target}, which cannot be asked")
-            if url is not None and self._hosts.run_errand(Errand(errand.origin, url, errand.hops + 1), now):
+            may = url is None or not self._permit.excludes(url)
+            if url is not None and may and self._hosts.run_errand(Errand(errand.origin, url, errand.hops + 1), now):
                 return
             target = robots.answer(errand, refused, b"", now)
         if isinstance(result, Failure) or result.status >= 400:

@@ -43,6 +43,10 @@ class Permit:
         self.robots = robots
         self._obey = obey
 
+    def excludes(self, url: Url) -> bool:
+        """Say whether a URL's host is to be left alone, also by requests that no page asked for."""
+        return self._exclusions.covers(url.host)
+
     def ask(self, url: Url, now: float) -> Verdict:
         """Return whether a URL may be fetched now."""
         if self._exclusions.covers(url.host):

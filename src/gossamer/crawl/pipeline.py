@@ -14,6 +14,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Generic
 
+import msgspec
+
 from gossamer.crawl.ends import Ends, disk_refused, visit_of
 from gossamer.crawl.errands import Errands
 from gossamer.crawl.logs import Logs
@@ -48,10 +50,15 @@ class Pipeline(Generic[L]):
 
     # ---- discover → admit → route → dedupe → enqueue
 
-    def discover(self, links: Sequence[Link]) -> None:
-        """Take links to the frontier: those that are ours and new are queued. About 3 µs a known link."""
+    def discover(self, links: Sequence[Link], page: Url | None = None) -> None:
+        """Take links to the frontier: those that are ours and new are queued. About 3 µs a known link.
+
+        `page` is the one that was just finished and has all these links, where there is one.
+        """
         rooms, now = self._rooms, self._clock.now()
         admitted = [link for link in links if rooms.chain.reason(link) is None]
+        if page is not None and rooms.watcher is not None:
+            rooms.watcher.linked(page, admitted)
         answers = rooms.url_seen.offer(
             [link.url for link in admitted], [link.depth for link in admitted], [link.hops for link in admitted]
         )
@@ -119,7 +126,7 @@ class Pipeline(Generic[L]):
         if lease.errand is not None:
             self._answer(lease.errand, result)
         else:
-            self.discover(await self._ends.settle(lease, result))
+            self.discover(await self._ends.settle(lease, result), lease.url)
 
     async def _locate(self, lease: L) -> None:
         located = await self._rooms.resolver.resolve(lease.url.host)
@@ -164,7 +171,9 @@ class Pipeline(Generic[L]):
         contact = Contact(0.0, "failed", error="the request was not finished")
         try:
             async with asyncio.timeout(self._options.request_s_max):
-                result = await rooms.protocols.fetch(Request(url.text, lease.address, port_of(url)))
+                wanted = rooms.chain.media_types if lease.errand is None else ()
+                request = Request(url.text, lease.address, port_of(url), media_types=wanted)
+                result = await rooms.protocols.fetch(request)
             contact = self._contact(result, started)
         except TimeoutError:
             result = Failure("timeout", "no end of it", retry=True, started_at=started, ip=lease.address)
@@ -174,7 +183,7 @@ class Pipeline(Generic[L]):
         finally:
             now = self._clock.now()
             if not contact.fetch_s:
-                contact = Contact(now - started, contact.kind, error=contact.error)
+                contact = msgspec.structs.replace(contact, fetch_s=now - started)
             rooms.source.ended(lease, contact, now)
         return result
 
@@ -185,8 +194,9 @@ class Pipeline(Generic[L]):
         if isinstance(result, Failure):
             return Contact(fetch_s, "failed" if result.host_level else "answered", error=result.error)
         if result.status in BUSY:
-            return Contact(fetch_s, "busy", self._rooms.retry_after_s(result, now))
-        return Contact(fetch_s, "answered")
+            retry_after_s = self._rooms.retry_after_s(result, now)
+            return Contact(fetch_s, "busy", retry_after_s, wire_bytes=result.wire_bytes)
+        return Contact(fetch_s, "answered", wire_bytes=result.wire_bytes)
 
     def _answer(self, errand: Errand, result: Reply | Failure) -> None:
         """Hand on what a robots.txt request brought. One that our process died of says nothing: not even that all is

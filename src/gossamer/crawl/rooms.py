@@ -20,6 +20,7 @@ from gossamer.ports import (
     HostControl,
     L,
     LinkSink,
+    LinkWatcher,
     Namer,
     PrerequisiteArchive,
     Prioritizer,
@@ -59,3 +60,5 @@ class Rooms(Generic[L]):
     trapping: Trapping
     apart: Apart | None = None
     """Modules in processes of their own."""
+    watcher: LinkWatcher | None = None
+    """Sees every link of a finished page that is ours, known or not."""

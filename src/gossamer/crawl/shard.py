@@ -13,12 +13,12 @@ from gossamer.crawl.tally import Tally
 from gossamer.ports import L, VisitSource
 from gossamer.world.clock import Clock
 
-End = Literal["finished", "limit", "stopped"]
+End = Literal["finished", "limit", "low_water", "stopped"]
 Companion = Callable[[], Coroutine[Any, Any, None]]
 LEASES_A_PASS_MAX = 256
 """Visits begun before the loop looks at its sockets again."""
 EPOCH_SPAN_MAX = 2
-"""An epoch may grow to so many times the visits after which it should have been committed."""
+"""An epoch may grow to so many times the visits, or the bytes, after which it should have been committed."""
 IDLE_S_MAX = 1.0
 """Longest sleep without looking whether something changed."""
 
@@ -32,7 +32,7 @@ class Shard(Generic[L]):
         pipeline: Pipeline[L],
         committer: Committer,
         tally: Tally,
-        crowded: Callable[[], bool],
+        crowding: Callable[[], float],
         options: CrawlOptions,
         limits: LimitsOptions,
         clock: Clock,
@@ -41,7 +41,8 @@ class Shard(Generic[L]):
         self._pipeline = pipeline
         self._committer = committer
         self._tally = tally
-        self._crowded = crowded
+        self._crowding = crowding
+        """How much waits for a commit: from 1 on it comes early, from `EPOCH_SPAN_MAX` on nothing new begins."""
         self._options = options
         self._limits = limits
         self._clock = clock
@@ -50,6 +51,7 @@ class Shard(Generic[L]):
         self._turns: dict[asyncio.Task[None], L] = {}
         self._visits = 0
         self._stopping: Literal["", "drain", "now"] = ""
+        self._early: End | None = None
         self._over = False
         self._started_at = clock.now()
         self.paused = False
@@ -71,6 +73,11 @@ class Shard(Generic[L]):
         """It was told to go at once."""
         return self._stopping == "now"
 
+    def end_early(self, end: End) -> None:
+        """End as if it had to, with what is in flight finished and the rest saved."""
+        self._early = end
+        self._wake.set()
+
     def pause(self) -> None:
         """Begin no more visits until `unpause`."""
         self.paused = True
@@ -82,6 +89,11 @@ class Shard(Generic[L]):
     def stir(self) -> None:
         """Look again: there may be something new to fetch."""
         self._wake.set()
+
+    async def relieve(self) -> None:
+        """Close the open epoch when much waits for it: for whoever adds links by the thousand."""
+        if self._crowding() >= 1:
+            await self._committer.commit()
 
     async def commit(self) -> None:
         """Close the open epoch now."""
@@ -96,7 +108,7 @@ class Shard(Generic[L]):
             Exception: our own errors were too many.
         """
         self._more_to_come = more_to_come
-        self.state = "running"
+        self.state, self._tally.totals.ended = "running", ""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._commit_often())
@@ -109,9 +121,10 @@ class Shard(Generic[L]):
                 self._commit_now.set()
         except BaseExceptionGroup as errors:
             raise first_of(errors) from errors
+        self._tally.totals.ended = end
         await self._committer.commit()
         self._raise_fatal()
-        self.state = "stopped" if end == "stopped" else "finished"
+        self.state = "finished" if end in {"finished", "limit"} else "stopped"
         return end
 
     async def _lend_until_over(self, group: asyncio.TaskGroup) -> End:
@@ -119,6 +132,8 @@ class Shard(Generic[L]):
             self._raise_fatal()
             if self._stopping:
                 return "stopped"
+            if self._early is not None:
+                return self._early
             if self._limit_reached():
                 return "limit"
             if not self.paused and self._lend(group):
@@ -153,7 +168,7 @@ class Shard(Generic[L]):
         delivery = self._tally.delivery
         if (
             self._tally.in_epoch >= self._options.commit_pages
-            or self._crowded()
+            or self._crowding() >= 1
             or (delivery is not None and delivery.filling)
         ):
             self._commit_now.set()
@@ -167,7 +182,7 @@ class Shard(Generic[L]):
             return False
         if delivery is not None and delivery.full:
             return False
-        return self._tally.in_epoch < EPOCH_SPAN_MAX * self._options.commit_pages
+        return self._tally.in_epoch < EPOCH_SPAN_MAX * self._options.commit_pages and self._crowding() < EPOCH_SPAN_MAX
 
     def _limit_reached(self) -> bool:
         limits, totals = self._limits, self._tally.totals

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+import msgspec
+
 from gossamer.crawl.history import History, PageRecord
 from gossamer.model.links import Link
-from gossamer.model.visits import HostFacts
+from gossamer.model.visits import BudgetFacts, HostFacts
 from gossamer.ports import Chain, Namer, UrlSeen
 from gossamer.url.url import Url
+
+EXCLUDED = "excluded_host"
+"""The filter of hosts whose owners asked us not to come."""
 
 
 class Story:
@@ -64,20 +69,27 @@ class Story:
             return {"state": "in_flight", "reason": "it is being fetched now"}
         if facts.closed:
             return {"state": "host_closed", "reason": facts.closed, "rule": "host_closed"}
+        if self._chain.explain(Link(url, "anchor", 0)) == EXCLUDED:
+            return {"state": "queued", "reason": "its host is excluded by now: it ends in its turn", "rule": EXCLUDED}
         if facts.due_at is not None:
             return {
                 "state": "waiting",
                 "reason": f"attempt {facts.attempt} is due after: {facts.error or 'a redirect'}",
                 "next_due": _instant(max(facts.due_at, facts.rest_until)),
             }
-        waits = "its host waits for robots.txt" if facts.parked else "it waits in its host's queue"
+        if facts.deferred:
+            return {"state": "deferred", "reason": _deferred(facts.budget), "rule": "budget"}
+        waits = "its host waits for robots.txt" if facts.parked else facts.site_gate or "it waits in its host's queue"
         return {"state": "queued", "reason": waits, "next_due": _instant(facts.rest_until)}
 
     def _never_queued(self, url: Url) -> dict[str, object]:
-        rule = self._chain.explain(Link(url, "anchor", 0))
+        link = Link(url, "anchor", 0)
+        rule = self._chain.explain(link)
         if rule is not None:
+            detail = self._chain.detail(link)
+            reason = f"the filter `{rule}` rejects it" + (f": {detail}" if detail else "")
             trap = self._trapped(url) if rule == "trapped" else None
-            return {"state": "rejected", "reason": trap or f"the filter `{rule}` rejects it", "rule": rule}
+            return {"state": "rejected", "reason": trap or reason, "rule": rule}
         return {"state": "unknown", "reason": "no page or seed has named it so far, within the depth allowed"}
 
 
@@ -103,8 +115,20 @@ def _reasons(record: PageRecord) -> str:
     return f"HTTP {record.status}" if record.status is not None else record.outcome
 
 
+def _deferred(budget: BudgetFacts | None) -> str:
+    used_up = []
+    if budget is not None:
+        parts = (("host", budget.host), ("site", budget.site))
+        used_up = [f"its {whose} has used up its {what['used_up']}" for whose, what in parts if "used_up" in what]
+    return f"{' and '.join(used_up) or 'its budget is used up'}; it waits for the next budget round"
+
+
 def _host_state(facts: HostFacts) -> dict[str, object]:
-    return {
+    told: dict[str, object] = {
+        "deferred": facts.deferred,
+        "budget": msgspec.structs.asdict(facts.budget) if facts.budget is not None else None,
+    }
+    return (told if facts.budget is not None else {}) | {
         "queued": facts.queued,
         "requests": facts.requests,
         "rests_until": _instant(facts.rest_until) if facts.rest_until else None,

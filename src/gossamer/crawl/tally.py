@@ -30,6 +30,8 @@ class Totals(msgspec.Struct):
     elapsed_s: float = 0.0
     incarnation: int = 0
     """How often the shard was opened."""
+    ended: str = ""
+    """How the last run ended; empty while one goes on, and after one that died."""
 
 
 class Tally:

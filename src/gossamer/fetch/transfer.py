@@ -13,6 +13,7 @@ import certifi
 import pycurl
 
 from gossamer.fetch.bodies import Bodies
+from gossamer.fetch.headers import content_type, parse_head
 from gossamer.fetch.options import FetchOptions
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Request
@@ -50,7 +51,7 @@ class Transfer:
 
     __slots__ = (
         "_bodies", "_headers", "_opened", "_opens_more", "_pinned", "_requests", "body", "body_bytes", "body_bytes_max",
-        "curl", "disk_error", "file", "head", "head_bytes", "head_bytes_max", "ip", "stopped",
+        "curl", "disk_error", "file", "head", "head_bytes", "head_bytes_max", "ip", "media_types", "stopped",
     )  # fmt: skip
 
     def __init__(self, options: FetchOptions, own: Iterable[Setting] = (), bodies: Bodies | None = None) -> None:
@@ -66,6 +67,7 @@ class Transfer:
         """Where the body is, once it is too large for memory; `body` is empty then."""
         self.disk_error: OSError | None = None
         self._bodies = bodies or Bodies(options)
+        self.media_types: tuple[str, ...] = ()
         self.ip = ""
         self.stopped = ""
         self._headers: list[bytes] = []
@@ -78,6 +80,7 @@ class Transfer:
     def aim(self, request: Request, headers: list[bytes], body_bytes_max: int, url: str = "") -> None:
         """Make ready for one request; `url` is what libcurl is told where that is not the URL as written."""
         self.body_bytes_max = body_bytes_max
+        self.media_types = request.media_types
         self.curl.setopt(pycurl.URL, url or request.url)
         if self._pinned:
             # An empty host and port match any, so nothing in the URL's spelling can lead around the pin.
@@ -162,6 +165,9 @@ class Transfer:
         return None
 
     def _take_body(self, piece: bytes) -> int | None:
+        if self.media_types and not self.body_bytes and not wanted(self.head, self.media_types):
+            self.stopped = "media_type"
+            return 0
         size = len(piece)
         self.body_bytes += size
         if self.file is None:
@@ -241,6 +247,15 @@ def trusted(options: FetchOptions) -> str:
             raise ConfigError(f"fetch.ca_bundle: no file {options.ca_bundle}; name a PEM file of certificates")
         return options.ca_bundle
     return ssl.get_default_verify_paths().cafile or certifi.where()
+
+
+def wanted(head: Iterable[bytes], media_types: tuple[str, ...]) -> bool:
+    """Say whether a body is wanted, by the head that came before it: of a document, those types alone."""
+    parsed = parse_head(head)
+    if parsed is None or not 200 <= parsed.status < 300:
+        return True
+    kind = content_type(parsed.headers)[0]
+    return not kind or any(one in (kind, kind.partition("/")[0] + "/*", "*/*") for one in media_types)
 
 
 def _same_address(one: str, other: str) -> bool:

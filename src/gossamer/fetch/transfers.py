@@ -109,6 +109,8 @@ def cut(transfer: Transfer, request: Request, started_at: float, end: End) -> st
         return ""
     if transfer.stopped == "length":
         return "length"
+    if transfer.stopped == "media_type":
+        return "unspecified"
     fetch_s: float = transfer.curl.getinfo(pycurl.TOTAL_TIME)
     if transfer.stopped:
         return _stopped(transfer, request, started_at, fetch_s)

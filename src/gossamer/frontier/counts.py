@@ -17,6 +17,10 @@ class Counts(msgspec.Struct):
     terminal: dict[str, int] = msgspec.field(default_factory=dict)
     hosts: int = 0
     """Hosts with a record."""
+    working: int = 0
+    """Hosts with URLs that are not finished."""
+    deferred: int = 0
+    """Those of them that have used up their budget."""
 
     def end(self, outcome: str, urls: int = 1) -> None:
         """Note how URLs that were pending ended."""

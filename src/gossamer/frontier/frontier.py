@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 from xxhash import xxh3_64_intdigest
@@ -16,7 +16,8 @@ from gossamer.frontier.health import settle
 from gossamer.frontier.host import Host, Lease
 from gossamer.frontier.hosts import HOST_BYTES, Hosts
 from gossamer.frontier.index import HostIndex
-from gossamer.frontier.options import FrontierOptions
+from gossamer.frontier.ledger import Ledger
+from gossamer.frontier.options import BudgetOptions, FrontierOptions
 from gossamer.frontier.politeness import SAMPLES, Politeness
 from gossamer.frontier.queues import Queues
 from gossamer.frontier.record import Entry, Item
@@ -24,6 +25,7 @@ from gossamer.frontier.sites import Sites
 from gossamer.frontier.turns import Turns
 from gossamer.model.links import Link
 from gossamer.model.visits import Again, Contact, HostFacts
+from gossamer.ports import Prioritizer
 from gossamer.state.contacts import Contacts, Rest
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
@@ -49,6 +51,8 @@ class Frontier:
         name_url: Callable[[str], Url | None],
         dice: Dice,
         now: float,
+        budget: BudgetOptions | None = None,
+        prioritizer: Prioritizer | None = None,
     ) -> None:
         self.politeness = politeness
         self._epochs = epochs
@@ -65,11 +69,18 @@ class Frontier:
         self._hosts = Hosts(epochs, politeness, contacts.recovered, options.records_cached_max)
         self._queues = Queues(epochs, bias, politeness, options)
         self._bench = Bench(politeness.per_address, politeness.per_site, politeness.site_delay_s)
-        index = HostIndex(epochs, dice, bias)
+        self._index = index = HostIndex(epochs, dice, bias)
+        index.hosts, index.hosts_deferred = self.counts.working, self.counts.deferred
+        index.hosts_most = index.hosts
+        self._ledger = ledger = Ledger(epochs, budget or BudgetOptions(), prioritizer, options.records_cached_max, now)
+        self._budgets = ledger.budgets
         self._resumed_at = 0.0 if is_new else now
         resting_until = now + politeness.site_delay_s if self._resumed_at else 0.0
         sites = Sites(self._bench, resting_until)
-        self._turns = Turns(self._hosts, self._queues, index, self._bench, self.counts, politeness, options, sites)
+        self._turns = Turns(
+            self._hosts, self._queues, index, self._bench, self.counts, politeness, options, sites,
+            ledger.budgets, ledger.host_level,
+        )  # fmt: skip
         self.control = Control(self._hosts, self._turns, contacts, politeness)
         self._lent: set[int] = set()
         self.under_way = 0
@@ -87,6 +98,21 @@ class Frontier:
         """Hosts in memory with work."""
         return len(self._turns.benched)
 
+    @property
+    def hosts_left(self) -> int:
+        """Hosts with URLs that are not finished, wherever they wait."""
+        return self._index.hosts
+
+    @property
+    def hosts_most(self) -> int:
+        """Most of them at once, in this process."""
+        return self._index.hosts_most
+
+    @property
+    def round(self) -> int:
+        """Number of the budget round."""
+        return self._budgets.round if self._budgets is not None else 0
+
     # ---- links in
 
     def add(self, link: Link, level: int, now: float) -> None:
@@ -100,6 +126,17 @@ class Frontier:
         self._queues.append(host, level, link)
         self._hosts.touch(host)
         self._turns.bring(host, level, now)
+
+    def linked(self, page: Url, links: Sequence[Link]) -> None:
+        """Take in what a page that was just finished links to: what others are worth by it (`ports.LinkWatcher`)."""
+        if self._ledger.reputation is not None:
+            host = self._hosts.get(page.host, page.partition)
+            self._ledger.reputation.linked(page, links, host.record.queued)
+
+    @property
+    def watches_links(self) -> bool:
+        """Somebody makes use of what `linked` is told."""
+        return self._ledger.reputation is not None
 
     def retry(self, lease: Lease, again: Again, now: float) -> None:
         """Let a lent URL wait and be lent again: another attempt, or the next hop of a redirect within one key."""
@@ -178,6 +215,8 @@ class Frontier:
         host, place = lease.host, lease.place
         host.out -= 1
         if contact is not None:
+            if self._budgets is not None:
+                self._budgets.spend(host, contact, page=lease.item is not None)
             settle(host.record, contact, now, self.politeness, self._options, self._dice.uniform(0.0, 1.0))
             self._turns.room.rested(host.record.rest_until - now)
             if contact.kind == "failed":
@@ -228,7 +267,9 @@ class Frontier:
 
     def facts(self, url: Url) -> HostFacts:
         """Return what is known of a URL's host, for `why`."""
-        return facts_of(self._epochs, url, self._hosts.get(url.host, url.partition))
+        host = self._hosts.get(url.host, url.partition)
+        gate = self._bench.site_gate(host.site) if host.site is not None else ""
+        return facts_of(self._epochs, url, self._ledger.options, host, gate)
 
     def lent(self, url: Url) -> bool:
         """Say whether a URL is in somebody's hands now."""
@@ -249,6 +290,8 @@ class Frontier:
         self._queues.fresh_bytes = 0
         self._turns.room.fit(now)
         self._bench.forget_rested(now)
+        self._ledger.cut()
+        self.counts.working, self.counts.deferred = self._index.hosts, self._index.hosts_deferred
         self._epochs.put("meta", COUNTS_KEY, msgspec.msgpack.encode(self.counts))
 
     # ---- inside
@@ -257,7 +300,7 @@ class Frontier:
         if host.place is not None and host.located_until <= now:
             self._bench.settle(host, None)
         errand = host.errands.pop(0) if host.errands else None
-        item = None if errand is not None or host.parked else self._next_item(host, now)
+        item = None if errand is not None or not self._may_lend(host) else self._next_item(host, now)
         if errand is None and item is None:
             return None
         url = errand.url if errand is not None else self._name_url(item.url) if item is not None else None
@@ -268,6 +311,8 @@ class Frontier:
         if item is not None:
             host.lent += 1
             self._lent.add(url.fingerprint)
+            if self._budgets is not None:
+                self._budgets.lend(host)
         if place is not None:
             lease.place, lease.site = place, host.site
             self.under_way += 1
@@ -283,7 +328,12 @@ class Frontier:
         lease.is_finished = True
         lease.host.lent -= 1
         self._lent.discard(lease.url.fingerprint)
+        if self._budgets is not None:
+            self._budgets.returned(lease.host)
         return lease.item
+
+    def _may_lend(self, host: Host) -> bool:
+        return not (host.parked or (self._budgets is not None and self._budgets.verdict(host)))
 
     def _next_item(self, host: Host, now: float) -> Item | None:
         if not host.window or (host.record.due and host.due_next <= now):

@@ -1,7 +1,8 @@
 """Index: the hosts that have work, on disk, so that one is found by a seek at two hosts or two million.
 
 Each host with work has exactly one entry: `ready` under its level and a random number, `sleep` under the time at
-which it wakes, or `ready` under the level `ON_BENCH` while it is in memory, so that a restart finds it again.
+which it wakes, `deferred` under the budget round in which it used up its budget, or `ready` under the level `ON_BENCH`
+while it is in memory, so that a restart finds it again.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import heapq
 from math import inf
 
 from gossamer.frontier.bias import LevelBias
+from gossamer.frontier.deferred import Deferred
 from gossamer.frontier.host import Host
 from gossamer.frontier.record import micros
 from gossamer.state.epoch import Epochs
@@ -54,6 +56,13 @@ class HostIndex:
         """Partition to when its next host wakes, at the earliest, in microseconds as the keys have it."""
         self._alarms: list[tuple[int, int]] = []
         """Heap of the same; entries that `_wakes` does not confirm count no more."""
+        self.deferred = Deferred(epochs, dice)
+        self.hosts = 0
+        """Hosts with an entry: those with work."""
+        self.hosts_most = 0
+        """Most of them at once, in this process."""
+        self.hosts_deferred = 0
+        """Those of them that have used up their budget."""
 
     def load(self, store: Store) -> list[tuple[int, str]]:
         """Look through the index after a start; return partition and name of the hosts that were on the bench.
@@ -75,6 +84,7 @@ class HostIndex:
         while (key := _first(store, "sleep", begin)) is not None:
             self._set_alarm(int.from_bytes(key[:2]), _instant(key))
             begin = (int.from_bytes(key[:2]) + 1).to_bytes(2)
+        self.deferred.load(store)
         return benched
 
     def enter_bench(self, host: Host) -> None:
@@ -89,6 +99,11 @@ class HostIndex:
         self._move(host, "sleep", host.partition.to_bytes(2) + instant.to_bytes(8) + host.name.encode())
         self._set_alarm(host.partition, instant)
 
+    def enter_deferred(self, host: Host, number: int) -> None:
+        """Let a host wait for the next budget round."""
+        self._move(host, "deferred", self.deferred.key(host, number))
+        self.hosts_deferred += 1
+
     def sleeps_past(self, host: Host, at: float) -> bool:
         """Say whether a host sleeps for longer than until `at`."""
         return host.record.index_family == "sleep" and _instant(host.record.index_key) > micros(at)
@@ -97,6 +112,8 @@ class HostIndex:
         """Take a host out: it has no work."""
         if host.record.index_key:
             self._epochs.delete(host.record.index_family, host.record.index_key)
+            self.hosts -= 1
+            self.hosts_deferred -= host.record.index_family == "deferred"
             host.record.index_family, host.record.index_key = "", b""
 
     def wake(self, now: float) -> tuple[int, str] | None:
@@ -170,6 +187,10 @@ class HostIndex:
         record = host.record
         if record.index_key:
             self._epochs.delete(record.index_family, record.index_key)
+            self.hosts_deferred -= record.index_family == "deferred"
+        else:
+            self.hosts += 1
+            self.hosts_most = max(self.hosts_most, self.hosts)
         self._epochs.put(family, key, b"")
         record.index_family, record.index_key = family, key
 

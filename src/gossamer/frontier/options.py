@@ -47,6 +47,16 @@ class FrontierOptions(BaseModel):
         180.0, gt=0, description="URLs of one host in memory for so many seconds of its visits, at least one"
     )
     window_urls_max: int = Field(16, ge=1, description="URLs of one host in memory at once")
+    form: Literal["sweep", "walk"] = Field(
+        "sweep", description="sweep: every URL once; walk: random walks, for samples (section walk)"
+    )
+    priority: Literal["breadth_first", "best_first", "opic", "larger_sites", "combined"] = Field(
+        "breadth_first", description="What is urgent; components.prioritizer puts your own in its place"
+    )
+    scores: dict[str, int] = Field(
+        default_factory=dict,
+        description="Regular expressions (RE2) and how many levels more urgent (or, below 0, less) a match makes a URL",
+    )
     level_bias: float = Field(2.0, ge=1, description="How much likelier a level is than the next less urgent one")
     records_cached_max: int = Field(20_000, ge=100, description="Records of resting hosts kept in memory")
     sleep_s_min: float = Field(120.0, ge=0, description="A host that rests longer than this leaves the memory")
@@ -57,3 +67,63 @@ class FrontierOptions(BaseModel):
     host_sleep_s_first: float = Field(60.0, ge=0, description="First sleep of a failing host; doubles")
     host_sleep_s_max: float = Field(3_600.0, ge=0, description="Longest sleep of a failing host")
     host_sleeps_max: int = Field(5, ge=0, description="Sleeps in a row before a failing host is closed")
+    hosts_min: int = Field(
+        0, ge=0, description="When fewer hosts than this are left, ask for more seeds, or stop and save the rest"
+    )
+    more_seeds_command: tuple[str, ...] = Field(
+        (), description="Run when fewer than hosts_min hosts are left; prints more seeds, one URL a line"
+    )
+    more_seeds_s_max: float = Field(60.0, gt=0, description="How long that command may take, in seconds")
+
+
+class BudgetOverride(BaseModel):
+    """One host's or site's own budget; what is not given is as for all."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    pages: int | None = Field(None, ge=1, description="Requests for its URLs in a round")
+    bytes: int | None = Field(None, ge=1, description="Bytes received from it in a round")
+    time_s: float | None = Field(None, gt=0, description="Seconds that its requests may take in a round")
+
+
+class BudgetOptions(BaseModel):
+    """What one host or site may take before the others had their turn. None: no limit."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    host_pages: int | None = Field(None, ge=1, description="Requests for a host's URLs in a round")
+    host_bytes: int | None = Field(None, ge=1, description="Bytes received from a host in a round")
+    host_time_s: float | None = Field(None, gt=0, description="Seconds that a host's requests may take in a round")
+    site_pages: int | None = Field(None, ge=1, description="Requests for URLs of all of a site's hosts in a round")
+    site_bytes: int | None = Field(None, ge=1, description="Bytes received from a site in a round")
+    site_time_s: float | None = Field(None, gt=0, description="Seconds that a site's requests may take in a round")
+    growth_max: float = Field(
+        1.0, ge=1, description="How many times these the site gets that the most other sites link to; the rest between"
+    )
+    round_s: float | None = Field(
+        None, gt=0, description="A round ends after so long; none: only when all others are through"
+    )
+    overrides: dict[str, BudgetOverride] = Field(
+        default_factory=dict, description="By host, or by site with a dot before its name: pages, bytes, time_s"
+    )
+
+    @property
+    def is_set(self) -> bool:
+        """Somebody has a budget."""
+        limits = (
+            self.host_pages, self.host_bytes, self.host_time_s, self.site_pages, self.site_bytes, self.site_time_s,
+        )  # fmt: skip
+        return any(limit is not None for limit in limits) or bool(self.overrides)
+
+
+class WalkOptions(BaseModel):
+    """How a frontier of the form `walk` walks."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    walkers: int = Field(16, ge=1, le=4096, description="Walks at once")
+    restart_share: float = Field(1 / 7, gt=0, lt=1, description="Chance to begin anew at a page of a random known host")
+    steps_max: int = Field(
+        20_000, ge=1, description="Steps of all walkers together, over all runs; the last is the end"
+    )
+    links_max: int = Field(500, ge=1, description="Links kept of one page; of more, as many by chance")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gossamer.frontier.bench import Bench
+from gossamer.frontier.budgets import LOOK_AGAIN_S, Budgets
 from gossamer.frontier.counts import Counts
 from gossamer.frontier.host import Host
 from gossamer.frontier.hosts import Hosts
@@ -29,6 +32,8 @@ class Turns:
         politeness: Politeness,
         options: FrontierOptions,
         sites: Sites,
+        budgets: Budgets | None = None,
+        host_level: Callable[[Host], int] | None = None,
     ) -> None:
         self._hosts = hosts
         self._queues = queues
@@ -38,6 +43,8 @@ class Turns:
         self._politeness = politeness
         self._options = options
         self._sites = sites
+        self._budgets = budgets
+        self._host_level = host_level
         self.room = Room(options)
         self.benched: dict[str, Host] = {}
         """Hosts in memory with work, by name."""
@@ -55,6 +62,15 @@ class Turns:
             at = record.rest_until
         elif record.due and host.due_next < NEVER and not (host.parked or record.closed):
             at = max(record.rest_until, host.due_next)
+        if at is not None and self._budgets is not None and not host.errands:
+            verdict = self._budgets.verdict(host)
+            if verdict == "over" and not (host.out or host.lent):
+                self._retire(host)
+                self._index.enter_deferred(host, self._budgets.round)
+                self._hosts.touch(host)
+                return
+            if verdict:  # What is out comes back first; where it is another host's, nobody calls us then.
+                at = None if host.lent or host.out else max(at, now + LOOK_AGAIN_S)
         if at is None:
             self._bench.withdraw(host)
             if not (host.out or host.parked or record.queued):
@@ -73,27 +89,33 @@ class Turns:
         if host.on_bench:
             if host.turn_at is None or host.turn_at > host.record.rest_until:
                 self.schedule(host, now)
+        elif host.record.index_family == "deferred":
+            return  # What is new waits with the rest.
         elif host.record.rest_until - now > self._options.sleep_s_min:
             if not host.record.index_key or self._index.sleeps_past(host, host.record.rest_until):
                 self._index.enter_sleep(host, host.record.rest_until)
                 self._hosts.touch(host)
         elif len(self.benched) < self.room.hosts:
             self.activate(host, now)
-        elif host.record.index_family != "ready" or level < host.record.index_key[2]:
-            self._index.enter_ready(host, level)
-            self._hosts.touch(host)
+        else:
+            if self._host_level is not None:
+                level = self._host_level(host)
+            if host.record.index_family != "ready" or level < host.record.index_key[2]:
+                self._index.enter_ready(host, level)
+                self._hosts.touch(host)
 
     def fill(self, now: float) -> None:
         """Bring hosts from the disk while there is room for them: those whose sleep is over, then any by chance."""
         while len(self.benched) < self.room.hosts:
-            found = self._index.wake(now) or self._index.draw()
+            found = self._index.wake(now) or self._index.draw() or self._draw_deferred(now)
             if found is None:
                 return
             self.activate(self._hosts.get(found[1], found[0]), now)
 
     def widen(self, now: float) -> bool:
         """Make room for more hosts because somebody waits for one; say whether one came."""
-        if not (self._index.has_ready or (self._index.next_wake_at() or NEVER) <= now):
+        waits = self._budgets is not None and self._index.deferred.has_any(self._budgets.round)
+        if not (waits or self._index.has_ready or (self._index.next_wake_at() or NEVER) <= now):
             return False
         before = len(self.benched)
         if not self.room.widen(before, self._queues.window_bytes):
@@ -105,7 +127,15 @@ class Turns:
         """Return when `fill` or `widen` may find a host."""
         if not self.room.may_widen(len(self.benched), self._queues.window_bytes):
             return None
-        return 0.0 if self._index.has_ready else self._index.next_wake_at()
+        if self._index.has_ready:
+            return 0.0
+        wake_at = self._index.next_wake_at()
+        if self._budgets is None or not self._index.hosts_deferred:
+            return wake_at
+        if not self.benched or self._index.deferred.has_any(self._budgets.round):
+            return 0.0
+        ends_at = self._budgets.round_ends_at
+        return min((at for at in (wake_at, ends_at) if at is not None), default=None)
 
     def activate(self, host: Host, now: float) -> None:
         """Put a host on the bench."""
@@ -129,7 +159,7 @@ class Turns:
             self.room.hosts = max(self.room.hosts, len(self.benched) + 1)
             self.activate(host, now)
         elif host.record.queued:
-            self._index.enter_ready(host, min(host.record.levels, default=0))
+            self._index.enter_ready(host, self._level(host))
         else:
             self._index.leave(host)  # It was there for an errand, and that is forgotten.
 
@@ -160,7 +190,28 @@ class Turns:
             wake_at = self._index.next_wake_at()
             return (wake_at, "a sleeping host") if wake_at is not None else None
         first = min(hosts, key=lambda host: host.turn_at or 0.0)
-        return first.turn_at or 0.0, f"{first.name} ({first.record.reason or 'politeness'})"
+        at, reason = first.turn_at or 0.0, first.record.reason
+        if first.site is not None and first.site.rest_until >= at:
+            reason = f"its site {first.site.name} rests"
+        return at, f"{first.name} ({reason or 'politeness'})"
+
+    def _draw_deferred(self, now: float) -> tuple[int, str] | None:
+        """Return a host that used up its budget in an earlier round; begin another round when this one is over."""
+        budgets, index = self._budgets, self._index
+        if budgets is None or not index.hosts_deferred:
+            return None
+        found = index.deferred.draw(budgets.round)
+        if found is None:
+            ends_at = budgets.round_ends_at
+            if not self.benched or (ends_at is not None and ends_at <= now):
+                budgets.begin_round(now)
+                found = index.deferred.draw(budgets.round)
+        return found
+
+    def _level(self, host: Host) -> int:
+        if self._host_level is not None:
+            return self._host_level(host)
+        return min(host.record.levels, default=0)
 
     def _retire(self, host: Host) -> None:
         host.on_bench = False

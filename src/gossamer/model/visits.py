@@ -59,6 +59,8 @@ class Contact(msgspec.Struct, frozen=True, gc=False):
     """`busy`: 429 or 503. `failed`: the host itself did not answer. `left`: we did not wait for the answer."""
     retry_after_s: float | None = None
     error: str = ""
+    wire_bytes: int = 0
+    """Received, heads included."""
 
 
 class LargeBody(Protocol):
@@ -90,6 +92,9 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     """Beyond those the module sends itself (User-Agent, Accept, Accept-Encoding)."""
     body_bytes_max: int = 0
     """Cut the body here and mark it; 0 takes the module's own bound."""
+    media_types: tuple[str, ...] = ()
+    """Types (`text/html`, `image/*`) whose bodies are wanted; none means all. A module that can tell another type
+    before the body has come may leave the body where it is and mark the reply as cut: `unspecified`."""
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -113,7 +118,7 @@ class Reply(msgspec.Struct, frozen=True):
     request_head: bytes = b""
     """The request as sent: request line and headers, up to and with the empty line."""
     truncated: str = ""
-    """Why the body was cut: `length`, `time`, or empty (WARC 1.1, section 5.13)."""
+    """Why the body was cut: `length`, `time`, `unspecified` (it was not wanted), or empty (WARC 1.1, section 5.13)."""
     media_type: str = ""
     """Lower case, without parameters; empty when the server did not say."""
     charset: str = ""
@@ -300,6 +305,19 @@ class Archived(msgspec.Struct, frozen=True, gc=False):
     record_id: str = ""
 
 
+class BudgetFacts(msgspec.Struct, frozen=True):
+    """Where a host and its site stand in a budget round, for people."""
+
+    round: int
+    growth: float
+    """How many times the configured budget they have."""
+    linking_sites: float
+    """Other sites that link to the site, estimated; 0 where nobody counts them."""
+    host: dict[str, object]
+    """What is limited: spent, of how much, and what is used up."""
+    site: dict[str, object]
+
+
 class HostFacts(msgspec.Struct, frozen=True):
     """What is known of a host, for people."""
 
@@ -320,3 +338,8 @@ class HostFacts(msgspec.Struct, frozen=True):
     """When the URL that was asked about is due again, if it waits for a time of its own."""
     attempt: int = 1
     error: str = ""
+    deferred: bool = False
+    """It has used up its budget and waits for the next round."""
+    budget: BudgetFacts | None = None
+    site_gate: str = ""
+    """Why its registrable domain may not be asked at once, where sites have a gate."""

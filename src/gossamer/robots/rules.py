@@ -117,7 +117,7 @@ def cut(body: bytes, bytes_max: int) -> bytes:
     """Return what is read of a file: whole lines within the bound, in UTF-8, the byte order mark gone."""
     if body[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         body = body[: 2 * bytes_max].decode("utf-16", "replace").encode()
-    body = body.removeprefix(codecs.BOM_UTF8)
+    body = body.removeprefix(codecs.BOM_UTF8).removeprefix(codecs.BOM_UTF8[:2])  # Also half of one.
     if len(body) <= bytes_max:
         return body
     end = max(body.rfind(b"\n", 0, bytes_max), body.rfind(b"\r", 0, bytes_max))

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import msgspec
 
 from gossamer.model.links import Link
+from gossamer.model.visits import Reply
 from gossamer.ports import Filter
-from gossamer.scope.exclusions import ExcludedHost
+from gossamer.scope.exclusions import ExcludedHost, HostSet
 from gossamer.scope.filters import (
     Depth,
     Exclude,
@@ -20,7 +24,10 @@ from gossamer.scope.filters import (
     Scope,
 )  # fmt: skip
 from gossamer.scope.options import FOLLOWED, ScopeOptions
+from gossamer.scope.pages import Language, MediaType, declared_languages
 from gossamer.scope.roots import Roots
+from gossamer.scope.useless import UselessPath
+from gossamer.scope.whitelist import Whitelist
 
 DEPTH = "depth"
 """The one reason that may pass: a shorter way to the same URL may appear (it stands last for that)."""
@@ -29,7 +36,7 @@ DEPTH = "depth"
 class Chain:
     """Judges links by filters in order. A filter called `depth` must be the last."""
 
-    def __init__(self, filters: Sequence[Filter]) -> None:
+    def __init__(self, filters: Sequence[Filter], language: Language | None = None) -> None:
         names = [one.name for one in filters]
         assert len(set(names)) == len(names), f"two filters of one name among {names}"
         assert DEPTH not in names[:-1], "depth must be the last filter"
@@ -38,6 +45,12 @@ class Chain:
         self.hops_max = min((one.hops_max for one in filters if isinstance(one, Hops)), default=0)
         self.counts: dict[str, int] = dict.fromkeys(names, 0)
         """Links rejected by each filter, as far as `reason` and `reasons` were asked."""
+        self._media = next((one for one in filters if isinstance(one, MediaType)), None)
+        self._language = language
+        if language is not None:
+            self.counts[language.name] = 0
+        self.media_types = self._media.patterns if self._media is not None else ()
+        """Patterns of the types that are read; none means all."""
         self._steps = tuple((one.rejects, one.name) for one in filters)
         self._steps_but_depth = tuple(step for step in self._steps if step[1] != DEPTH)
 
@@ -65,9 +78,57 @@ class Chain:
         """Return what `reason` returns, uncounted: for people who ask why."""
         return next((name for rejects, name in self._steps if rejects(link)), None)
 
+    def detail(self, link: Link) -> str:
+        """Return what the filter that rejects a link can say about it, for people; often nothing."""
+        judge = next((one for one in self.filters if one.rejects(link)), None)
+        return judge.detail(link) if isinstance(judge, _Telling) else ""
+
+    def unwanted(self, reply: Reply) -> str | None:
+        """Return the name of the filter that rejects what a server sent, by its header, and count it."""
+        if self._media is None or self._media.wants(reply.media_type):
+            return None
+        self.counts[MediaType.name] += 1
+        return MediaType.name
+
+    def leads_nowhere(self, reply: Reply, content: bytes, language: str = "") -> str | None:
+        """Return the language, for people, for whose sake a page's links are not followed, and count the page.
+
+        `language` is what a module found out; without it what the page says of itself counts.
+        """
+        if self._language is None:
+            return None
+        spoken = [language] if language else declared_languages(reply, content)
+        if self._language.wants(spoken):
+            return None
+        self.counts[Language.name] += 1
+        return ", ".join(spoken)
+
+
+@runtime_checkable
+class _Telling(Protocol):
+    """A filter that can say more of a link that it rejects."""
+
+    def detail(self, link: Link) -> str: ...
+
+
+class Lists(msgspec.Struct, frozen=True):
+    """What stands in the operator's files, read by whoever may read."""
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    excluded_hosts: HostSet = HostSet()
+    whitelist: Whitelist | None = None
+
+
+NO_LISTS = Lists()
+
 
 def scope_chain(
-    options: ScopeOptions, roots: Roots, excluded: ExcludedHost | None = None, more: Sequence[Filter] = ()
+    options: ScopeOptions,
+    roots: Roots,
+    excluded: ExcludedHost | None = None,
+    more: Sequence[Filter] = (),
+    lists: Lists = NO_LISTS,
 ) -> Chain:
     """Build the chain of the configuration; `more` (the operator's own) stand before the depth filter.
 
@@ -76,6 +137,7 @@ def scope_chain(
     excluded = excluded if excluded is not None else ExcludedHost()
     for host in options.exclude_hosts:
         excluded.add(host)
+    excluded.set_listed(lists.excluded_hosts)
     filters: list[Filter] = [
         Scheme(options.schemes),
         Length(options.url_bytes_max),
@@ -85,14 +147,20 @@ def scope_chain(
         excluded,
     ]
     # Filters that would have nothing to do are left out: the chain runs for every link of every page.
-    if options.exclude:
-        filters.append(Exclude(options.exclude))
+    if options.useless_paths:
+        filters.append(UselessPath(options.useless_paths))
+    if options.exclude or lists.exclude:
+        filters.append(Exclude((*options.exclude, *lists.exclude)))
     if options.scope != "any":
         filters.append(Scope(roots))
-    if options.include:
-        filters.append(Include(options.include))
+    if lists.whitelist is not None:
+        filters.append(lists.whitelist)
+    if options.include or lists.include:
+        filters.append(Include((*options.include, *lists.include)))
+    if options.media_types:
+        filters.append(MediaType(options.media_types))
     filters.append(Hops(options.hops_max))
     filters.extend(more)
     if options.depth_max is not None:
         filters.append(Depth(options.depth_max))
-    return Chain(filters)
+    return Chain(filters, Language(options.languages) if options.languages else None)

@@ -37,6 +37,9 @@ class Length:
         # Joined addresses are ASCII: a character is a byte.
         return len(link.url.text) > self._url_bytes_max
 
+    def detail(self, link: Link) -> str:
+        return f"it has {len(link.url.text):,} bytes, more than {self._url_bytes_max:,}"
+
 
 class LinkType:
     """Links that are recorded only: `canonical`, `alternate` and others, unless configured."""
@@ -81,6 +84,10 @@ class RepeatedPath:
         segments = text.partition("?")[0].split("/")[3:]
         return len(segments) > self._repeats_max and max(Counter(segments).values()) > self._repeats_max
 
+    def detail(self, link: Link) -> str:
+        segment, count = Counter(link.url.text.partition("?")[0].split("/")[3:]).most_common(1)[0]
+        return f"the segment {segment!r} stands {count} times in its path, more than {self._repeats_max}"
+
 
 class Exclude:
     """Addresses that match an `exclude` pattern."""
@@ -92,6 +99,9 @@ class Exclude:
 
     def rejects(self, link: Link) -> bool:
         return self.patterns.matches(link.url.text)
+
+    def detail(self, link: Link) -> str:
+        return f"the pattern {self.patterns.first(link.url.text)!r} is found in it"
 
 
 ASKED_FOR = ("seed", "embed")
@@ -144,3 +154,6 @@ class Depth:
 
     def rejects(self, link: Link) -> bool:
         return link.depth > self._depth_max
+
+    def detail(self, link: Link) -> str:
+        return f"it is {link.depth} clicks from a seed, more than {self._depth_max}"

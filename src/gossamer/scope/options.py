@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -11,7 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from gossamer.model.links import LINK_TYPES
 from gossamer.scope.exclusions import ExcludedHost
 from gossamer.scope.patterns import PatternSet
+from gossamer.scope.useless import USELESS, USELESS_DEFAULT
 from gossamer.url.name import SCHEMES
+
+_MEDIA_TYPE = re.compile(r"[\w.+-]+/(?:\*|[\w.+-]+)|\*/\*", re.ASCII).fullmatch
+_LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*").fullmatch
 
 Mode = Literal["prefix", "host", "domain", "any"]
 
@@ -38,6 +43,31 @@ class ScopeOptions(BaseModel):
     exclude_hosts: tuple[str, ...] = Field(
         default=(),
         description="Hosts whose owners asked us not to come; `.example.org` is the domain and all under it.",
+    )
+    include_file: str = Field(default="", description="A file of further include patterns, one a line, # a comment.")
+    exclude_file: str = Field(default="", description="A file of further exclude patterns, one a line, # a comment.")
+    exclude_hosts_file: str = Field(
+        default="",
+        description="A file of further excluded hosts, one a line, # a comment; read again when it changes.",
+    )
+    exclude_hosts_reread_s: float = Field(
+        default=5.0, gt=0, allow_inf_nan=False, description="How often that file is looked at while the crawl runs."
+    )
+    whitelist_file: str = Field(
+        default="", description="A file of domains, one a line, # a comment; only their sites are visited."
+    )
+    useless_paths: tuple[str, ...] = Field(
+        default=USELESS_DEFAULT,
+        description=f"Kinds of address that only show again what others show: {', '.join(USELESS)}.",
+    )
+    media_types: tuple[str, ...] = Field(
+        default=(),
+        description="Media types that are read, such as `text/html` or `text/*`, by extension before and by header "
+        "after the request; none means all.",
+    )
+    languages: tuple[str, ...] = Field(
+        default=(),
+        description="Languages, such as `de`, of pages whose links are followed; none means all.",
     )
     depth_max: int | None = Field(default=None, ge=0, description="Clicks from a seed; none means no limit.")
     hops_max: int = Field(default=5, ge=0, description="Redirects in a row.")
@@ -83,6 +113,27 @@ class ScopeOptions(BaseModel):
     @classmethod
     def _known_schemes(cls, schemes: tuple[str, ...]) -> tuple[str, ...]:
         return _known(schemes, SCHEMES, "scheme")
+
+    @field_validator("useless_paths")
+    @classmethod
+    def _known_kinds(cls, kinds: tuple[str, ...]) -> tuple[str, ...]:
+        return _known(kinds, tuple(USELESS), "kind of useless path")
+
+    @field_validator("media_types")
+    @classmethod
+    def _types(cls, types: tuple[str, ...]) -> tuple[str, ...]:
+        for one in types:
+            if not _MEDIA_TYPE(one):
+                raise ValueError(f"{one!r} is no media type; write one such as 'text/html' or 'image/*'")
+        return types
+
+    @field_validator("languages")
+    @classmethod
+    def _ranges(cls, languages: tuple[str, ...]) -> tuple[str, ...]:
+        for one in languages:
+            if not _LANGUAGE(one):
+                raise ValueError(f"{one!r} is no language; write its tag, such as 'de' or 'pt-BR'")
+        return languages
 
     @field_validator("include", "exclude", "trap_exempt")
     @classmethod

@@ -45,6 +45,17 @@ class PatternSet:
         found = self._set.Match(text)
         return len(found) > 1 if found else self._match_singly(text)
 
+    def matching(self, text: str) -> list[int]:
+        """Return the places, in the order given, of all patterns that match."""
+        found = self._set.Match(text)
+        if found:
+            return sorted(place - 1 for place in found if place)
+        return [
+            place
+            for place, pattern in enumerate(self.patterns)
+            if re2.search(pattern, text, self._options)  # type: ignore[no-untyped-call]
+        ]
+
     def first(self, text: str) -> str | None:
         """Return the first pattern, in the order given, that matches: for people who ask why."""
         for pattern in self.patterns:

@@ -14,56 +14,157 @@ class Behaviour(NamedTuple):
     share: float
     """Of all hosts; at least one host shows it while there are hosts enough."""
     what: str
+    right: str
+    """What a right crawl makes of it."""
 
 
 BEHAVIOURS = (
-    Behaviour("robots_404", "robots", 0.35, "no robots.txt: everything allowed"),
-    Behaviour("robots_allow", "robots", 0.2, "a robots.txt that allows everything"),
-    Behaviour("robots_part", "robots", 0.1, "/private/ is disallowed"),
-    Behaviour("robots_empty", "robots", 0.05, "an empty robots.txt"),
+    Behaviour("robots_404", "robots", 0.35, "no robots.txt: everything allowed", "everything is fetched"),
+    Behaviour("robots_allow", "robots", 0.2, "a robots.txt that allows everything", "everything is fetched"),
+    Behaviour("robots_part", "robots", 0.1, "/private/ is disallowed", "all but /private/ is fetched"),
+    Behaviour("robots_empty", "robots", 0.05, "an empty robots.txt", "everything is fetched"),
     Behaviour(
-        "robots_allow_inside", "robots", 0.05, "allowed places inside a disallowed one: the longest rule decides"
+        "robots_allow_inside",
+        "robots",
+        0.05,
+        "allowed places inside a disallowed one: the longest rule decides",
+        "the allowed places too are fetched",
     ),
-    Behaviour("robots_wildcard", "robots", 0.05, "rules with * and $"),
-    Behaviour("robots_named", "robots", 0.03, "everything disallowed but for the named agent, and a similar name"),
-    Behaviour("robots_merged", "robots", 0.02, "two groups for the named agent, which count as one"),
-    Behaviour("robots_403", "robots", 0.03, "403: everything allowed"),
-    Behaviour("robots_crawl_delay", "robots", 0.03, "a Crawl-delay"),
-    Behaviour("robots_deny_all", "robots", 0.02, "everything disallowed"),
-    Behaviour("robots_redirect", "robots", 0.02, "301 to another path of the host"),
-    Behaviour("robots_redirect_host", "robots", 0.02, "302 to another host; its text holds for this one"),
-    Behaviour("robots_bom", "robots", 0.02, "a byte order mark before the first group"),
-    Behaviour("robots_crlf", "robots", 0.02, "lines that end in CR LF"),
-    Behaviour("robots_bad_bytes", "robots", 0.02, "bytes that are no UTF-8, and a zero, in a comment"),
-    Behaviour("robots_huge", "robots", 0.01, "490 KiB of comments before the group"),
-    Behaviour("robots_500_first", "robots", 0.02, "500 to the first two requests"),
-    Behaviour("robots_429_first", "robots", 0.01, "429 with Retry-After to the first request"),
-    Behaviour("robots_500", "robots", 0.01, "500 for ever: unreachable, everything disallowed"),
-    Behaviour("robots_stall", "robots", 0.01, "never answered: unreachable, everything disallowed"),
-    Behaviour("slow", "host", 0.05, "every answer takes its time"),
-    Behaviour("mirror", "host", 0.05, "repeats the ordinary pages of another host byte for byte"),
-    Behaviour("compressed", "host", 0.2, "gzips ordinary pages for clients that take gzip"),
-    Behaviour("redirects", "corner", 0.3, "chains, loops, to other hosts, to another spelling, to nowhere"),
-    Behaviour("errors", "corner", 0.3, "4xx and 5xx, once or for ever, with Retry-After in seconds or as a date"),
-    Behaviour("hangs", "corner", 0.15, "stalls, drips, cut bodies, resets, no answer, no HTTP; one of them a host"),
-    Behaviour("bodies", "corner", 0.2, "content codings good and broken, framings, a bomb, an oversized page"),
-    Behaviour("copies", "corner", 0.2, "one body under several addresses"),
-    Behaviour("nofollow", "corner", 0.2, "by meta element, by rel, by X-Robots-Tag, for us and for others"),
-    Behaviour("charsets", "corner", 0.2, "UTF-8 and -16, Cyrillic, Japanese, said by header, meta element, mark"),
-    Behaviour("types", "corner", 0.3, "pictures, PDF, style sheets, plain text, JSON, no type at all"),
-    Behaviour("frames", "corner", 0.3, "frames, areas, base, refresh, link elements and headers, odd markup"),
-    Behaviour("distinct", "corner", 0.2, "addresses that look alike and are different pages"),
-    Behaviour("away", "corner", 0.1, "links to a name that does not exist and to a port where nobody listens"),
-    Behaviour("lookalikes", "trap", 0.05, "a calendar of ten years, a catalogue, a blog: like traps, and none"),
-    Behaviour("trap_calendar", "trap", 0.05, "every month of all years, and nothing in any"),
-    Behaviour("trap_session_path", "trap", 0.05, "ten pages, in a new session at each view, in the path"),
-    Behaviour("trap_session_query", "trap", 0.05, "the same in the query"),
-    Behaviour("trap_facets", "trap", 0.05, "forty products by every combination and order of filters"),
-    Behaviour("trap_depth", "trap", 0.05, "relative links that only lead deeper"),
-    Behaviour("trap_soft_404", "trap", 0.05, "every address answers 200 with the same words and relative links"),
-    Behaviour("trap_near", "trap", 0.05, "one article, one word in a hundred changed for each address"),
-    Behaviour("trap_segments", "trap", 0.05, "the same names below themselves"),
-    Behaviour("trap_maze", "trap", 0.05, "pages of random words, no two alike, each naming five new ones"),
+    Behaviour("robots_wildcard", "robots", 0.05, "rules with * and $", "patterns are obeyed"),
+    Behaviour(
+        "robots_named",
+        "robots",
+        0.03,
+        "everything disallowed but for the named agent, and a similar name",
+        "our own group holds",
+    ),
+    Behaviour(
+        "robots_merged", "robots", 0.02, "two groups for the named agent, which count as one", "both groups hold"
+    ),
+    Behaviour("robots_403", "robots", 0.03, "403: everything allowed", "everything is fetched"),
+    Behaviour("robots_crawl_delay", "robots", 0.03, "a Crawl-delay", "everything is fetched, with pauses"),
+    Behaviour("robots_deny_all", "robots", 0.02, "everything disallowed", "nothing is fetched"),
+    Behaviour("robots_redirect", "robots", 0.02, "301 to another path of the host", "the rules behind it hold"),
+    Behaviour(
+        "robots_redirect_host",
+        "robots",
+        0.02,
+        "302 to another host; its text holds for this one",
+        "the rules behind it hold",
+    ),
+    Behaviour("robots_bom", "robots", 0.02, "a byte order mark before the first group", "the first group holds"),
+    Behaviour("robots_crlf", "robots", 0.02, "lines that end in CR LF", "the rules hold"),
+    Behaviour(
+        "robots_bad_bytes", "robots", 0.02, "bytes that are no UTF-8, and a zero, in a comment", "the rules hold"
+    ),
+    Behaviour("robots_huge", "robots", 0.01, "490 KiB of comments before the group", "the rules behind it hold"),
+    Behaviour("robots_endless", "robots", 0.01, "5 MiB of comments after the group", "the rules before it hold"),
+    Behaviour("robots_500_first", "robots", 0.02, "500 to the first two requests", "fetched when it answers"),
+    Behaviour(
+        "robots_429_first", "robots", 0.01, "429 with Retry-After to the first request", "fetched when it answers"
+    ),
+    Behaviour("robots_500", "robots", 0.01, "500 for ever: unreachable, everything disallowed", "nothing is fetched"),
+    Behaviour(
+        "robots_stall", "robots", 0.01, "never answered: unreachable, everything disallowed", "nothing is fetched"
+    ),
+    Behaviour("slow", "host", 0.05, "every answer takes its time", "everything is fetched"),
+    Behaviour(
+        "mirror", "host", 0.05, "repeats the ordinary pages of another host byte for byte", "everything is fetched"
+    ),
+    Behaviour("compressed", "host", 0.2, "gzips ordinary pages for clients that take gzip", "everything is read"),
+    Behaviour(
+        "redirects",
+        "corner",
+        0.3,
+        "chains, loops, to other hosts, to another spelling, to nowhere",
+        "each hop once, no loop",
+    ),
+    Behaviour(
+        "errors",
+        "corner",
+        0.3,
+        "4xx and 5xx, once or for ever, with Retry-After in seconds or as a date",
+        "what is gone is asked once, what may return again",
+    ),
+    Behaviour(
+        "hangs",
+        "corner",
+        0.15,
+        "stalls, drips, cut bodies, resets, no answer, no HTTP; one of them a host",
+        "none holds up the rest",
+    ),
+    Behaviour(
+        "bodies",
+        "corner",
+        0.2,
+        "content codings good and broken, framings, a bomb, an oversized page",
+        "what can be read is read",
+    ),
+    Behaviour("copies", "corner", 0.2, "one body under several addresses", "each address once"),
+    Behaviour(
+        "nofollow",
+        "corner",
+        0.2,
+        "by meta element, by rel, by X-Robots-Tag, for us and for others",
+        "nothing behind it is fetched",
+    ),
+    Behaviour(
+        "charsets",
+        "corner",
+        0.2,
+        "UTF-8 and -16, Cyrillic, Japanese, said by header, meta element, mark",
+        "every link is found",
+    ),
+    Behaviour(
+        "types", "corner", 0.3, "pictures, PDF, style sheets, plain text, JSON, no type at all", "only markup has links"
+    ),
+    Behaviour(
+        "frames",
+        "corner",
+        0.3,
+        "frames, areas, base, refresh, link elements and headers, odd markup",
+        "every link is found, no bait",
+    ),
+    Behaviour("distinct", "corner", 0.2, "addresses that look alike and are different pages", "none is merged"),
+    Behaviour(
+        "away",
+        "corner",
+        0.1,
+        "links to a name that does not exist and to a port where nobody listens",
+        "both end by themselves",
+    ),
+    Behaviour(
+        "embeds", "corner", 0.1, "images, srcset, scripts, media, style sheets and what these name", "each file once"
+    ),
+    Behaviour(
+        "near",
+        "corner",
+        0.1,
+        "copies with a word or a number changed, beside others that share the frame",
+        "each is fetched",
+    ),
+    Behaviour("spellings", "corner", 0.1, "one page in a dozen equivalent spellings", "one page, asked for once"),
+    Behaviour(
+        "hostile", "trap", 0.05, "deep nesting, huge attributes, 100,000 links, a 10 GB bomb", "read, or cut short"
+    ),
+    Behaviour(
+        "lookalikes",
+        "trap",
+        0.05,
+        "a calendar of ten years, a catalogue, a blog: like traps, and none",
+        "none is cut off",
+    ),
+    Behaviour("trap_calendar", "trap", 0.05, "every month of all years, and nothing in any", "cut off"),
+    Behaviour("trap_session_path", "trap", 0.05, "ten pages, in a new session at each view, in the path", "cut off"),
+    Behaviour("trap_session_query", "trap", 0.05, "the same in the query", "cut off"),
+    Behaviour("trap_facets", "trap", 0.05, "forty products by every combination and order of filters", "cut off"),
+    Behaviour("trap_depth", "trap", 0.05, "relative links that only lead deeper", "cut off"),
+    Behaviour(
+        "trap_soft_404", "trap", 0.05, "every address answers 200 with the same words and relative links", "cut off"
+    ),
+    Behaviour("trap_near", "trap", 0.05, "one article, one word in a hundred changed for each address", "cut off"),
+    Behaviour("trap_segments", "trap", 0.05, "the same names below themselves", "cut off"),
+    Behaviour("trap_maze", "trap", 0.05, "pages of random words, no two alike, each naming five new ones", "cut off"),
 )
 SHARES = {each.name: each.share for each in BEHAVIOURS}
 ROBOTS = tuple(each.name for each in BEHAVIOURS if each.kind == "robots")

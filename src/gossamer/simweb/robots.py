@@ -14,6 +14,8 @@ from gossamer.simweb.options import SimwebOptions
 
 HUGE_BYTES = 490 * 1024
 """The rule that matters stands behind so many bytes: RFC 9309, section 2.5, asks for 500 KiB at least."""
+ENDLESS_BYTES = 5 << 20
+FILLER = b"# nothing to see on this line, nor on the many that follow it\n"
 STANDING = re.compile(r"/robots[a-z.-]*\.txt")
 """Paths that answer as robots.txt or as its redirect's target: no robots.txt speaks about them."""
 
@@ -143,8 +145,9 @@ def _text(kind: str, groups: tuple[Group, ...]) -> bytes:
         case "robots_bad_bytes":
             return b"# caf\xe9 \xff\xfe \x00\n" + text.encode()
         case "robots_huge":
-            filler = b"# nothing to see on this line, nor on the many that follow it\n"
-            return filler * (HUGE_BYTES // len(filler)) + text.encode()
+            return FILLER * (HUGE_BYTES // len(FILLER)) + text.encode()
+        case "robots_endless":
+            return text.encode() + FILLER * (ENDLESS_BYTES // len(FILLER))
         case _:
             return text.encode()
 

@@ -23,6 +23,7 @@ OUTCOME_OF_MANNER = {
     "stall": "timeout", "drip": "timeout", "cut": "protocol_error", "reset": "protocol_error",
     "empty": "protocol_error", "garbage": "protocol_error",
 }  # fmt: skip
+EMBED = "embed"
 DEAD_ALSO = ("robots_unreachable", "host_closed")
 
 
@@ -95,9 +96,13 @@ class Truth:
         hops_max: int = HOPS_MAX,
         *,
         links: bool = False,
+        embeds: bool = False,
     ) -> Walked:
-        """Return how every address must end and, if asked, the links (some 200 bytes of memory each)."""
-        return _Walk(self, self._web, _Limits(scope, depth_max, hops_max, links), tuple(seeds)).done()
+        """Return how every address must end and, if asked, the links (some 200 bytes of memory each).
+
+        `embeds`: what pages need to be shown is fetched as well.
+        """
+        return _Walk(self, self._web, _Limits(scope, depth_max, hops_max, links, embeds), tuple(seeds)).done()
 
     def judge(self, url: str) -> tuple[Expected, Made | None]:
         """Return how an address must end once it is asked for, and the page when it tells of links."""
@@ -152,6 +157,7 @@ class _Limits(msgspec.Struct, frozen=True):
     depth_max: int | None
     hops_max: int
     links: bool
+    embeds: bool
 
 
 class _Walk:
@@ -200,6 +206,12 @@ class _Walk:
 
     def _follow(self, mark: Mark, depth: int, hops: int, url: str) -> None:
         target = mark.key or mark.url
+        if mark.link_type == EMBED and self._limits.embeds:
+            # Part of its page, and no click.
+            if depth < self._queued.get(target, (depth + 1, 0))[0] and self._in_scope(target):
+                self._queued[target] = (depth, 0)
+                heapq.heappush(self._heap, (depth, 0, target))
+            return
         if mark.nofollow or mark.link_type not in FOLLOWED or not target.startswith("http://"):
             return
         if mark.key and self._limits.links:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from gossamer.model.links import LINK_TYPES, Found, Link
+from gossamer.model.standing import Standing
 from gossamer.model.visits import (
     OUTCOMES,
     Archived,
@@ -25,7 +26,16 @@ from gossamer.model.visits import (
     Request,
     Visited,
 )
-from gossamer.ports import Archive, ContentSeen, Filter, ProcessingModule, ProtocolModule, UrlSeen
+from gossamer.ports import (
+    Archive,
+    ContentSeen,
+    Filter,
+    HostPrioritizer,
+    Prioritizer,
+    ProcessingModule,
+    ProtocolModule,
+    UrlSeen,
+)
 from gossamer.url.canonical import Canonicalizer
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
@@ -33,6 +43,7 @@ from gossamer.url.url import Url
 KNOWN, NEW, SHORTER = 0, 1, 2
 MANY = 2_000
 FETCH_S_MAX = 30.0
+LEVEL_MAX = 7
 CLOSED_PORT = 1
 """tcpmux: nobody listens there on a machine of this century."""
 
@@ -146,6 +157,43 @@ def check_filter(one: Filter, accepts: Sequence[Link | str] = (), rejects: Seque
     for link in reversed(links):
         again = one.rejects(link)
         _promise(again == judged[link], f"a filter is pure: {link.url.text} was judged {judged[link]}, then {again}")
+
+
+def check_prioritizer(one: Prioritizer, urgent: Sequence[tuple[Link | str, Link | str]] = ()) -> None:
+    """Run the contract of a prioritizer; of each pair in `urgent` the first must not be less urgent than the second."""
+    links = [link for pair in urgent for link in map(_link, pair)] + _odd_links()
+    links.append(Link(_url("http://example.org/"), "seed", 0, seed=1))
+    levels = {}
+    for link in links:
+        try:
+            levels[link] = one.level(link)
+        except Exception as error:
+            raise AssertionError(f"a prioritizer takes every link: {link.url.text} raised {error!r}") from error
+        _check_level(levels[link], link.url.text)
+    for link in reversed(links):
+        _promise(one.level(link) == levels[link], f"`level` is pure: {link.url.text} got another one the second time")
+    for first, second in urgent:
+        before, after = levels[_link(first)], levels[_link(second)]
+        _promise(before <= after, f"{_link(first).url.text} (level {before}) comes no later than level {after}")
+    if isinstance(one, HostPrioritizer):
+        _check_host_levels(one)
+
+
+def _check_host_levels(one: HostPrioritizer) -> None:
+    known = {"linking_sites", "cash"}
+    _promise(set(one.needs) <= known, f"`needs` names of {sorted(known)}, not {list(one.needs)}")
+    for queued in (0, 1, 100, 1 << 40):
+        for failures in (0, 5):
+            for linking, cash in ((0.0, 0.0), (1.0, 1e-9), (1e9, 1e9)):
+                standing = Standing("example.org", queued, 10, failures, linking, cash)
+                level = one.host_level(standing)
+                _check_level(level, str(standing))
+                _promise(one.host_level(standing) == level, f"`host_level` is pure: {standing} got another one")
+
+
+def _check_level(level: object, of: str) -> None:
+    good = isinstance(level, int) and not isinstance(level, bool) and 0 <= level <= LEVEL_MAX
+    _promise(good, f"a level is a whole number from 0 to {LEVEL_MAX}, not {level!r} for {of}")
 
 
 def check_archive(make: Callable[[], Archive]) -> None:

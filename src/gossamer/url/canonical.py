@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -11,8 +12,10 @@ from msgspec.structs import replace
 from gossamer.url.hosts import HostRules
 from gossamer.url.join import absolute
 from gossamer.url.parts import Parts, split
-from gossamer.url.rules import DEFAULT_RULES, RULES, Rule
+from gossamer.url.rules import DEFAULT_RULES, RULES, Rule, occasion
 from gossamer.url.site import site_of
+
+Search = Callable[[str], re.Match[str] | None]
 
 Steps = Mapping[str, Rule]
 """Rules by name, in the order in which they run."""
@@ -21,7 +24,7 @@ STABLE_ROUNDS_MAX = 64
 """Rounds after which rules that still change an address are left alone; no address of lawful length needs as many."""
 
 HOSTS_MAX: Final = 16_384
-"""Hosts whose rules are remembered, where sites have their own: about 3 MB."""
+"""Hosts whose rules, and whose names by host rules, are remembered: about 3 MB each."""
 
 
 class Canonicalizer:
@@ -46,6 +49,8 @@ class Canonicalizer:
         self.cautious = all(is_cautious(steps) for steps in (self._steps, *self._sites.values()))
         """No rule but default ones is on, anywhere: then `is_plain` holds for hosts that host rules leave alone."""
         self._of_hosts: dict[str, Steps] = {}
+        self._names: dict[str, str] = {}
+        self._occasions: dict[tuple[str, ...], Search] = {}
 
     def key(self, url: str) -> str:
         """Return the key of an address that `join` or `absolute` gave; the key of a key is itself.
@@ -98,12 +103,29 @@ class Canonicalizer:
             steps = self._of_hosts[host] = self._sites.get(site_of(_plain_host(host)), self._steps)
         return steps
 
+    def start(self, prefix: str) -> tuple[str, Search]:
+        """Return how the keys begin of all addresses that begin so (scheme and authority), and what finds in the rest
+        of an address that a rule may change it; where it finds nothing the rest stands in the key as it is.
+        """
+        begun = self.key_by_rules(prefix + "/").removesuffix("/")
+        parts = split(begun)
+        names = tuple(self.steps_of(parts.host) if parts is not None else ())
+        search = self._occasions.get(names)
+        if search is None:
+            search = self._occasions[names] = re.compile(occasion(names)).search
+        return begun, search
+
     def _with_host(self, parts: Parts) -> Parts:
         if not self.hosts:
             return parts
-        host = _plain_host(parts.host)
-        name = self.hosts.resolve(host)
-        return parts if name == host else replace(parts, host=name)
+        name = self._names.get(parts.host)
+        if name is None:
+            if len(self._names) >= HOSTS_MAX:
+                self._names.clear()
+            host = _plain_host(parts.host)
+            resolved = self.hosts.resolve(host)
+            name = self._names[parts.host] = parts.host if resolved == host else resolved
+        return parts if name == parts.host else replace(parts, host=name)
 
 
 def _plain_host(host: str) -> str:

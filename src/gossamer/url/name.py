@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 from xxhash import xxh3_64_intdigest
 
-from gossamer.url.canonical import Canonicalizer, is_plain_start
+from gossamer.url.canonical import Canonicalizer, Search, is_plain_start
 from gossamer.url.join import absolute
 from gossamer.url.parts import split_authority
 from gossamer.url.site import partition_of, site_of
@@ -21,10 +21,10 @@ STARTS_MAX: Final = 16_384
 """Starts of addresses (`https://host:port`) remembered in each of two generations: about 10 MB in all."""
 
 
-NAMED_MAX: Final = 16_384
-"""Whole addresses remembered in each of two generations, with rules that are not the default: about 16 MB in all."""
+KEYS_MAX: Final = 16_384
+"""Keys made by rules that are not the default, remembered in each of two generations: about 12 MB in all."""
 
-NAMED_BYTES_MAX: Final = 500
+KEYS_BYTES_MAX: Final = 500
 """Longer ones are not remembered."""
 
 START_BYTES_MAX: Final = 300
@@ -39,21 +39,25 @@ class Start(msgspec.Struct, frozen=True, gc=False):
     partition: int
     plain: bool
     """No rule finds anything to change in this part, and none but default rules are on."""
+    begun: str
+    """How keys begin where addresses begin like this."""
+    occasion: Search
+    """What finds in the rest of an address that a rule may change it."""
 
 
 class Namer:
     """Makes a `Url` of an address. Remembers hosts, so that a page's links cost about 0.4 µs each.
 
-    With rules that cost more than that it remembers whole addresses too: pages of a site repeat their links.
+    With rules that cost more it also remembers the keys that took work: pages of a site repeat their links.
     """
 
     def __init__(self, canonicalizer: Canonicalizer | None = None) -> None:
         self.canonicalizer = canonicalizer or Canonicalizer()
         self._young: dict[str, Start | None] = {}
         self._old: dict[str, Start | None] = {}
-        self._keeps = not self.canonicalizer.cautious
-        self._named: dict[str, Url] = {}
-        self._named_before: dict[str, Url] = {}
+        self._keeps = not self.canonicalizer.cautious or bool(self.canonicalizer.hosts)
+        self._keys: dict[str, str] = {}
+        self._keys_before: dict[str, str] = {}
 
     def name(self, text: str) -> Url | None:
         """Return the name of an address that `join` or `absolute` gave; None when it has no host to visit."""
@@ -65,9 +69,6 @@ class Namer:
 
     def names(self, texts: Sequence[str]) -> list[Url | None]:
         """Name several addresses, in order."""
-        return self._names_kept(texts) if self._keeps else self._names(texts)
-
-    def _names(self, texts: Sequence[str]) -> list[Url | None]:
         named: list[Url | None] = []
         for text in texts:
             # An address of the web has a path, so this slash ends its authority; others are cut by `_prefix`.
@@ -79,23 +80,26 @@ class Namer:
             if start is None:
                 named.append(None)
                 continue
-            plain = start.plain and "%" not in text and "#" not in text
-            key = text if plain else self.canonicalizer.key_by_rules(text)
+            if start.plain and "%" not in text and "#" not in text:
+                key = text
+            elif self._keeps:
+                rest = text[len(prefix) :]
+                key = start.begun + rest if start.occasion(rest) is None else self._key(text)
+            else:
+                key = self.canonicalizer.key_by_rules(text)
             named.append(Url(text, key, xxh3_64_intdigest(key.encode()), start.host, start.site, start.partition))
         return named
 
-    def _names_kept(self, texts: Sequence[str]) -> list[Url | None]:
-        named: list[Url | None] = []
-        for text in texts:
-            url = self._named.get(text)
-            if url is None:
-                url = self._named_before.get(text) or self._names((text,))[0]
-                if url is not None and len(text) <= NAMED_BYTES_MAX:
-                    if len(self._named) >= NAMED_MAX:
-                        self._named_before, self._named = self._named, {}
-                    self._named[text] = url
-            named.append(url)
-        return named
+    def _key(self, text: str) -> str:
+        """Make a key by rules, or recall it."""
+        key = self._keys.get(text)
+        if key is None:
+            key = self._keys_before.get(text) or self.canonicalizer.key_by_rules(text)
+            if len(text) <= KEYS_BYTES_MAX:
+                if len(self._keys) >= KEYS_MAX:
+                    self._keys_before, self._keys = self._keys, {}
+                self._keys[text] = key
+        return key
 
     def _recall(self, prefix: str) -> Start | None:
         """Look in the older generation, or find out; what is in use moves to the younger one, the rest is forgotten."""
@@ -112,9 +116,11 @@ class Namer:
             return None
         site, hosts = site_of(host), self.canonicalizer.hosts
         plain = self.canonicalizer.cautious and is_plain_start(prefix)
+        begun, occasion = self.canonicalizer.start(prefix)
         if not hosts:
-            return Start(host, site, partition_of(site), plain)
-        return Start(host, site, partition_of(hosts.home(site)), plain and hosts.resolve(host) == host)
+            return Start(host, site, partition_of(site), plain, begun, occasion)
+        home = partition_of(hosts.home(site))
+        return Start(host, site, home, plain and hosts.resolve(host) == host, begun, occasion)
 
 
 def _prefix(text: str) -> str:

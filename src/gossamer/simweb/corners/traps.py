@@ -200,3 +200,8 @@ ENTRIES: dict[str, tuple[str, Callable[[Place, str, str], Made | None]]] = {
 }
 """By kind: where one enters, below `/KIND/x/`, and what is there."""
 KINDS = tuple(ENTRIES)
+SPENT_MAX = {
+    "trap_calendar": 700, "trap_session_path": 700, "trap_session_query": 700, "trap_facets": 900, "trap_depth": 700,
+    "trap_soft_404": 700, "trap_near": 1_500, "trap_segments": 700, "trap_maze": 12_000,
+}  # fmt: skip
+"""Endless pages that a crawl needs to tell each kind, by our own measure twice over."""

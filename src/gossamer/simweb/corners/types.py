@@ -24,7 +24,7 @@ def pages(place: Place) -> dict[str, Made]:
         "image.png": ("image/png", _png(place.host.index & 255)),
         "image.gif": ("image/gif", GIF),
         "paper.pdf": ("application/pdf", f"%PDF-1.4\n% {text}\n{bait}\ntrailer <<>>\n%%EOF\n".encode()),
-        "style.css": ("text/css", b"body { color: #333; background: url(bait.png) }\n"),
+        "style.css": ("text/css", b"body { color: #333 }\n"),
         "notes.txt": ("text/plain; charset=utf-8", f"{text}\n{bait}\n".encode()),
         "data.json": ("application/json", f'{{"html": "{bait.replace(chr(34), chr(39))}"}}\n'.encode()),
         "blob": ("application/octet-stream", bytes(range(256)) * 16),

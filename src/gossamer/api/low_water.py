@@ -1,0 +1,137 @@
+"""Low water: what happens when few hosts are left. A crawl of few hosts is slow, whoever pays for the machine: each
+host is asked no oftener for it. So then somebody is asked for more seeds, or the crawl stops and saves the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from signal import SIGKILL
+from subprocess import DEVNULL, PIPE
+
+from gossamer.api.seeding import Seeding
+from gossamer.assembly import Assembled
+from gossamer.config.seeds import check_addresses
+from gossamer.model.errors import ConfigError
+from gossamer.model.links import SEED_FILE
+from gossamer.scope.seeds import seed_url
+
+MoreSeeds = Callable[[], Iterable[str] | Awaitable[Iterable[str]]]
+"""Called when few hosts are left; returns more seeds, or none when there are none."""
+
+LOOK_S = 0.25
+"""Between two looks at how many hosts are left."""
+OUTPUT_BYTES_MAX = 16 << 20
+"""What is read of the command's output; more is left out."""
+SEEDS_A_STEP_MAX = 500
+
+
+class LowWater:
+    """Promises: while more than `frontier.hosts_min` hosts are left nobody is asked and nothing ends. A source of seeds
+    is asked again as long as it brings something new; after that, or where there is none, the crawl stops once it has
+    had as many hosts and has fewer. One that never had so many goes on to its end.
+    """
+
+    def __init__(self, shard: Assembled, seeding: Seeding, more_seeds: MoreSeeds | None) -> None:
+        options = shard.config.frontier
+        self._shard = shard
+        self._logs = shard.logs
+        self._seeding = seeding
+        self._command = options.more_seeds_command
+        self._command_s_max = options.more_seeds_s_max
+        self._source: MoreSeeds | None = more_seeds or (self._run_command if self._command else None)
+        self._hosts_min = max(options.hosts_min, 1) if self._source is not None else options.hosts_min
+        self._stops = options.hosts_min > 0
+
+    def busy(self) -> bool:
+        """Say whether more seeds may come: the crawl is not over while they may."""
+        return self._source is not None
+
+    async def run(self) -> None:
+        """Look, ask, and end the crawl when it is time; then wait to be cancelled."""
+        while self._hosts_min:
+            await asyncio.sleep(LOOK_S)
+            if self._seeding.busy() or self._shard.shard.paused:
+                continue
+            left = self._shard.frontier.hosts_left
+            if left >= self._hosts_min:
+                continue
+            had_enough = self._shard.frontier.hosts_most >= self._hosts_min
+            if self._source is not None:
+                await self._ask(left)
+            elif had_enough and self._stops and left:
+                self._tell(
+                    f"{left} hosts are left, fewer than frontier.hosts_min = {self._hosts_min}; the rest is saved"
+                )
+                self._shard.shard.end_early("low_water")
+                break
+        await asyncio.Event().wait()
+
+    async def _ask(self, left: int) -> None:
+        assert self._source is not None
+        try:
+            answer = self._source()
+            texts = list(await answer if inspect.isawaitable(answer) else answer)
+        except Exception as error:  # noqa: BLE001 - the operator's code; without seeds the crawl is as it was
+            self._logs.critical("more_seeds_failed", error, hosts_left=left)
+            self._tell(f"no more seeds: {type(error).__name__}: {error}")
+            texts = []
+        if not await self._add(texts):
+            self._source = None
+            self._shard.shard.stir()
+            self._tell(f"{left} hosts are left, and there are no more seeds")
+
+    async def _add(self, texts: list[str]) -> bool:
+        """Take seeds in; say whether any of them was new."""
+        frontier, config = self._shard.frontier, self._shard.config
+        before = frontier.counts.discovered, frontier.hosts_left
+        good = []
+        for text in texts:
+            try:
+                address = seed_url(text, config.scope.schemes)
+                check_addresses(config, [address])
+            except ConfigError as error:
+                self._logs.info("seed_refused", url=text[:200], error=str(error))
+            else:
+                good.append(address)
+        for start in range(0, len(good), SEEDS_A_STEP_MAX):
+            self._seeding.add(good[start : start + SEEDS_A_STEP_MAX], SEED_FILE)
+            await asyncio.sleep(0)
+        return frontier.counts.discovered > before[0] or frontier.hosts_left > before[1]
+
+    async def _run_command(self) -> list[str]:
+        """Return what the configured command prints, one URL a line; `#` begins a comment.
+
+        Raises:
+            OSError: it cannot be started.
+            RuntimeError: it failed.
+            TimeoutError: it took too long, and was killed.
+        """
+        environment = {**os.environ, "GOSSAMER_DIRECTORY": str(self._shard.directory)}
+        process = await asyncio.create_subprocess_exec(
+            *self._command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, env=environment, start_new_session=True
+        )
+        assert process.stdout is not None
+        try:
+            async with asyncio.timeout(self._command_s_max):
+                output = b""
+                while len(output) < OUTPUT_BYTES_MAX and (part := await process.stdout.read(1 << 16)):
+                    output += part
+                if len(output) >= OUTPUT_BYTES_MAX:
+                    output = output[: output.rfind(b"\n") + 1]
+                elif await process.wait():
+                    raise RuntimeError(f"{self._command[0]} ended with status {process.returncode}")
+        except TimeoutError:
+            raise TimeoutError(f"{self._command[0]} took more than {self._command_s_max:g} s") from None
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, SIGKILL)  # With all that it has started.
+            await process.wait()
+        lines = (line.split(" #")[0].strip() for line in output.decode("utf-8", "replace").splitlines())
+        return [line for line in lines if line and not line.startswith("#")]
+
+    def _tell(self, sentence: str) -> None:
+        self._shard.tally.note(sentence)

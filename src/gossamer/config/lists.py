@@ -1,0 +1,119 @@
+"""Lists: the operator's files of patterns, hosts and domains, read for the scope."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from gossamer.config.sections import Config
+from gossamer.model.errors import ConfigError
+from gossamer.scope.chain import Lists
+from gossamer.scope.exclusions import HostSet
+from gossamer.scope.patterns import PatternSet
+from gossamer.scope.whitelist import Whitelist
+
+LINE_CHARACTERS_MAX = 65_536
+CHECKED_LINES = 1_000
+LIST_BYTES_MAX = 64 << 20
+"""Of a file of hosts or patterns: what it holds is kept as it is. A whitelist has no bound but its 8 bytes a line."""
+
+
+def scope_lists(config: Config) -> Lists:
+    """Read all files that the section `scope` names.
+
+    Raises:
+        ConfigError: one cannot be read, or holds what cannot be meant; the line is named.
+    """
+    scope = config.scope
+    return Lists(
+        include=patterns_of(Path(scope.include_file)) if scope.include_file else (),
+        exclude=patterns_of(Path(scope.exclude_file)) if scope.exclude_file else (),
+        excluded_hosts=hosts_of(Path(scope.exclude_hosts_file)) if scope.exclude_hosts_file else HostSet(),
+        whitelist=whitelist_of(Path(scope.whitelist_file)) if scope.whitelist_file else None,
+    )
+
+
+def check_lists(config: Config) -> None:
+    """Look at these files before anything is started; of a whitelist at its beginning, for it may be long.
+
+    Raises:
+        ConfigError: as `scope_lists`.
+    """
+    whitelist = config.scope.whitelist_file
+    scope_lists(config.model_copy(update={"scope": config.scope.model_copy(update={"whitelist_file": ""})}))
+    if whitelist:
+        whitelist_of(Path(whitelist), CHECKED_LINES)
+
+
+def patterns_of(path: Path) -> tuple[str, ...]:
+    """Return the patterns of a file.
+
+    Raises:
+        ConfigError: it cannot be read, or one is no regular expression.
+    """
+    numbered = list(_lines(path, LIST_BYTES_MAX))
+    patterns = tuple(text for _, text in numbered)
+    try:
+        PatternSet(patterns)
+    except ConfigError as error:
+        number = next((number for number, text in numbered if repr(text) in str(error)), None)
+        raise ConfigError(f"{path}{f' line {number}' if number else ''}: {error}") from error
+    return patterns
+
+
+def hosts_of(path: Path) -> HostSet:
+    """Return the hosts of a file.
+
+    Raises:
+        ConfigError: it cannot be read, or a line is no host.
+    """
+    hosts = HostSet()
+    for number, text in _lines(path, LIST_BYTES_MAX):
+        try:
+            hosts.add(text)
+        except ConfigError as error:
+            raise ConfigError(f"{path} line {number}: {error}") from error
+    return hosts
+
+
+def whitelist_of(path: Path, lines_max: int | None = None) -> Whitelist:
+    """Return the sites of a file.
+
+    Raises:
+        ConfigError: it cannot be read, holds nothing, or a line is no domain.
+    """
+    at = 0
+
+    def domains() -> Iterator[str]:
+        nonlocal at
+        for number, text in islice(_lines(path), lines_max):
+            at = number
+            yield text
+
+    try:
+        whitelist = Whitelist(domains())
+    except ConfigError as error:
+        raise ConfigError(str(error) if str(path) in str(error) else f"{path} line {at}: {error}") from error
+    if not whitelist:
+        raise ConfigError(f"{path} lists no domain, so that nothing would be visited; list some, one a line")
+    return whitelist
+
+
+def _lines(path: Path, bytes_max: int | None = None) -> Iterator[tuple[int, str]]:
+    """Yield (line number, text) of the lines that hold something; memory does not grow with the file."""
+    try:
+        if bytes_max is not None and path.stat().st_size > bytes_max:
+            raise ConfigError(f"{path} has more than {bytes_max >> 20} MiB; shorten it")
+        with path.open(encoding="utf-8-sig", errors="strict") as lines:
+            for number, line in enumerate(lines, 1):
+                # A comment is a line, or what follows a space: patterns may hold a #.
+                text = f" {line.strip()}".partition(" #")[0].strip()
+                if len(text) > LINE_CHARACTERS_MAX:
+                    raise ConfigError(f"{path} line {number}: longer than {LINE_CHARACTERS_MAX} characters")
+                if text:
+                    yield number, text
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}; name a file that you can read") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8") from error

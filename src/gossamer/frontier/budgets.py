@@ -1,0 +1,179 @@
+"""Budgets: who has used up what a round allows, and the rounds.
+
+Whoever has used up his budget is not dropped but deferred (BEAST, Lee and others 2008): the host leaves the workbench
+for an index of its own with all that is queued for it, at the cost of one entry, however many URLs that are. A round
+ends when all others are through, or after `round_s`; then everybody's budget is whole again and the deferred are drawn
+by chance. So a crawl with budgets ends like one without: in each round somebody gets at least one page.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+
+from gossamer.frontier.accounts import HOST, SITE, Account, Accounts, Holder, account_key, read_account
+from gossamer.frontier.budget import Budget, growth, host_budget, site_budget
+from gossamer.frontier.host import Host
+from gossamer.frontier.linking import linking_sites
+from gossamer.frontier.options import BudgetOptions
+from gossamer.frontier.reputation import KEY as LINKING_MAX
+from gossamer.frontier.reputation import Reputation
+from gossamer.model.visits import BudgetFacts, Contact
+from gossamer.state.epoch import Epochs
+from gossamer.state.store import META_PARTITION
+from gossamer.url.site import site_of
+from gossamer.url.url import Url
+
+KEY = META_PARTITION + b"budgets"
+SITES_MAX = 65_536
+"""Hosts whose site is remembered: about 8 MB."""
+LOOK_AGAIN_S = 1.0
+"""A host whose site has all that is left of its budget out in requests is looked at again after so long."""
+
+Verdict = Literal["", "wait", "over"]
+"""May be lent; what is left is out in requests; nothing is left in this round."""
+
+
+class Round(msgspec.Struct, array_like=True):
+    """Where the rounds stand, as the commit keeps it."""
+
+    number: int = 1
+    began_at: float = 0.0
+
+
+class Budgets:
+    """Charges hosts and sites, and says who may go on. About 1.5 µs a visit and 1 µs a question."""
+
+    def __init__(
+        self, epochs: Epochs, accounts: Accounts, reputation: Reputation | None, options: BudgetOptions, now: float
+    ) -> None:
+        self._epochs = epochs
+        self._accounts = accounts
+        self._reputation = reputation
+        self._options = options
+        self._site_of = lru_cache(SITES_MAX)(site_of)
+        self._host_budget = host_budget(options, "")
+        self._site_budget = site_budget(options, "")
+        self._has_site_budgets = self._site_budget.is_set or any(name[0] == "." for name in options.overrides)
+        stored = epochs.get("meta", KEY)
+        self._round = Round(1, now) if stored is None else msgspec.msgpack.decode(stored, type=Round)
+
+    @property
+    def round(self) -> int:
+        """Number of the round, from 1."""
+        return self._round.number
+
+    @property
+    def round_ends_at(self) -> float | None:
+        """Return when a round ends whoever is left; None: when nobody is."""
+        round_s = self._options.round_s
+        return None if round_s is None else self._round.began_at + round_s
+
+    def begin_round(self, now: float) -> None:
+        """Make everybody's budget whole again."""
+        self._round = Round(self._round.number + 1, now)
+
+    def verdict(self, host: Host) -> Verdict:
+        """Say whether a host's next URL may be lent."""
+        site = self._site(host) if self._has_site_budgets or self._reputation is not None else None
+        factor = self._growth(site.account) if site is not None else 1.0
+        budget = (host_budget(self._options, host.name) if self._options.overrides else self._host_budget).grown(factor)
+        if budget.is_set:
+            answer = _verdict(budget, self._current(self._host(host)), host.lent)
+            if answer:
+                return answer
+        if site is None or not self._has_site_budgets:
+            return ""
+        own = self._site_budget
+        if self._options.overrides:
+            own = site_budget(self._options, self._site_of(host.name))
+        return _verdict(own.grown(factor), self._current(site), site.lent)
+
+    def lend(self, host: Host) -> None:
+        """Note that a URL of a host is lent."""
+        self._host(host).lent += 1
+        if self._has_site_budgets:
+            self._site(host).lent += 1
+
+    def returned(self, host: Host) -> None:
+        """Note that a URL was given back."""
+        self._host(host).lent -= 1
+        if self._has_site_budgets:
+            self._site(host).lent -= 1
+
+    def spend(self, host: Host, contact: Contact, *, page: bool) -> None:
+        """Charge a request that was made; errands (robots.txt) are bytes and time, but no page."""
+        for held in (self._host(host), *((self._site(host),) if self._has_site_budgets else ())):
+            account = self._current(held)
+            account.pages += page
+            account.wire_bytes += contact.wire_bytes
+            account.time_s += contact.fetch_s
+            self._accounts.touch(held)
+
+    def cut(self) -> None:
+        """Give the open epoch where the rounds stand; the accounts are their owner's to cut."""
+        self._epochs.put("meta", KEY, msgspec.msgpack.encode(self._round))
+
+    def _host(self, host: Host) -> Holder:
+        return self._accounts.get(HOST, host.partition, host.name)
+
+    def _site(self, host: Host) -> Holder:
+        return self._accounts.get(SITE, host.partition, self._site_of(host.name))
+
+    def _growth(self, site: Account) -> float:
+        if self._reputation is None:
+            return 1.0
+        return growth(self._reputation.linking(site), self._reputation.linking_max, self._options.growth_max)
+
+    def _current(self, held: Holder) -> Account:
+        """Return an account as of this round."""
+        account = held.account
+        if account.round != self._round.number:
+            account.round = self._round.number
+            account.pages, account.wire_bytes, account.time_s = 0, 0, 0.0
+        return account
+
+
+def budget_facts(epochs: Epochs, options: BudgetOptions, url: Url) -> BudgetFacts | None:
+    """Return where a URL's host and site stand, as of the open epoch's accounts; None where there are no budgets."""
+    if not options.is_set:
+        return None
+    stored = epochs.get("meta", KEY)
+    now = Round() if stored is None else msgspec.msgpack.decode(stored, type=Round)
+    host = read_account(epochs, account_key(HOST, url.partition, url.host))
+    site = read_account(epochs, account_key(SITE, url.partition, url.site))
+    stored = epochs.get("meta", LINKING_MAX)
+    linking_max = 0.0 if stored is None else msgspec.msgpack.decode(stored, type=float)
+    factor = growth(linking_sites(site.linking), linking_max, options.growth_max)
+    return BudgetFacts(
+        now.number, factor, linking_sites(site.linking),
+        _told(host, now.number, host_budget(options, url.host).grown(factor)),
+        _told(site, now.number, site_budget(options, url.site).grown(factor)),
+    )  # fmt: skip
+
+
+def stored_round(epochs: Epochs) -> int:
+    """Return the number of the round that the last commit knows."""
+    stored = epochs.get("meta", KEY)
+    return 1 if stored is None else msgspec.msgpack.decode(stored, type=Round).number
+
+
+def _verdict(budget: Budget, account: Account, lent: int) -> Verdict:
+    if budget.used_up(account.pages, account.wire_bytes, account.time_s):
+        return "over"
+    return "wait" if lent and budget.used_up(account.pages + lent, account.wire_bytes, account.time_s) else ""
+
+
+def _told(account: Account, number: int, budget: Budget) -> dict[str, object]:
+    is_current = account.round == number
+    spent = (account.pages, account.wire_bytes, account.time_s) if is_current else (0, 0, 0.0)
+    limits = (budget.pages, budget.wire_bytes, budget.time_s)
+    told: dict[str, object] = {
+        name: {"spent": used, "of": round(limit)}
+        for name, used, limit in zip(("pages", "bytes", "time_s"), spent, limits, strict=True)
+        if limit is not None
+    }
+    used_up = budget.used_up(*spent)
+    return {**told, "used_up": used_up} if used_up else told

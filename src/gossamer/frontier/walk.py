@@ -1,0 +1,244 @@
+"""Walk: a frontier that walks instead of sweeping, for samples of a web that cannot be fetched whole.
+
+Several walkers each follow a random link of the page where they are, or begin anew at a random page of a random known
+host, and at each step do so with a small chance (Henzinger, Heydon, Mitzenmacher and Najork, "On near-uniform URL
+sampling", WWW9, 2000, who ran Mercator so). A page that a walker was at before is not fetched again: its links are
+kept. `sample` draws from what was walked.
+
+Behind it stands the sweeping frontier with at most one URL a walker in its queues: gates, retries, robots.txt and the
+order of requests to a host are its own, so a walk is as polite as a sweep.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from gossamer.frontier.frontier import Frontier
+from gossamer.frontier.host import Lease
+from gossamer.frontier.options import WalkOptions
+from gossamer.frontier.walked import Walked, WalkedPage, Walker
+from gossamer.model.links import Link
+from gossamer.model.visits import Again, Contact, HostFacts
+from gossamer.state.epoch import Epochs
+from gossamer.url.url import Url
+from gossamer.world.dice import Dice
+
+STEPS_A_CALL_MAX = 64
+"""Steps among pages that are known take no request; about 2 ms of them at once."""
+
+
+class Walk:
+    """Promises, beside the sweeping frontier's: a page is fetched once, walkers and their pages are where the last
+    commit has them, and after `steps_max` steps nobody moves any more: a walk ends.
+
+    It is a source of visits, takes links (of which it queues seeds alone), and watches pages' links; what the sweeping
+    frontier tells, it tells.
+    """
+
+    def __init__(
+        self,
+        gates: Frontier,
+        epochs: Epochs,
+        options: WalkOptions,
+        name_url: Callable[[str], Url | None],
+        dice: Dice,
+    ) -> None:
+        self._gates = gates
+        self._options = options
+        self._name_url = name_url
+        self._dice = dice
+        self._walked = Walked(epochs, dice)
+        self._walkers = self._walked.walkers(options.walkers)
+        self._idle: deque[Walker] = deque()
+        self._awaited: dict[int, list[Walker]] = {}
+        """Fingerprint of a page that is queued or under way to who waits for it."""
+        for walker in self._walkers:
+            url = name_url(walker.awaits) if walker.awaits else None
+            if url is None:
+                self._idle.append(walker)
+            else:
+                self._awaited.setdefault(url.fingerprint, []).append(walker)
+        self.counts, self.control = gates.counts, gates.control
+
+    # ---- links in
+
+    def add(self, link: Link, level: int, now: float) -> None:  # noqa: ARG002 - all that a walk asks for is urgent
+        """Take a seed, or where one redirects, as a page to begin at. Other links are for walkers to choose from."""
+        if link.seed and self._page(link.url) is None:
+            self._walked.put(link.url, WalkedPage(link.url.text, link.depth, link.seed))
+            self._walked.begin_at(link.url)
+
+    def linked(self, page: Url, links: Sequence[Link]) -> None:
+        """Take in where a page leads that was just finished."""
+        here = self._page(page)
+        if here is None:
+            return
+        distinct = {
+            link.url.fingerprint: link.url.text
+            for link in links
+            if link.url.fingerprint != page.fingerprint and link.link_type != "embed"
+        }
+        texts = list(distinct.values())
+        for kept in range(min(len(texts), self._options.links_max)):
+            other = kept + self._dice.below(len(texts) - kept)
+            texts[kept], texts[other] = texts[other], texts[kept]
+        here.links = texts[: self._options.links_max]
+        self._walked.put(page, here)
+
+    @property
+    def watches_links(self) -> bool:
+        """It lives on them."""
+        return True
+
+    # ---- visits out
+
+    def select(self, now: float) -> Lease | None:
+        """Lend the next page that a walker goes to, when the gates of its host are open."""
+        if self._gates.counts.pending < len(self._awaited):
+            self._free_stranded()
+        for _ in range(STEPS_A_CALL_MAX):
+            if not self._may_step:
+                break
+            walker = self._idle.popleft()
+            if not self._step(walker, now):
+                self._idle.append(walker)
+        return self._gates.select(now)
+
+    def wake_at(self) -> float | None:
+        """Return when `select` may have something again; None when only the end of a visit can bring it."""
+        return 0.0 if self._may_step else self._gates.wake_at()
+
+    def locate(self, lease: Lease, address: str, until: float, now: float) -> None:
+        self._gates.locate(lease, address, until, now)
+
+    def begin(self, lease: Lease, now: float) -> bool:
+        return self._gates.begin(lease, now)
+
+    def ended(self, lease: Lease, contact: Contact | None, now: float) -> None:
+        self._gates.ended(lease, contact, now)
+
+    def give_back(self, lease: Lease, now: float) -> None:
+        self._gates.give_back(lease, now)
+
+    def retry(self, lease: Lease, again: Again, now: float) -> None:
+        self._gates.retry(lease, again, now)
+
+    def finish(self, lease: Lease, outcome: str, now: float) -> None:
+        """Note that the walkers who waited for a page are there; they go on when `linked` has told where to."""
+        self._gates.finish(lease, outcome, now)
+        self._arrive(lease.url, outcome)
+
+    # ---- what is told
+
+    @property
+    def memory_bytes(self) -> int:
+        """What waits in memory for the commit: the sweeping frontier's; walkers are few."""
+        return self._gates.memory_bytes
+
+    @property
+    def benched(self) -> int:
+        """Hosts in memory with work."""
+        return self._gates.benched
+
+    @property
+    def hosts_left(self) -> int:
+        """Hosts that somebody is on the way to; while walkers may go on, those where they may begin anew as well."""
+        return self._walked.counts.hosts if self._may_step else self._gates.hosts_left
+
+    @property
+    def hosts_most(self) -> int:
+        """Most of them at once, in this process."""
+        return max(self._walked.counts.hosts, self._gates.hosts_most)
+
+    @property
+    def round(self) -> int:
+        """Number of the budget round."""
+        return self._gates.round
+
+    def facts(self, url: Url) -> HostFacts:
+        """Return what is known of a URL's host, for `why`."""
+        return self._gates.facts(url)
+
+    def lent(self, url: Url) -> bool:
+        """Say whether a URL is in somebody's hands now."""
+        return self._gates.lent(url)
+
+    def next_turn(self) -> tuple[float, str] | None:
+        """Return when the next host may be asked, and which and why not before."""
+        return self._gates.next_turn()
+
+    def cut(self, now: float) -> None:
+        """Give the open epoch all that changed."""
+        self._gates.cut(now)
+        self._walked.cut(self._walkers)
+
+    # ---- inside
+
+    @property
+    def _may_step(self) -> bool:
+        counts = self._walked.counts
+        return bool(self._idle) and counts.hosts > 0 and counts.steps < self._options.steps_max
+
+    def _step(self, walker: Walker, now: float) -> bool:
+        """Take a step; say whether the walker now waits for a page."""
+        counts = self._walked.counts
+        counts.steps += 1
+        here = self._walked.page(*walker.at) if walker.at is not None else None
+        if here is None or not here.links or self._dice.uniform(0.0, 1.0) < self._options.restart_share:
+            counts.restarts += 1
+            drawn = self._walked.draw()
+            assert drawn is not None
+            there = self._walked.page(*drawn)
+            assert there is not None
+            return self._go(walker, there.url, there.depth, "", now)
+        text = here.links[self._dice.below(len(here.links))]
+        return self._go(walker, text, here.depth + 1, here.url, now)
+
+    def _go(self, walker: Walker, text: str, depth: int, referrer: str, now: float) -> bool:
+        url = self._name_url(text)
+        assert url is not None
+        page = self._page(url)
+        if page is not None and page.outcome:
+            page.visits += 1
+            self._walked.put(url, page)
+            walker.at = (url.partition, url.fingerprint)
+            return False
+        walker.awaits = text
+        if url.fingerprint in self._awaited:
+            self._awaited[url.fingerprint].append(walker)
+            return True
+        self._awaited[url.fingerprint] = [walker]
+        seed = page.seed if page is not None else 0
+        if page is None:
+            self._walked.put(url, WalkedPage(text, depth))
+        self._gates.add(Link(url, "seed" if seed else "anchor", depth, 0, referrer, seed), 0, now)
+        return True
+
+    def _arrive(self, url: Url, outcome: str) -> None:
+        page = self._page(url)
+        if page is None:
+            page = WalkedPage(url.text)
+        walkers = self._awaited.pop(url.fingerprint, [])
+        is_new = not page.outcome
+        page.outcome, page.links = outcome, []
+        page.visits += len(walkers)
+        self._walked.put(url, page)
+        if is_new and outcome == "fetched":
+            self._walked.counts.fetched += 1
+            if not page.seed:  # A seed was there from the beginning.
+                self._walked.begin_at(url)
+        for walker in walkers:
+            walker.at, walker.awaits = (url.partition, url.fingerprint), ""
+            self._idle.append(walker)
+
+    def _free_stranded(self) -> None:
+        """Let go of who waits for a page of a host that was closed meanwhile."""
+        for walkers in list(self._awaited.values()):
+            url = self._name_url(walkers[0].awaits)
+            assert url is not None
+            if self._gates.facts(url).closed and not self._gates.lent(url):
+                self._arrive(url, "host_closed")
+
+    def _page(self, url: Url) -> WalkedPage | None:
+        return self._walked.page(url.partition, url.fingerprint)
