@@ -276,5 +276,6 @@ def _assembled(
     return Assembled(
         config, directory, clock, lock, slots, store, epochs, kept.contacts, journals, archives, followers, namer,
         roots, exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, kept.logs, protocols,
-        resolver, quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice, tally.note), trapping, traps,
+        resolver, quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice, tally.note), trapping,
+        traps,
     )  # fmt: skip
