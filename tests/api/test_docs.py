@@ -15,6 +15,8 @@ import pytest
 import gossamer
 from gossamer import Crawler
 from gossamer.api.verbs import Verbs
+from gossamer.config import configure, effective_toml
+from gossamer.config.gather import reopen
 from tests.api.site import Site, page
 
 ROOT = Path(__file__).parents[2]
@@ -104,3 +106,30 @@ def test_the_page_about_the_socket_names_every_verb() -> None:
     text = (ROOT / "docs/control.md").read_text(encoding="utf-8")
     verbs = Verbs(None, None, dict).table()  # type: ignore[arg-type]
     assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == set(verbs)
+
+
+def test_the_examples_of_the_page_about_priorities_run(local: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "docs/priorities.md").read_text(encoding="utf-8")
+    for code in fenced(text):
+        if code.startswith("# news_first.py"):
+            (local / "news_first.py").write_text(code)
+        else:
+            run(code)
+    sys.modules.pop("news_first", None)
+    assert capsys.readouterr().out == "finished\n"
+    (local / "whole.toml").write_text('[components]\nprioritizer = "news_first.py:NewsFirst"\n')
+    assert configure(local / "whole.toml").components.prioritizer == "news_first.py:NewsFirst"
+
+
+def test_the_configurations_on_the_page_about_priorities_are_right_and_are_kept(tmp_path: Path) -> None:
+    text = (ROOT / "docs/priorities.md").read_text(encoding="utf-8")
+    found = re.findall(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert len(found) == 3
+    for number, shown in enumerate(found):
+        (tmp_path / f"{number}.toml").write_text(shown)
+        config = configure(tmp_path / f"{number}.toml")
+        (tmp_path / "again.toml").write_text(effective_toml(config))
+        assert reopen(tmp_path / "again.toml").model_dump() == config.model_dump()
+    scored, budgeted, _ = (configure(tmp_path / f"{number}.toml") for number in range(3))
+    assert scored.frontier.scores == {"/docs/": 2, "[?&](sort|print)=": -3}
+    assert budgeted.budget.overrides[".example.com"].pages == 100_000

@@ -131,6 +131,7 @@ class Ring:
         content_seen = ExactContentSeen(self.epochs, "site")
         near_seen = NearContentSeen(self.epochs, near) if near else None
         modules = Modules(standard_modules(process), process)
+        self.memory = memory = ScopeMemory(self.epochs, self.roots, self.exclusions, self.chain.counts)
         self.rooms: Rooms[Lease] = Rooms(
             namer=self.namer,
             chain=self.chain,
@@ -156,8 +157,8 @@ class Ring:
                 follow=self.options.follow_copies,
             ),
             trapping=self.trapping,
+            beyond=memory.beyond,
         )  # fmt: skip
-        memory = ScopeMemory(self.epochs, self.roots, self.exclusions, self.chain.counts)
         self.committer = Committer(
             self.epochs, self.journals, self.contacts, self.archive, [self.frontier, memory, self.trapping], self.tally,
             self.logs, self.clock,
@@ -169,7 +170,6 @@ class Ring:
         self.pipeline = self.joined()
         self.story = Story(
             self.namer, self.chain, self.url_seen, self.history, self.frontier.facts, self.frontier.lent,
-            self.trapping.reason,
         )  # fmt: skip
 
     def joined(self, **rooms: object) -> Pipeline[Lease]:

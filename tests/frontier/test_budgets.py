@@ -261,7 +261,7 @@ def test_a_site_that_others_link_to_gets_more(opened: Open) -> None:
     made, _ = visits(frontier, T0, most=2 * 1 + 20 + 5)
     assert Counter(hosts_of(made)) == {"www.liked.com": 20, "known.com": 5, "nobody.com": 2}
     shard.commit_all(T0 + 10)
-    facts = facts_of(shard.epochs, named("http://www.liked.com/x"), shard.budget)
+    facts = facts_of(shard.epochs, named("http://www.liked.com/x"), budget=shard.budget)
     assert facts.budget is not None
     assert facts.budget.linking_sites == 5
     assert facts.budget.growth == 10.0
@@ -329,4 +329,4 @@ def test_without_budgets_nothing_is_kept(opened: Open) -> None:
     shard.commit_all(T0 + 1)
     assert not list(shard.store.scan("account", b"\0\0", b"\xff\xff"))
     assert not list(shard.store.scan("deferred", b"\0\0", b"\xff\xff"))
-    assert facts_of(shard.epochs, named("http://a.test/"), shard.budget).budget is None
+    assert facts_of(shard.epochs, named("http://a.test/"), budget=shard.budget).budget is None

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.simweb.behaviours import ROBOTS
+from gossamer.simweb.corners.traps import KINDS
 from gossamer.simweb.options import SimwebOptions
 from gossamer.simweb.process import SimwebProcess
 from gossamer.simweb.truth import Scope, Truth, Walked
@@ -51,11 +52,11 @@ def test_every_odd_behaviour_ends_as_it_must(tmp_path: Path) -> None:
 
 def test_traps_are_bounded_by_depth_and_everything_else_is_found(tmp_path: Path) -> None:
     options = SimwebOptions(
-        seed=5, hosts=6, pages=40, behaviours=("traps",), shares={"traps": 0.2}, traps=True, links_per_page=5
+        seed=5, hosts=6, pages=40, behaviours=KINDS, shares=dict.fromkeys(KINDS, 0.2), links_per_page=5
     )
     with SimwebProcess(options, tmp_path / "web") as simweb:
-        crawled = crawl(simweb.seeds, tmp_path / "crawl", *OWN, hosts=str(simweb.hosts_file), scope="any", max_depth=9)
-    assert_right(crawled, Truth(simweb.web).walk(simweb.seeds, depth_max=9), simweb, links=False)
+        crawled = crawl(simweb.seeds, tmp_path / "crawl", *OWN, hosts=str(simweb.hosts_file), scope="any", max_depth=6)
+    assert_right(crawled, Truth(simweb.web).walk(simweb.seeds, depth_max=6), simweb, links=False)
 
 
 @pytest.mark.parametrize("scope", ["host", "domain", "prefix"])

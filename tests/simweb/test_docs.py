@@ -10,4 +10,4 @@ PAGE = Path(__file__).parents[2] / "docs" / "simweb.md"
 def test_the_page_names_every_behaviour_as_it_is() -> None:
     text = PAGE.read_text()
     for each in BEHAVIOURS:
-        assert f"| `{each.name}` | {each.kind} | {each.share:g} | {each.what} |" in text
+        assert f"| `{each.name}` | {each.kind} | {each.share:g} | {each.what} | {each.right} |" in text

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.simweb.behaviours import BEHAVIOURS
+from gossamer.simweb.behaviours import BEHAVIOURS, TRAPS
+from gossamer.simweb.corners.embeds import FILES
+from gossamer.simweb.corners.traps import GOOD_PAGES, KINDS
 from gossamer.simweb.options import SimwebOptions
 from gossamer.simweb.process import SimwebProcess
 from gossamer.simweb.truth import Truth
@@ -16,7 +18,7 @@ TINY = SimwebOptions(seed=3, hosts=12, pages=120, port=8480, bytes_median=1_000,
 def test_truth_is_what_an_independent_walker_finds(fresh: SimwebProcess) -> None:
     web = fresh.web
     shown = {name for host in web.hosts for name in (host.robots, *host.corners)}
-    assert shown >= {each.name for each in BEHAVIOURS if each.kind in ("robots", "corner")}
+    assert shown >= {each.name for each in BEHAVIOURS if each.kind in ("robots", "corner")} - TRAPS
     assert any(host.slow for host in web.hosts)
     assert any(host.compressed for host in web.hosts)
     assert any(host.mirror_of >= 0 for host in web.hosts)
@@ -89,8 +91,28 @@ def test_every_page_of_a_plain_web_is_reached_and_fetched() -> None:
 
 def test_traps_are_in_no_truth() -> None:
     web = Web(TINY.model_copy(update={"traps": True}))
-    assert any("traps" in host.corners for host in web.hosts)
-    assert Truth(web).expected(web.seeds).keys() == Truth(Web(TINY)).expected(web.seeds).keys()
+    shown = {corner for host in web.hosts for corner in host.corners}
+    assert set(KINDS) <= shown
+    pages = Truth(web).expected(web.seeds)
+    assert not any(web.is_trap(path(url)) for url in pages)
+    good = [url for url in pages if "/good/" in url]
+    assert len(good) >= GOOD_PAGES
+
+
+def path(url: str) -> str:
+    return "/" + url[7:].partition("/")[2]
+
+
+def test_embeds_are_walked_when_they_are_asked_for() -> None:
+    web = Web(SimwebOptions(hosts=3, pages=3, behaviours=("embeds",), port=8480))
+    without, with_them = (Truth(web).walk(web.seeds, embeds=embeds).pages for embeds in (False, True))
+    more = {url.rpartition("/")[2] for url in with_them.keys() - without.keys()}
+    assert more == {*FILES, "main.css"}
+    assert all(
+        with_them[url].depth == min(p.depth for u, p in with_them.items() if u.endswith("/embeds/"))
+        for url in with_them
+        if url.endswith(".gif")
+    )
 
 
 def test_agents_are_read_by_their_own_group() -> None:

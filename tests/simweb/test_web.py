@@ -8,6 +8,7 @@ from hashlib import sha256
 import pytest
 from pydantic import ValidationError
 
+from gossamer.simweb.corners.traps import ENTRIES
 from gossamer.simweb.hosts import populate
 from gossamer.simweb.options import SimwebOptions
 from gossamer.simweb.web import Web
@@ -125,15 +126,35 @@ def test_unknown_behaviours_are_refused_by_name() -> None:
 
 def test_traps_have_no_end() -> None:
     web = Web(OPTIONS)
-    host = next(host for host in web.hosts if "traps" in host.corners)
-    seen = {f"{web.front(host)}traps/"}
-    for _ in range(6):
-        for url in list(seen):
-            made = web.made(host, url.partition(":8480")[2])
-            assert made.answers[0].status == 200
-            seen |= {mark.url for mark in made.marks}
-    assert len(seen) > 200
-    assert all(web.is_trap(url.partition(":8480")[2]) for url in seen)
+    for kind, (entry, _) in ENTRIES.items():
+        host = next(host for host in web.hosts if kind in host.corners)
+        seen = {f"{web.front(host)}{kind}/x/{entry}"}
+        asked: set[str] = set()
+        for _ in range(40):
+            for url in sorted(seen - asked)[:20]:
+                asked.add(url)
+                made = web.made(host, url.partition(":8480")[2])
+                assert made.answers[0].status == 200, url
+                assert len(made.marks) >= 2
+                seen |= {mark.url for mark in made.marks}
+        assert len(seen) > 300, kind
+        assert all(web.is_trap(url.partition(":8480")[2]) for url in seen)
+
+
+def test_addresses_beside_a_trap_are_no_pages() -> None:
+    web = Web(OPTIONS)
+    for kind, path in (("trap_calendar", "2024/13/"), ("trap_near", "x.html"), ("trap_session_path", "1.html")):
+        host = next(host for host in web.hosts if kind in host.corners)
+        assert web.page(host.name, f"/{kind}/x/{path}").status == 404
+
+
+def test_large_hosts_say_something_new_on_every_page() -> None:
+    web = Web(SimwebOptions.plain(hosts=1, pages=400, port=8480))
+    texts = [web.page(web.hosts[0].name, web.url(web.hosts[0], n).partition(":8480")[2]).body for n in range(400)]
+    topics = [
+        max(Counter(text.split()).items(), key=lambda word: (word[0][:1].isupper(), word[1]))[0] for text in texts
+    ]
+    assert len(set(topics)) > 390
 
 
 def test_a_web_of_one_host_works() -> None:

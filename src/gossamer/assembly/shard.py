@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from gossamer.archive.archive import Archives, Followers
 from gossamer.archive.cdxj import entries_of_tables, write_index
@@ -15,6 +18,7 @@ from gossamer.assembly.parts import (
     chosen_modules,
     close,
     content_seen_of,
+    copies_of,
     examiner,
     filters_of,
     held,
@@ -26,6 +30,7 @@ from gossamer.assembly.parts import (
     protocol_modules,
     quarantine_of,
     resolver_of,
+    retries_of,
     store_sizes,
     stored,
     traps_of,
@@ -35,13 +40,11 @@ from gossamer.config import Config
 from gossamer.config.lists import scope_lists
 from gossamer.crawl.apart import Apart
 from gossamer.crawl.commit import MANIFEST, Committer, Cuts
-from gossamer.crawl.copies import Copies
 from gossamer.crawl.history import History
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.memory import ScopeMemory
 from gossamer.crawl.pipeline import Pipeline
 from gossamer.crawl.quarantine import Quarantine
-from gossamer.crawl.retries import Retries
 from gossamer.crawl.rooms import Rooms
 from gossamer.crawl.shard import Shard
 from gossamer.crawl.story import Story
@@ -220,9 +223,8 @@ def _assembled(
     chain = scope_chain(config.scope, roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(config))
     memory = ScopeMemory(epochs, roots, exclusions, chain.counts)
     trapping = Trapping(traps, epochs, sketch, tally)
-    rules = politeness(config.politeness)
-    prioritizer, options = prioritizer_of(config), config.frontier
-    forms = (options, config.budget, config.walk)
+    rules, prioritizer = politeness(config.politeness), prioritizer_of(config)
+    forms = (config.frontier, config.budget, config.walk)
     frontier = frontier_of(store, epochs, kept.contacts, rules, forms, prioritizer, namer.name, dice, clock.now())
     url_seen, history = url_seen_of(config, epochs, journals), History(epochs)
     content_seen, near_seen = content_seen_of(config, epochs), near_seen_of(config, epochs)
@@ -255,27 +257,33 @@ def _assembled(
         archive=archives,
         digest_algorithm=config.archive.digests,
         history=history,
-        copies=Copies(content_seen, near_seen, sketch, history, url_seen, namer, follow=config.crawl.follow_copies),
+        copies=copies_of(config, content_seen, near_seen, history, url_seen, namer),
         trapping=trapping,
         apart=apart,
         watcher=frontier if frontier.watches_links else None,
+        beyond=memory.beyond if config.scope.scope != "any" else None,
     )
-    retries = Retries(options.attempts_max, options.retry_s_first, options.retry_s_max, dice)
-    pipeline = Pipeline(rooms, retries, config.crawl, clock, kept.logs, tally)
+    pipeline = Pipeline(rooms, retries_of(config, dice), config.crawl, clock, kept.logs, tally)
     cuts: list[Cuts] = [frontier, memory, trapping, *([url_seen] if isinstance(url_seen, Cuts) else [])]
     committer = Committer(epochs, journals, kept.contacts, archives, cuts, tally, kept.logs, clock)
     committer.on_epoch = slots.note_epoch
     committer.on_durable = archives.add_epoch
-
-    def crowding() -> float:
-        waiting_bytes = frontier.memory_bytes + epochs.memory_bytes
-        return max(float(kept.contacts.crowded), waiting_bytes / config.crawl.epoch_bytes_max)
-
+    crowding = partial(_crowding, kept.contacts, (frontier, epochs), config.crawl.epoch_bytes_max)
     shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)
-    story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent, trapping.reason)
+    story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent)
     return Assembled(
-        config, directory, clock, lock, slots, store, epochs, kept.contacts, journals, archives, followers, namer,
-        roots, exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, kept.logs, protocols,
-        resolver, quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice, tally.note), trapping,
-        traps,
+        config, directory, clock, lock, slots, store, epochs, kept.contacts, journals, archives, followers,
+        namer, roots, exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, kept.logs,
+        protocols, resolver, quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice,
+        tally.note), trapping, traps,
     )  # fmt: skip
+
+
+def _crowding(contacts: Contacts, growing: Sequence[_Growing], bytes_max: int) -> float:
+    """Return how full an epoch is: from 1 on it must close."""
+    return max(float(contacts.crowded), sum(one.memory_bytes for one in growing) / bytes_max)
+
+
+class _Growing(Protocol):
+    @property
+    def memory_bytes(self) -> int: ...

@@ -78,6 +78,19 @@ def _rejected(directory: Path) -> dict[str, int]:
     return {str(name): int(n) for name, n in counts.items()} if isinstance(counts, Mapping) else {}
 
 
+def sample(directory: Path, size: int, seed: int | None, *, as_json: bool) -> int:
+    """Print pages of a walk: their addresses one a line, or all that is known of them."""
+    require_crawl(directory)
+    if size < 1:
+        raise ConfigError(f"--size {size}: expected 1 or more")
+    drawn = door.sample_of(directory, size, seed)
+    for page in drawn:
+        typer.echo(json.dumps(page) if as_json else harmless(page["url"]))
+    if len(drawn) < size:
+        typer.echo(f"only {len(drawn)} pages were walked", err=True)
+    return 0
+
+
 def act(directory: Path, verb: str, **arguments: object) -> int:
     """Have a running crawl do something, and print what it says."""
     require_crawl(directory)

@@ -68,6 +68,13 @@ def why_of(directory: Path, url: str) -> Status:
     return cast("Status", api.why_of(directory, url))
 
 
+def sample_of(directory: Path, size: int, seed: int | None) -> Sequence[Mapping[str, object]]:
+    """Return near-uniform pages of a crawl that walked."""
+    from gossamer import api
+
+    return api.sample_of(directory, size, seed)
+
+
 def release_of(directory: Path, name: str) -> Status:
     """Let go of traps of a crawl that does not run."""
     from gossamer import api

@@ -17,7 +17,7 @@ from gossamer.crawl.retries import Retries
 from gossamer.crawl.rooms import Rooms
 from gossamer.crawl.rows import attempt_row, digest_text
 from gossamer.crawl.tally import Tally
-from gossamer.model.links import EMBED, SEED_ARGUMENT, Found, Link
+from gossamer.model.links import EMBED, NOT_SEED, SEED_ARGUMENT, Found, Link
 from gossamer.model.visits import Again, Failure, Findings, Original, PageRow, Reply, Visit, Visited
 from gossamer.ports import L
 from gossamer.url.url import Url
@@ -81,20 +81,28 @@ class Ends(Generic[L]):
         row = self._reply_row(visit, reply, "redirected")
         row.redirect_to = target.text
         visited = self._digested(visit, reply, row, [Found(target.text, "redirect")], [target.key])
-        if visit.seed:
-            note = rooms.roots.redirected(visit.url, target, from_argument=visit.seed == SEED_ARGUMENT)
-            if note:
-                self._tally.note(note)
+        seed = visit.seed or (rooms.beyond.seed(visit.url) if rooms.beyond is not None else NOT_SEED)
+        if seed:
+            self.widen(visit.url, target, seed)
         if target.key == visit.url.key:
             hops = visit_of(lease).hops  # Of this very entry: a shorter way to it must not make a loop endless.
-            link = Link(target, "redirect", visit.depth, hops, visit.url.text, visit.seed)
+            link = Link(target, "redirect", visit.depth, hops, visit.url.text, seed)
             # Where the entry was ours, so is its next hop, whatever host the operator's rules take for the same.
             within = hops < rooms.chain.hops_max and rooms.chain.explain(link) in {None, *BY_PLACE}
             self._conclude(lease, visited, Again(target, now, 1, hops + 1) if within else None)
             return []
         self._conclude(lease, visited)
         kind = visit.link_type if visit.link_type == EMBED else "redirect"
-        return [Link(target, kind, visit.depth, visit.hops + 1, visit.url.text, visit.seed)]
+        return [Link(target, kind, visit.depth, visit.hops + 1, visit.url.text, seed)]
+
+    def widen(self, url: Url, target: Url, seed: int) -> None:
+        """Bring into scope where a seed redirects, as far as its kind allows, and tell people."""
+        rooms = self._rooms
+        note = rooms.roots.redirected(url, target, from_argument=seed == SEED_ARGUMENT)
+        if note:
+            self._tally.note(note)
+            if rooms.beyond is not None:
+                rooms.beyond.widened(target, rooms.chain, rooms.namer)
 
     async def _document(self, lease: L, reply: Reply) -> list[Link]:
         """A document, or the last word about one: digest, process, record, and the links that it names."""
@@ -239,6 +247,8 @@ class Ends(Generic[L]):
         rooms.history.put(visit.url, page_record(row, final=again is None, outlinks=outlinks))
         if again is None:
             rooms.source.finish(lease, row.outcome, self._clock.now())
+            if rooms.beyond is not None and rooms.beyond.is_open:
+                rooms.beyond.conclude(visit.url)
         else:
             rooms.source.retry(lease, again, self._clock.now())
         self._tally.ended(visited)

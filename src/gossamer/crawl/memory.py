@@ -6,6 +6,7 @@ from typing import Protocol
 
 import msgspec
 
+from gossamer.crawl.beyond import Beyond
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import META_PARTITION
 
@@ -44,6 +45,8 @@ class ScopeMemory:
         self._roots = roots
         self._exclusions = exclusions
         self._rejected = rejected
+        self.beyond = Beyond(epochs)
+        """Links that may come into scope yet."""
         for _, dumped in list(epochs.scan("meta", _ROOTS, _ROOTS_END)):
             roots.load(dumped)
         excluded = epochs.get("meta", _EXCLUDED)
@@ -63,4 +66,5 @@ class ScopeMemory:
         if self._exclusions.revision != self._revision:
             self._revision = self._exclusions.revision
             self._epochs.put("meta", _EXCLUDED, self._exclusions.dump())
+        self.beyond.cut()
         self._epochs.put("meta", _REJECTED, msgspec.msgpack.encode(self._rejected))

@@ -16,6 +16,7 @@ from typing import Generic
 
 import msgspec
 
+from gossamer.crawl.beyond import SCOPE, Beyond
 from gossamer.crawl.ends import Ends, disk_refused, visit_of
 from gossamer.crawl.errands import Errands
 from gossamer.crawl.logs import Logs
@@ -56,7 +57,10 @@ class Pipeline(Generic[L]):
         `page` is the one that was just finished and has all these links, where there is one.
         """
         rooms, now = self._rooms, self._clock.now()
-        admitted = [link for link in links if rooms.chain.reason(link) is None]
+        if rooms.beyond is None or not rooms.beyond.is_open:
+            admitted = [link for link in links if rooms.chain.reason(link) is None]
+        else:
+            admitted = self._admitted_or_kept(links, rooms.beyond)
         if page is not None and rooms.watcher is not None:
             rooms.watcher.linked(page, admitted)
         answers = rooms.url_seen.offer(
@@ -66,8 +70,34 @@ class Pipeline(Generic[L]):
         for link, answer in zip(admitted, answers, strict=True):
             if answer == NEW:
                 rooms.sink.add(link, rooms.prioritizer.level(link), now)
-            elif answer == SHORTER:
+            if link.seed and rooms.beyond is not None:
+                self._open_seed(link, rooms.beyond)
+            if answer == SHORTER:
                 self._relax(link)
+
+    def _admitted_or_kept(self, links: Sequence[Link], beyond: Beyond) -> list[Link]:
+        """Return the links that are ours, and keep those that may come into scope yet."""
+        admitted = []
+        for link in links:
+            reason = self._rooms.chain.reason(link)
+            if reason is None:
+                admitted.append(link)
+            elif reason == SCOPE:
+                beyond.keep(link)
+        return admitted
+
+    def _open_seed(self, link: Link, beyond: Beyond) -> None:
+        """See that a seed's redirect widens the scope, also when its URL was found as an ordinary link before."""
+        rooms = self._rooms
+        record = rooms.history.get(link.url)
+        if record is None or not record.final:
+            beyond.open(link.url, link.seed)
+            return
+        target = rooms.namer.name(record.redirect_to) if record.redirect_to else None
+        if target is not None and target.key != link.url.key:
+            self._ends.widen(link.url, target, link.seed)
+            self.discover([Link(target, "redirect", link.depth, link.hops + 1, record.url, link.seed)])
+            self.discover(beyond.regained())
 
     def _relax(self, link: Link) -> None:
         """Pass a shorter way on to where a URL led when it was visited by a longer one, without asking again."""
@@ -127,6 +157,8 @@ class Pipeline(Generic[L]):
             self._answer(lease.errand, result)
         else:
             self.discover(await self._ends.settle(lease, result), lease.url)
+            if self._rooms.beyond is not None and (regained := self._rooms.beyond.regained()):
+                self.discover(regained)
 
     async def _locate(self, lease: L) -> None:
         located = await self._rooms.resolver.resolve(lease.url.host)

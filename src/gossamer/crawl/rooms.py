@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Generic
 
 from gossamer.crawl.apart import Apart
+from gossamer.crawl.beyond import Beyond
 from gossamer.crawl.copies import Copies
 from gossamer.crawl.examine import Examiner
 from gossamer.crawl.history import History
@@ -62,3 +63,5 @@ class Rooms(Generic[L]):
     """Modules in processes of their own."""
     watcher: LinkWatcher | None = None
     """Sees every link of a finished page that is ours, known or not."""
+    beyond: Beyond | None = None
+    """Links that may come into scope yet; None where nothing is beyond it."""

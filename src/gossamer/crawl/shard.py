@@ -68,15 +68,15 @@ class Shard(Generic[L]):
         self._stopping = "now" if now else self._stopping or "drain"
         self._wake.set()
 
-    @property
-    def hurried(self) -> bool:
-        """It was told to go at once."""
-        return self._stopping == "now"
-
     def end_early(self, end: End) -> None:
         """End as if it had to, with what is in flight finished and the rest saved."""
         self._early = end
         self._wake.set()
+
+    @property
+    def hurried(self) -> bool:
+        """It was told to go at once."""
+        return self._stopping == "now"
 
     def pause(self) -> None:
         """Begin no more visits until `unpause`."""

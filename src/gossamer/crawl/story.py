@@ -28,7 +28,6 @@ class Story:
         history: History,
         facts: Callable[[Url], HostFacts],
         lent: Callable[[Url], bool],
-        trapped: Callable[[Url], str | None] = lambda _: None,
     ) -> None:
         self._namer = namer
         self._chain = chain
@@ -36,7 +35,6 @@ class Story:
         self._history = history
         self._facts = facts
         self._lent = lent
-        self._trapped = trapped
 
     def why(self, text: str) -> dict[str, object]:
         """Return a URL's state with its reason; times as ISO 8601 in UTC."""
@@ -79,6 +77,8 @@ class Story:
             }
         if facts.deferred:
             return {"state": "deferred", "reason": _deferred(facts.budget), "rule": "budget"}
+        if not facts.queued:
+            return {"state": "found", "reason": "pages name it; nobody has walked there so far"}
         waits = "its host waits for robots.txt" if facts.parked else facts.site_gate or "it waits in its host's queue"
         return {"state": "queued", "reason": waits, "next_due": _instant(facts.rest_until)}
 
@@ -88,8 +88,7 @@ class Story:
         if rule is not None:
             detail = self._chain.detail(link)
             reason = f"the filter `{rule}` rejects it" + (f": {detail}" if detail else "")
-            trap = self._trapped(url) if rule == "trapped" else None
-            return {"state": "rejected", "reason": trap or reason, "rule": rule}
+            return {"state": "rejected", "reason": reason, "rule": rule}
         return {"state": "unknown", "reason": "no page or seed has named it so far, within the depth allowed"}
 
 

@@ -12,6 +12,8 @@ from gossamer.state.epoch import Epochs
 
 HOST: Final = "h"
 SITE: Final = "s"
+ACCOUNT_BYTES: Final = 800
+"""Memory of one, about; most have no list of sites that link to them and need half of it."""
 
 
 class Account(msgspec.Struct, array_like=True):
@@ -72,6 +74,11 @@ class Accounts:
         key = account_key(kind, partition, name)
         held = self._held[name_of_kind] = Holder(name_of_kind, key, read_account(self._epochs, key))
         return held
+
+    @property
+    def dirty(self) -> int:
+        """Accounts that wait for the next `cut`."""
+        return len(self._dirty)
 
     def touch(self, held: Holder) -> None:
         """Have the account written with this epoch."""

@@ -12,11 +12,7 @@ from gossamer.url.url import Url
 
 
 def facts_of(
-    epochs: Epochs,
-    url: Url,
-    budget: BudgetOptions | None = None,
-    host: Host | None = None,
-    site_gate: str = "",
+    epochs: Epochs, url: Url, host: Host | None = None, site_gate: str = "", budget: BudgetOptions | None = None
 ) -> HostFacts:
     """Return what is known of a URL's host, and when the URL itself is due again. A pass over the host's due URLs."""
     prefix = host_prefix(url.partition, url.host)
@@ -40,6 +36,6 @@ def facts_of(
     return HostFacts(
         record.name, record.queued, rest_until, reason, record.closed, record.crawl_delay_s,
         record.requests, record.failures, host.out if host else 0, host.parked if host else False,
-        due_at, attempt, error, record.index_family == "deferred",
-        budget_facts(epochs, budget, url) if budget is not None else None, site_gate,
+        due_at, attempt, error, site_gate, record.index_family == "deferred",
+        budget_facts(epochs, budget, url) if budget is not None else None,
     )  # fmt: skip

@@ -91,7 +91,7 @@ class Frontier:
     @property
     def memory_bytes(self) -> int:
         """Memory of what waits for the next `cut`, about: URLs that were added, and hosts that changed."""
-        return self._queues.fresh_bytes + self._hosts.dirty * HOST_BYTES
+        return self._queues.fresh_bytes + self._hosts.dirty * HOST_BYTES + self._ledger.memory_bytes
 
     @property
     def benched(self) -> int:
@@ -268,8 +268,8 @@ class Frontier:
     def facts(self, url: Url) -> HostFacts:
         """Return what is known of a URL's host, for `why`."""
         host = self._hosts.get(url.host, url.partition)
-        gate = self._bench.site_gate(host.site) if host.site is not None else ""
-        return facts_of(self._epochs, url, self._ledger.options, host, gate)
+        site_gate = self._bench.site_gate(host.site) if host.site is not None else ""
+        return facts_of(self._epochs, url, host, site_gate, self._ledger.options)
 
     def lent(self, url: Url) -> bool:
         """Say whether a URL is in somebody's hands now."""

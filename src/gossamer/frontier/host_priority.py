@@ -54,7 +54,7 @@ class Combined:
         self._within = BreadthFirst()
 
     def level(self, link: Link) -> int:
-        """Return the order within the host. About 1 µs with patterns, 0.3 µs without."""
+        """Return the order within the host. 2 µs with patterns, 0.5 µs without."""
         level = self._within.level(link)
         if link.link_type == "seed":
             return level

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gossamer.frontier.accounts import SITE, Accounts
+from gossamer.frontier.accounts import ACCOUNT_BYTES, SITE, Accounts
 from gossamer.frontier.budgets import Budgets
 from gossamer.frontier.host import Host
 from gossamer.frontier.options import BudgetOptions
@@ -35,6 +35,11 @@ class Ledger:
         self.budgets = Budgets(epochs, self._accounts, grows, options, now) if options.is_set else None
         self.host_level: Callable[[Host], int] | None = self._level if self._prioritizer is not None else None
         """Says how urgent a host is among those that wait; None: as urgent as its most urgent URL."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory of the accounts that wait for the next `cut`, about."""
+        return self._accounts.dirty * ACCOUNT_BYTES
 
     def cut(self) -> None:
         """Give the open epoch what changed."""

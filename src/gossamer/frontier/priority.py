@@ -37,7 +37,7 @@ class BestFirst:
         self._patterns = patterns
 
     def level(self, link: Link) -> int:
-        """Return 4 less the scores that match, bounded by the levels after the seeds'. About 1 µs."""
+        """Return 4 less the scores that match, bounded by the levels after the seeds'. 1.6 µs."""
         return placed(link, max(1, MIDDLE - self.score(link)))
 
     def score(self, link: Link) -> int:

@@ -28,7 +28,7 @@ class Reputation:
     page without links gives nothing. A host's pages are told apart by nobody, which makes this cheap: one account a
     host (Abiteboul, Preda and Cobena 2003 keep one a page), and a link farm within one host earns it nothing.
 
-    About 3 µs a page and 0.5 µs for each other site or host that it links to, when their accounts are in memory.
+    A page of 60 links costs 3 µs to count and 9 µs to move cash for, when the accounts are in memory.
     """
 
     def __init__(self, epochs: Epochs, accounts: Accounts, *, linking: bool, cash: bool) -> None:

@@ -338,8 +338,8 @@ class HostFacts(msgspec.Struct, frozen=True):
     """When the URL that was asked about is due again, if it waits for a time of its own."""
     attempt: int = 1
     error: str = ""
+    site_gate: str = ""
+    """Why its registrable domain may not be asked at once, where sites have a gate."""
     deferred: bool = False
     """It has used up its budget and waits for the next round."""
     budget: BudgetFacts | None = None
-    site_gate: str = ""
-    """Why its registrable domain may not be asked at once, where sites have a gate."""

@@ -62,11 +62,14 @@ def literal_start(template: str) -> str:
 
 
 def years_of(text: str) -> list[int]:
-    """Return the numbers in an address that may be years: before a month, or as a parameter."""
-    return [int(year) for year in _YEAR.findall(text)]
+    """Return the numbers in an address that may be years: before a month of two digits, or called so in a query."""
+    return [int(path or parameter) for path, parameter in _YEAR.findall(text)]
 
 
-_YEAR = re.compile(r"(?:/|[?&](?:y|yr|year|date|from|month)=)([0-9]{4,6})(?=[/-](?:0?[1-9]|1[0-2])(?![0-9])|&|$)")
+_YEAR = re.compile(
+    r"/([0-9]{4})(?=[/-](?:0[1-9]|1[0-2])(?![0-9]))"
+    r"|[?&](?:y|yr|year)=([0-9]{4,6})(?![0-9])"
+)
 
 
 def _general(segment: str) -> str:

@@ -361,6 +361,11 @@ class Trapped:
     def rejects(self, link: Link) -> bool:
         return self._traps.trap_of(link.url) is not None
 
+    def detail(self, link: Link) -> str:
+        """Return which trap it is in, with its score, for people."""
+        trap = self._traps.trap_of(link.url)
+        return trap.says() if trap is not None else ""
+
 
 def _host_of(address: str) -> str:
     authority = address[address.find("://") + 3 :].partition("/")[0].rpartition("@")[2]

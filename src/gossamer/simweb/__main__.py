@@ -10,15 +10,23 @@ from typing import get_args
 
 from pydantic import ValidationError
 
+from gossamer.simweb.conformance import conformance, showcase, table
+from gossamer.simweb.log import read_log
 from gossamer.simweb.options import Preset, SimwebOptions
 from gossamer.simweb.server import Served, serve
+from gossamer.simweb.truth import Truth
+from gossamer.simweb.web import Web
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Serve until ended; return 2 with one line on stderr when the options or the system do not allow it."""
+    """Serve until ended; return 2 with one line on stderr when the options or the system do not allow it,
+    and 1 where a log that is judged is not right.
+    """
     given = _parser().parse_args(arguments)
     try:
         options = _options(given)
+        if given.judge is not None:
+            return _judge(options, given.judge)
         serve(
             options,
             log=given.log,
@@ -55,6 +63,8 @@ def _parser() -> argparse.ArgumentParser:
         parser.add_argument(f"--{name}", type=int, help=SimwebOptions.model_fields[name].description)
     parser.add_argument("--plain", action="store_true", help="no odd behaviour at all")
     parser.add_argument("--traps", action="store_true", help=SimwebOptions.model_fields["traps"].description)
+    parser.add_argument("--showcase", action="store_true", help="every behaviour, on a host of its own")
+    parser.add_argument("--judge", type=Path, metavar="LOG", help="print what a request log shows, and serve nothing")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any option, its value as JSON")
     parser.add_argument("--options", default="{}", metavar="JSON", help="options as one JSON object")
     parser.add_argument("--hosts-file", type=Path, help="write the names here, as in /etc/hosts")
@@ -77,7 +87,16 @@ def _options(given: argparse.Namespace) -> SimwebOptions:
         values["traps"] = True
     if given.plain:
         values["behaviours"] = ()
+    if given.showcase:
+        return showcase(**values)
     return SimwebOptions.preset(given.preset, **values) if given.preset else SimwebOptions.model_validate(values)
+
+
+def _judge(options: SimwebOptions, log: Path) -> int:
+    web = Web(options)
+    rows = conformance(web, Truth(web).walk(web.seeds), read_log(log))
+    sys.stdout.write(table(rows) + "\n")
+    return 0 if all(row.right for row in rows) else 1
 
 
 def _value(text: str) -> object:

@@ -58,7 +58,13 @@ BEHAVIOURS = (
         "robots_bad_bytes", "robots", 0.02, "bytes that are no UTF-8, and a zero, in a comment", "the rules hold"
     ),
     Behaviour("robots_huge", "robots", 0.01, "490 KiB of comments before the group", "the rules behind it hold"),
-    Behaviour("robots_endless", "robots", 0.01, "5 MiB of comments after the group", "the rules before it hold"),
+    Behaviour(
+        "robots_endless",
+        "robots",
+        0.01,
+        "5 MiB of comments after the group; only with `traps`",
+        "the rules before it hold",
+    ),
     Behaviour("robots_500_first", "robots", 0.02, "500 to the first two requests", "fetched when it answers"),
     Behaviour(
         "robots_429_first", "robots", 0.01, "429 with Retry-After to the first request", "fetched when it answers"
@@ -169,6 +175,7 @@ BEHAVIOURS = (
 SHARES = {each.name: each.share for each in BEHAVIOURS}
 ROBOTS = tuple(each.name for each in BEHAVIOURS if each.kind == "robots")
 CORNERS = tuple(each.name for each in BEHAVIOURS if each.kind in ("corner", "trap"))
-TRAPS = frozenset(each.name for each in BEHAVIOURS if each.kind == "trap")
+TRAPS = frozenset(each.name for each in BEHAVIOURS if each.kind == "trap") | {"robots_endless"}
+"""What only shows where it is asked for."""
 RULED = frozenset(ROBOTS) - {"robots_404", "robots_allow"}
 """Kinds of robots.txt whose hosts get the corner `private`, which most of them close."""

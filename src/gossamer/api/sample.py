@@ -1,0 +1,33 @@
+"""Sample: near-uniform pages of a crawl that walked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gossamer.assembly import open_stopped
+from gossamer.config.gather import reopen
+from gossamer.frontier.sample import sample
+from gossamer.model.errors import ConfigError
+from gossamer.state.epoch import Epochs
+from gossamer.url.name import Namer
+from gossamer.world.dice import Dice
+
+
+def sample_of(directory: Path, size: int, seed: int | None = None) -> list[dict[str, object]]:
+    """Return pages of a walk that does not run, each with `url`, `visits` and `weight`; the same ones for one `seed`.
+
+    Raises:
+        ConfigError: there is no crawl, a process holds it, or it did not walk.
+    """
+    config = reopen(directory / "crawl.toml")
+    if config.frontier.form != "walk":
+        raise ConfigError(
+            f"{directory} swept and did not walk; begin a crawl with --set frontier.form=walk to draw samples from it"
+        )
+    opened = open_stopped(config, directory)
+    try:
+        namer = Namer(config.url.canonicalizer())
+        drawn = sample(Epochs(opened.store), size, config.walk.restart_share, namer.name, Dice(seed))
+    finally:
+        opened.close()
+    return [{"url": page.url, "visits": page.visits, "weight": page.weight} for page in drawn]

@@ -1,0 +1,151 @@
+"""Beyond: links beyond the scope while the scope may still grow, because seeds are out whose redirects would widen it.
+
+A seed counts as open from its offer until its visit is concluded, also when it was known as an ordinary link before.
+While any is open, links that the scope alone rejects are kept, and offered again when a redirect brings them in. When
+none is open the scope is final, and what was kept goes. What is found so does not depend on who came first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from gossamer.model.links import NOT_SEED, Link
+from gossamer.ports import Chain, Namer
+from gossamer.state.epoch import Epochs
+from gossamer.state.store import META_PARTITION
+from gossamer.url.url import Url
+
+LINKS_MAX = 100_000
+"""Links kept at once, each once; about 15 MB on disk. More are rejected for good, as if no seed were open."""
+SCOPE = "scope"
+"""The filter whose rejections may pass."""
+_COUNTS = META_PARTITION + b"beyond"
+
+
+class Counts(msgspec.Struct, array_like=True):
+    """What the commit keeps of it."""
+
+    open: int = 0
+    kept: int = 0
+    lost: int = 0
+    """Links that there was no room for."""
+
+
+class Kept(msgspec.Struct, array_like=True, frozen=True):
+    """A link as the disk keeps it."""
+
+    url: str
+    link_type: str
+    depth: int
+    hops: int
+    referrer: str
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Kept).decode
+
+
+class Beyond:
+    """Durable with the epoch. Costs nothing while no seed is open; else about 3 µs for each link beyond the scope."""
+
+    def __init__(self, epochs: Epochs) -> None:
+        self._epochs = epochs
+        stored = epochs.get("meta", _COUNTS)
+        self._counts = Counts() if stored is None else msgspec.msgpack.decode(stored, type=Counts)
+        self._regained: list[Link] = []
+        self._changed = False
+
+    @property
+    def is_open(self) -> bool:
+        """The scope may still grow."""
+        return self._counts.open > 0
+
+    @property
+    def lost(self) -> int:
+        """Links beyond the scope that there was no room for."""
+        return self._counts.lost
+
+    def open(self, url: Url, seed: int) -> None:
+        """Note that a seed will be visited."""
+        key = _seed_key(url)
+        if self._epochs.get("scope", key) is None:
+            self._counts.open += 1
+            self._changed = True
+        self._epochs.put("scope", key, bytes((seed,)))
+
+    def seed(self, url: Url) -> int:
+        """Return how a URL is an open seed, if it is one."""
+        value = self._epochs.get("scope", _seed_key(url)) if self._counts.open else None
+        return value[0] if value else NOT_SEED
+
+    def conclude(self, url: Url) -> None:
+        """Note that a URL was visited for good."""
+        key = _seed_key(url)
+        if self._counts.open and self._epochs.get("scope", key) is not None:
+            self._epochs.delete("scope", key)
+            self._counts.open -= 1
+            self._changed = True
+
+    def keep(self, link: Link) -> None:
+        """Remember a link that the scope rejects; of several to one URL the one with the shortest way."""
+        key = _link_key(link.url)
+        known = self._epochs.get("scope", key)
+        if known is None and self._counts.kept >= LINKS_MAX:
+            self._counts.lost += 1
+            self._changed = True
+            return
+        if known is not None and _decode(known).depth <= link.depth:
+            return
+        self._counts.kept += known is None
+        self._changed = True
+        kept = Kept(link.url.text, link.link_type, link.depth, link.hops, link.referrer)
+        self._epochs.put("scope", key, _encode(kept))
+
+    def widened(self, target: Url, chain: Chain, namer: Namer) -> None:
+        """Look which of the kept links are in scope now that a redirect to `target` brought its surroundings in.
+
+        A pass over those of its partition: what a redirect brings in is of the target's own site.
+        """
+        prefix = target.partition.to_bytes(2)
+        if not self._counts.kept:
+            return
+        found = [
+            (key, link)
+            for key, value in self._epochs.scan("scope", prefix + b"l", prefix + b"m")
+            if (link := _link(_decode(value), namer.name)) is not None and chain.explain(link) != SCOPE
+        ]
+        for key, link in found:
+            self._epochs.delete("scope", key)
+            self._regained.append(link)
+        self._counts.kept -= len(found)
+        self._changed = True
+
+    def regained(self) -> list[Link]:
+        """Return the links that came into scope since it was last asked: to be offered now."""
+        found, self._regained = self._regained, []
+        return found
+
+    def cut(self) -> None:
+        """Give the open epoch the counts; let go of what was kept when the scope is final."""
+        if not self._changed:
+            return
+        if not self._counts.open and self._counts.kept:
+            self._epochs.delete_range("scope", b"\0\0", META_PARTITION)
+            self._counts.kept = 0
+        self._epochs.put("meta", _COUNTS, _encode(self._counts))
+        self._changed = False
+
+
+def _link(kept: Kept, name: Callable[[str], Url | None]) -> Link | None:
+    url = name(kept.url)
+    return Link(url, kept.link_type, kept.depth, kept.hops, kept.referrer) if url is not None else None
+
+
+def _seed_key(url: Url) -> bytes:
+    return url.partition.to_bytes(2) + b"s" + url.fingerprint.to_bytes(8)
+
+
+def _link_key(url: Url) -> bytes:
+    return url.partition.to_bytes(2) + b"l" + url.fingerprint.to_bytes(8)

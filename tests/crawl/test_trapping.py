@@ -1,0 +1,98 @@
+"""Traps in the ring: cut off, told, kept over a restart, released."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gossamer.testing.fetching import Answers, page
+from tests.crawl.ring import Ring, url_of
+
+ROOT = "http://example.org/"
+MONTHS = 2_000
+
+
+def month(number: int) -> str:
+    return f"/cal/{1900 + number // 12 - 60}/{number % 12 + 1:02d}/"
+
+
+def site() -> dict[str, Answers]:
+    """A calendar of many years, and twenty pages that say something, in a chain."""
+    middle = MONTHS // 2
+    pages: dict[str, Answers] = {ROOT: page(month(middle), "/good/0")}
+    for number in range(MONTHS):
+        to = [month(other) for other in (number - 1, number + 1, number + 12) if 0 <= other < MONTHS]
+        pages[ROOT + month(number)[1:]] = page(*to, title="Calendar", text="There are no events in this month")
+    for number in range(20):
+        pages[f"{ROOT}good/{number}"] = page(
+            f"/good/{number + 1}", text=f"{'abcdefghijklmnopqrst'[number] * 5} and more"
+        )
+    return pages
+
+
+TRAP = "example.org/cal/{n}/{n}/"
+
+
+def ends(ring: Ring) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for outcome in ring.outcomes.values():
+        counts[outcome] = counts.get(outcome, 0) + 1
+    return counts
+
+
+def test_a_trap_ends_and_the_good_pages_do_not(tmp_path: Path) -> None:
+    with Ring(tmp_path, site()) as ring:
+        ring.crawl(ROOT)
+        assert [trap.name for trap in ring.traps.all] == [TRAP]
+        assert {f"{ROOT}good/{number}" for number in range(20)} <= set(ring.outcomes)
+        assert ends(ring)["fetched"] < 400
+        assert ends(ring)["trapped"] >= 1
+        assert ring.adds_up()
+        assert any(note.startswith(f"{TRAP} is a trap (score 0.9") for note in ring.tally.notes)
+        queued = next(url for url, outcome in ring.outcomes.items() if outcome == "trapped")
+        assert ring.web.counts[queued] == 0, "what was queued of it is not asked for"
+        told = ring.story.why(queued)
+        assert told["state"] == "trapped"
+        assert f"{TRAP} is a trap (score 0.9" in str(told["reason"])
+        never = ring.story.why(f"{ROOT}cal/1999/01/")
+        assert (never["state"], never["rule"]) == ("rejected", "trapped")
+        assert f"{TRAP} is a trap (score 0.9" in str(never["reason"])
+        assert ring.chain.counts["trapped"] > 0
+
+
+@pytest.mark.parametrize("name", [TRAP, "example.org"])
+def test_what_is_released_is_crawled_to_its_end(tmp_path: Path, name: str) -> None:
+    with Ring(tmp_path, site()) as ring:
+        ring.crawl(ROOT)
+        now = ring.clock.now()
+        release = ring.trapping.release(
+            name, ring.namer, ring.history, ring.pipeline.discover, lambda link: ring.frontier.add(link, 0, now)
+        )
+        assert ring.run(release) == [TRAP]
+        assert ring.story.why(f"{ROOT}cal/2026/01/")["rule"] != "trapped"
+        ring.run(ring.turns())
+        assert ends(ring) == {"fetched": MONTHS + 21, "http_error": 1}
+        assert max(ring.web.counts.values()) == 1
+        assert ring.adds_up()
+
+
+def test_a_trap_and_its_evidence_outlive_the_process(tmp_path: Path) -> None:
+    with Ring(tmp_path, site()) as ring:
+        ring.crawl(ROOT)
+        ring.run(ring.committer.commit())
+        spent = ends(ring)["fetched"]
+    with Ring(tmp_path, site()) as ring:
+        assert [trap.name for trap in ring.traps.all] == [TRAP]
+        assert ring.trapping.reason(url_of(f"{ROOT}cal/1999/01/")) is not None
+        ring.crawl(f"{ROOT}good/", f"{ROOT}good/7")
+        assert not any("/cal/" in url for url in ring.outcomes)
+    assert spent < 400
+
+
+def test_a_name_that_no_trap_has_releases_nothing(tmp_path: Path) -> None:
+    with Ring(tmp_path, {ROOT: page()}) as ring:
+        release = ring.trapping.release(
+            "example.org/no", ring.namer, ring.history, ring.pipeline.discover, lambda _: None
+        )
+        assert ring.run(release) == []
