@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+# Pywb lives in an environment of its own: it needs a brotli that is too old for everything else.
+REPLAY ?= .venv-replay
+export REPLAY
 APT := $(shell [ "$$(id -u)" = 0 ] || echo sudo) apt-get
 
 # Real parts that `make acceptance` runs against, and a file by which each is known to be there.
@@ -26,7 +29,7 @@ demo: $(VENV)/run.stamp  ## crawl a synthetic web on loopback, with progress and
 test: $(VENV)/dev.stamp  ## run the tests: they contact loopback only
 	$(BIN)/python -m pytest $(PARALLEL)
 
-acceptance: $(VENV)/dev.stamp parts  ## run the checks against real parts from Debian, installing what is missing
+acceptance: $(VENV)/dev.stamp $(REPLAY)/pywb.stamp parts  ## run the checks against real parts from Debian, installing what is missing
 	$(BIN)/python -m pytest -m "acceptance and alone" --timeout 600
 	$(BIN)/python -m pytest -m "acceptance and not alone" --timeout 600 $(PARALLEL)
 
@@ -49,7 +52,7 @@ bench: $(VENV)/bench.stamp  ## measure; one benchmark at a time
 	set -e; for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
 
 clean:  ## remove what was made here: environment, caches, the demo's output
-	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(REPLAY) demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Parts that are still missing after this make their checks fail: nothing is skipped in silence.
@@ -70,6 +73,14 @@ $(VENV)/%.stamp: $(VENV)/bin/python pyproject.toml
 	@$(PIP) install --editable '.$(EXTRA)'
 	@touch $@
 
-.PRECIOUS: $(VENV)/bin/python $(VENV)/%.stamp
+$(REPLAY)/pywb.stamp: $(REPLAY)/bin/python
+	@echo "installing pywb into $(REPLAY)"
+	@$(REPLAY)/bin/python -m pip --quiet --disable-pip-version-check install 'pywb>=2.10,<3' 'setuptools<81'
+	@touch $@
+
+$(REPLAY)/bin/python:
+	@sh .ci/make-venv "$(PYTHON)" "$(REPLAY)"
+
+.PRECIOUS: $(REPLAY)/bin/python $(VENV)/bin/python $(VENV)/%.stamp
 $(VENV)/bin/python:
 	@sh .ci/make-venv "$(PYTHON)" "$(VENV)"

@@ -11,6 +11,7 @@ One process, one thread; the best of three rounds.
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import random
 import sys
@@ -23,6 +24,7 @@ from pathlib import Path
 from gossamer.archive import records, reference
 from gossamer.archive.cdxj import entries_of_tables, entries_of_warcs, write_index
 from gossamer.archive.follower import Follower
+from gossamer.archive.objectstore import ObjectStore, fixity_of
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.records import labelled_digest
 from gossamer.archive.tables import Tables
@@ -85,23 +87,67 @@ def cost(name: str, work: Callable[[], int], count: int) -> None:
     print(f"{name:<46}{best / count * 1e6:9.1f} µs{size / count:10.0f} bytes")
 
 
-def warc(visited: list[Visited], **options: bool) -> int:
+def warc(visited: list[Visited], **options: object) -> int:
     with tempfile.TemporaryDirectory() as folder:
         journals = Journals(Path(folder))
-        archive = WarcArchive(ArchiveOptions(**options), journals, About("gossamer"))
+        archive = WarcArchive(ArchiveOptions.model_validate(options), journals, About("gossamer"))
         for visit in visited:
             archive.add(visit)
         return sum(entry.length for entry in journals.cut())
 
 
-def written_by(member: Callable[[records.Record, str, int], bytes], gzip_level: int, visited: list[Visited]) -> int:
+def written_by(member: Callable[[records.Record], bytes], visited: list[Visited]) -> int:
     archive = WarcArchive(ArchiveOptions(), Journals(Path("/nowhere")), About("gossamer"))
     size = 0
     for visit in visited:
         assert visit.reply is not None
-        record = archive._main_record(visit, visit.reply)  # noqa: SLF001
-        size += len(member(record, "sha1", gzip_level))
+        record = archive._main_record(visit.reply, visit.row.fetched_at, visit.row.digest, None)  # noqa: SLF001
+        size += len(member(record))
     return size
+
+
+def by_hand(packer: records.Packer) -> Callable[[records.Record], bytes]:
+    return lambda record: records.member(record, "sha1", packer)
+
+
+def by_fastwarc(level: int) -> Callable[[records.Record], bytes]:
+    return lambda record: reference.member(record, "sha1", level)
+
+
+def warc_options(name: str, visited: list[Visited], count: int) -> None:
+    """What each choice costs, one at a time."""
+    cost(f"warc, {name}: as configured by default", partial(warc, visited), count)
+    for level in (0, 1, 3):
+        cost(f"  warc_gzip_level = {level}", partial(warc, visited, warc_gzip_level=level), count)
+    for level in (1, 3, 9):
+        options = {"warc_compression": "zstd", "warc_zstd_level": level}
+        cost(f"  zstd, warc_zstd_level = {level}", partial(warc, visited, **options), count)
+    cost("  no request records", partial(warc, visited, warc_request_records=False), count)
+    cost("  no metadata records", partial(warc, visited, warc_metadata_records=False), count)
+    cost("  neither", partial(warc, visited, **ALONE), count)
+    cost("  links in metadata records (warc_outlinks)", partial(warc, visited, warc_outlinks=True), count)
+    cost("  digests = sha256", partial(warc, visited, digests="sha256"), count)
+    for label, packer in (("ISA-L", records.Gzip(2)), ("zstd 3", records.Zstd(3))):
+        cost(f"  its response by hand and {label}", partial(written_by, by_hand(packer), visited), count)
+    for level in (1, 2):
+        cost(f"  the same by FastWARC, level {level}", partial(written_by, by_fastwarc(level), visited), count)
+
+
+def uploads(visited: list[Visited]) -> None:
+    """What copying to an object store costs beside the network: digests, and writing to a directory elsewhere."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "file"
+        source.write_bytes(b"".join(visit.reply.body for visit in visited if visit.reply is not None))
+        size, count = source.stat().st_size, len(visited)
+        cost("upload: digests of a file", lambda: fixity_of(source, 8 << 20).length, count)
+        store = ObjectStore(ArchiveOptions(store=f"file://{folder}/store", store_verify="size"))
+        names = iter(range(1000))
+
+        def copy() -> int:
+            asyncio.run(store.copy(source, f"copy-{next(names)}"))
+            return size
+
+        cost("upload: digests and copy, to file://", copy, count)
 
 
 def tables(visited: list[Visited], links: bool) -> int:
@@ -152,11 +198,8 @@ def main() -> None:
     count = len(pages)
     print(f"{count} pages of {sum(map(len, pages)) / count:.0f} bytes, {LINKS} links each\n")
     for name, visited in (("plain", plain), ("gzip", packed)):
-        cost(f"warc, {name}: response, request, metadata", partial(warc, visited), count)
-        cost(f"warc, {name}: response alone", partial(warc, visited, **ALONE), count)
-        cost(f"  its record by hand and ISA-L, {name}", partial(written_by, records.member, 2, visited), count)
-        cost(f"  the same by FastWARC, level 1, {name}", partial(written_by, reference.member, 1, visited), count)
-        cost(f"  the same by FastWARC, level 2, {name}", partial(written_by, reference.member, 2, visited), count)
+        warc_options(name, visited, count)
+    uploads(packed)
     cost("table logs: pages", partial(tables, plain, links=False), count)
     cost("table logs: pages and links", partial(tables, plain, links=True), count)
     with tempfile.TemporaryDirectory() as folder:

@@ -9,9 +9,9 @@ store with its commits; pages are offered and visited in turn until all URLs are
 Time is simulated: it jumps to the next turn.
 
 Counted is the CPU time of all threads (compaction included) but what the generator used. `pace` is the CPU time of a
-fixed piece of work, taken at every commit: where it is longer, others used the machine, and all CPU times are too. Each
-size runs in a process of
-its own, in a control group whose memory limit is the budget; the kernel counts files kept in memory there too.
+fixed piece of work, taken at every commit: where it is longer, others used the machine, and all CPU times are too.
+Each size runs in a process of its own, in a control group whose memory limit is the budget; the kernel counts files
+that it keeps in memory there too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from gossamer.frontier.options import PolitenessOptions, Preset
 from gossamer.frontier.politeness import politeness
 from gossamer.model.links import Link
 from gossamer.model.visits import Contact
-from gossamer.seen.urls import NEW, RocksUrlSeen
+from gossamer.seen.urls import NEW, POPULAR_BYTES, RocksUrlSeen
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
@@ -151,7 +151,7 @@ class Crawl:
         self.store = Store(directory / "store", config.state.cache_bytes, config.state.write_buffer_bytes)
         self.epochs = Epochs(self.store)
         self.contacts = Contacts(directory, BOOT, self.now)
-        self.seen = RocksUrlSeen(self.epochs, config.seen.popular_urls_max)
+        self.seen = RocksUrlSeen(self.epochs, config.seen.popular_bytes_max // POPULAR_BYTES)
         self.frontier = Frontier(
             self.store, self.epochs, self.contacts, politeness(PolitenessOptions(preset=preset)), config.frontier,
             Namer().name, Dice(1), self.now,

@@ -21,6 +21,7 @@ from warcio.archiveiterator import ArchiveIterator
 from tests.acceptance.conftest import Crawl
 from tests.acceptance.nginx import Logged, Nginx
 from tests.acceptance.walker import Walked, walk
+from tests.archive import strict
 
 pytestmark = pytest.mark.acceptance
 
@@ -126,6 +127,10 @@ def test_the_tools_of_others_find_the_archive_sound(crawled: Crawled, tool: str)
         assert path.name.endswith(".warc.gz")
         check = subprocess.run([SCRIPTS / tool, "check", path], capture_output=True, text=True, timeout=120)
         assert check.returncode == 0, check.stdout + check.stderr
+
+
+def test_the_strict_reader_finds_nothing(crawled: Crawled) -> None:
+    assert strict.faults(crawled.warcs) == []
 
 
 def test_what_is_archived_is_what_the_server_has_on_disk(crawled: Crawled, walked: Walked) -> None:

@@ -71,3 +71,18 @@ def test_a_list_is_read_again_and_a_bad_one_leaves_the_old_in_force(run: Run, ma
                 await again.run()
 
     run(scenario())
+
+
+def test_a_crawl_keeps_the_rules_that_its_keys_were_made_by(run: Run, make: Make) -> None:
+    async def scenario() -> None:
+        async with Site({"/": page("/a", "/A"), "/a": page(), "/A": page()}) as site:
+            crawler = make(site.root, settings={"url.hosts": {"synonyms": {"alias.test": "127.0.0.1"}}}, max_pages=1)
+            assert await crawler.run() == "limit"
+            for key, value in (("url.rules", ["fragment"]), ("url.hosts", {"synonyms": {}})):
+                with pytest.raises(ConfigError, match=r"began with other rules in the section \[url\]"):
+                    await Crawler.resume(crawler.directory, settings={key: value}).run()
+            again = Crawler.resume(crawler.directory, settings={"limits.max_pages": None})
+            assert await again.run() == "finished"
+            assert again.status()["pages"] == 3
+
+    run(scenario())

@@ -143,6 +143,14 @@ def test_a_file_whose_place_is_not_committed_waits(case: Case, tmp_path: Path) -
     assert [entry.name for entry in case.shard.journals.to_upload()] == ["pages/1"]
 
 
+def test_a_file_that_is_dropped_on_its_way_harms_nobody(case: Case) -> None:
+    case.file("warc/1")
+    case.shard.journals.drop("warc/1")
+    case.shard.journals.uploaded("warc/1", "digest", keep=False)
+    assert case.finish()
+    assert case.shard.journals.uploads() == []
+
+
 @pytest.mark.parametrize("keep", [True, False])
 def test_local_warc_files_go_only_after_the_commit(tmp_path: Path, keep: bool) -> None:
     case = Case(tmp_path, store_keep_warc=keep)

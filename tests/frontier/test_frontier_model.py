@@ -27,7 +27,9 @@ from tests.frontier.disk import check_disk
 from tests.frontier.names import T0, Shard, linked, named
 
 DEEP = "GOSSAMER_EXAMPLES" in os.environ
-HOSTS = [f"h{number}.test" for number in range(7)]
+SITES = {f"h{number}.{site}.test": f"{site}.test" for number, site in enumerate("aaabbcd")}
+"""Registrable domain by host: one has three hosts, one two."""
+HOSTS = list(SITES)
 ADDRESSES = [f"10.0.0.{number}" for number in range(3)]
 LEVELS = (0, 3, 7)
 EPSILON = 1e-6
@@ -81,6 +83,7 @@ class Remembered:
 
 class FrontierMachine(RuleBasedStateMachine):
     asked = PolitenessOptions(preset="polite", backoff_s_first=4.0, crawl_delay_s_max=40.0, retry_after_s_max=90.0)
+    bench_hosts_first = 1000
 
     def __init__(self) -> None:
         super().__init__()
@@ -105,6 +108,7 @@ class FrontierMachine(RuleBasedStateMachine):
         self.host_asked_until = dict.fromkeys(HOSTS, 0.0)
         """Retry-After, back-off, sleeps and Crawl-delay: no death of the process shortens it."""
         self.address_not_before = dict.fromkeys(ADDRESSES, 0.0)
+        self.site_not_before = dict.fromkeys(SITES.values(), 0.0)
         self.last_end = dict.fromkeys(HOSTS, 0.0)
         self.disordered: set[str] = set()
         self.steps_since_crash = 0
@@ -112,7 +116,7 @@ class FrontierMachine(RuleBasedStateMachine):
 
     @initialize(seed=st.integers(0, 1000))
     def start(self, seed: int) -> None:
-        self.shard = Shard(self.directory, self.asked, seed, **OPTIONS)
+        self.shard = Shard(self.directory, self.asked, seed, bench_hosts_first=self.bench_hosts_first, **OPTIONS)
         self.frontier = self.shard.open(self.now, bytes([self.boot]) * 16)
         self.politeness = self.shard.rules
         self.dice = random.Random(seed)
@@ -170,6 +174,10 @@ class FrontierMachine(RuleBasedStateMachine):
         if self.politeness.per_address:
             assert sum(other.address == address for other in self.leases) < self.politeness.per_address
             assert self.now >= self.address_not_before[address] - EPSILON
+        if self.politeness.per_site:
+            site = SITES[host]
+            assert sum(bool(o.address) and SITES[o.url.host] == site for o in self.leases) < self.politeness.per_site
+        assert self.now >= self.site_not_before[SITES[host]] - EPSILON
 
     def free_at(self, host: str) -> float:
         return max(self.host_not_before[host], self.host_asked_until[host], self.known.felt[host].rest_until)
@@ -338,6 +346,7 @@ class FrontierMachine(RuleBasedStateMachine):
             felt.fetches_s = [*felt.fetches_s, contact.fetch_s][-5:]
         if address is not None:
             self.address_not_before[address] = self.now + rules.address_delay_s
+            self.site_not_before[SITES[host]] = self.now + rules.site_delay_s
             self.last_end[host] = self.now
             self.host_not_before[host] = max(self.host_not_before[host], self.now + self.rest_s(felt))
         asked_s = 0.0
@@ -477,6 +486,7 @@ class FrontierMachine(RuleBasedStateMachine):
                 self.host_not_before[lease.url.host] = max(self.host_not_before[lease.url.host], rest_until)
                 self.last_end[lease.url.host] = self.now
                 self.address_not_before[lease.address] = self.now + self.politeness.address_delay_s
+                self.site_not_before[SITES[lease.url.host]] = self.now + self.politeness.site_delay_s
         self.known, self.cut_known = copy.deepcopy(self.durable), None
         for queued in self.known.urls.values():
             if queued.state == "lent":
@@ -495,6 +505,19 @@ class FrontierMachine(RuleBasedStateMachine):
         self.now += away_s
         self.frontier = self.shard.open(self.now, bytes([self.boot]) * 16)
         check_disk(self.shard.store)
+
+    @precondition(lambda self: self.cut_known is None and self.made > self.steps_since_crash + 4)
+    @rule()
+    def stop_and_reopen(self) -> None:
+        """An orderly end: what was under way is given back, all is committed, and a new process goes on at once."""
+        for lease in list(self.leases):
+            self.conclude(lease)
+        while self.unfinished:
+            self.finish(0.0, "fetched", 0.0)
+        self.commit_all()
+        counts = copy.deepcopy(self.frontier.counts)
+        self.die(False)
+        assert self.frontier.counts == counts
 
     # ---- the end
 
@@ -568,6 +591,25 @@ class PairMachine(FrontierMachine):
     )
 
 
+class SiteMachine(FrontierMachine):
+    """One at once to a site, which rests too; a bench that begins with one host and grows."""
+
+    asked = PolitenessOptions(
+        preset="polite", delay_s_min=0.5, delay_factor=1.0, per_address=0, per_site=1, site_delay_s=2.0,
+        backoff_s_first=4.0, crawl_delay_s_max=40.0, retry_after_s_max=90.0,
+    )  # fmt: skip
+    bench_hosts_first = 1
+
+
+class CompanyMachine(FrontierMachine):
+    """Two at once to a site and several to a host: the site's gate alone holds them back."""
+
+    asked = PolitenessOptions(
+        preset="own", per_site=2, backoff_s_first=4.0, crawl_delay_s_max=40.0, retry_after_s_max=90.0
+    )
+    bench_hosts_first = 1
+
+
 def _settings(examples: int) -> settings:
     return settings(
         deadline=None,
@@ -587,4 +629,12 @@ class TestOwn(OwnMachine.TestCase):  # type: ignore[name-defined,misc]
 
 
 class TestPair(PairMachine.TestCase):  # type: ignore[name-defined,misc]
+    settings = _settings(50)
+
+
+class TestSite(SiteMachine.TestCase):  # type: ignore[name-defined,misc]
+    settings = _settings(60)
+
+
+class TestCompany(CompanyMachine.TestCase):  # type: ignore[name-defined,misc]
     settings = _settings(50)

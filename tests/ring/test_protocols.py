@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.archive import strict
 from tests.fetch.ftp_server import ftp_server
 from tests.fetch.test_gopher import Hole
 from tests.ring.crawls import OWN, Crawled, crawl
@@ -42,6 +43,9 @@ def addresses(root: Path, base: str) -> set[str]:
 def fetched(crawled: Crawled) -> Counter[str]:
     assert crawled.end == "finished"
     assert crawled.critical() == ""
+    archives = sorted((crawled.directory / "warc").iterdir())
+    assert strict.faults(archives) == []
+    assert {record.kind for path in archives for record in strict.read(path)} & {"resource"}
     return Counter(str(row["url"]) for row in crawled.rows if row["outcome"] == "fetched")
 
 

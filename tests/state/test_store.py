@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -268,3 +270,35 @@ def test_two_at_once_are_refused(opened: Open, tmp_path: Path) -> None:
 def _log(path: Path) -> Path:
     """The write-ahead log that is being written."""
     return max(path.glob("*.log"))
+
+
+def test_compaction_that_lags_holds_up_the_commit_and_nobody_else(tmp_path: Path) -> None:
+    """RocksDB holds the interpreter lock while it holds back a write: here its background work is made very slow."""
+    store = Store(tmp_path / "store", 1 << 20, 1 << 20, 2 << 20)
+    gaps: list[float] = []
+    over = threading.Event()
+
+    def watch() -> None:
+        last = time.perf_counter()
+        while not over.is_set():
+            time.sleep(0.001)
+            now = time.perf_counter()
+            gaps.append(now - last)
+            last = now
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    began = time.perf_counter()
+    value = random.Random(1).randbytes(2_000)
+    for epoch in range(1, 9):
+        changes: Changed = {0: {key(number) + bytes((epoch,)): value for number in range(1_000)}}
+        chunks = store.commit(epoch, [], changes)
+        assert chunks
+        store.apply(epoch, [], changes)
+    lasted_s = time.perf_counter() - began
+    over.set()
+    watcher.join()
+    store.close()
+
+    assert lasted_s > 2.0, "32 MB through 2 MB a second: it was held up"
+    assert sum(sorted(gaps)[-5:]) < lasted_s / 5, "and whoever shares the process was not: without waiting it is a half"

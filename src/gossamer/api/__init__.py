@@ -1,7 +1,7 @@
 """Api: what a program may ask of Gossamer.
 
 Takes    seeds, options, a directory
-Gives    Crawler, and what a crawl that does not run knows of itself
+Gives    Crawler, what a crawl that does not run knows of itself, and exports
 Keeps    one assembled shard while it runs
 Imports  assembly, config, model, crawl's values
 Touches  the crawl's directory, through what is assembled

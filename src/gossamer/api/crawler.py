@@ -10,7 +10,6 @@ As a context it is iterated over:
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -23,12 +22,14 @@ from gossamer.api.seeding import Seeding
 from gossamer.api.status import running_status
 from gossamer.api.verbs import Verbs
 from gossamer.api.watching import Watching
+from gossamer.archive.archive import Following, Task
 from gossamer.archive.uploads import Uploads
 from gossamer.assembly import INDEX, LOCK_S_MAX, Assembled, assemble, locked, text_of
 from gossamer.config import Config, configure, effective_toml
 from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
 from gossamer.config.seeds import check_seeds
+from gossamer.config.toml import written
 from gossamer.crawl.control import Control
 from gossamer.crawl.delivery import Delivery
 from gossamer.crawl.shard import End, first_of
@@ -96,6 +97,7 @@ class Crawler:
         self._told = False
         """Whoever iterates has heard how it ended."""
         self._conversion: asyncio.Future[int] | None = None
+        self._following: tuple[Following, Task] | None = None
 
     @classmethod
     def resume(
@@ -136,7 +138,7 @@ class Crawler:
             async with asyncio.TaskGroup() as group:
                 asking = group.create_task(control.serve())
                 uploading = group.create_task(shard.uploads.run()) if shard.uploads is not None else None
-                companions = (seeding.run, watching.run, low_water.run, self._follow_tables)
+                companions = (seeding.run, watching.run, low_water.run, self._follow_logs)
                 end = await shard.shard.run(companions, lambda: seeding.busy() or low_water.busy())
                 await self._finish_files(shard)
                 asking.cancel()  # Until here it can be asked: large files take a while to finish.
@@ -243,24 +245,26 @@ class Crawler:
                     raise
             await asyncio.sleep(LOCK_POLL_S)
 
-    async def _follow_tables(self) -> None:
-        """Make Parquet of finished table logs while the crawl goes on."""
+    async def _follow_logs(self) -> None:
+        """Make of finished logs what others read (Parquet, an index) while the crawl goes on."""
         while True:
             await asyncio.sleep(1.0)
             await self._convert_one()
 
     async def _convert_one(self) -> bool:
         assert self._shard is not None
-        follower = self._shard.follower
-        conversion = follower.next()
-        if conversion is None:
-            return False
-        # A thread cannot be cancelled: whoever comes after us waits for it.
-        if self._conversion is None or self._conversion.done():
-            self._conversion = asyncio.get_running_loop().run_in_executor(None, conversion.make)
-        length = await asyncio.shield(self._conversion)
+        if self._conversion is None:
+            found = self._shard.followers.next()
+            if found is None:
+                return False
+            self._following = found
+            self._conversion = asyncio.get_running_loop().run_in_executor(None, found[1].make)
+        # A thread cannot be cancelled: whoever comes after us waits for it, and settles what it has made.
+        result = await asyncio.shield(self._conversion)
         self._conversion = None
-        follower.settle(conversion, length)
+        assert self._following is not None
+        follower, task = self._following
+        follower.settle(task, result)
         return True
 
     async def _conversion_ended(self) -> None:
@@ -278,6 +282,7 @@ class Crawler:
         while await self._convert_one():
             await shard.committer.commit()
         await asyncio.to_thread(shard.write_index)
+        await asyncio.to_thread(shard.followers.close)
         if shard.uploads is not None and not shard.shard.hurried:
             await self._finish_uploads(shard, shard.uploads)
 
@@ -292,8 +297,5 @@ class Crawler:
 
 
 def _sets(settings: Mapping[str, object] | None) -> list[str]:
-    """Return keys and values as `--set` takes them: what JSON says of texts, numbers and lists, TOML says too."""
-    return [
-        f"{key}={'none' if value is None else json.dumps(value, ensure_ascii=False)}"
-        for key, value in (settings or {}).items()
-    ]
+    """Return keys and values as `--set` takes them."""
+    return [f"{key}={'none' if value is None else written(value)}" for key, value in (settings or {}).items()]

@@ -38,6 +38,7 @@ class Seeding:
                 lines = file_seeds(Path(seeds.file), self._schemes)
                 while step := list(islice(lines, SEEDS_A_STEP_MAX)):
                     self.add(step, SEED_FILE)
+                    await self._shard.shard.relieve()
                     await asyncio.sleep(0)
             self._shard.epochs.put("meta", _DONE, b"1")
             self._done = True

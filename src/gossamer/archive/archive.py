@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from gossamer.model.visits import Archived, EpochRow, Reply, Visited
 from gossamer.ports import Archive, EpochArchive, PrerequisiteArchive
@@ -15,6 +15,49 @@ class Closing(Archive, Protocol):
     def close(self) -> None:
         """Finish what grows; takes effect with the commit."""
         ...
+
+
+class Task(Protocol):
+    """What a follower does with one finished log."""
+
+    def make(self) -> int:
+        """Do it, and return what the follower wants to hear. Blocks; for a thread."""
+        ...
+
+
+class Following(Protocol):
+    """Makes something of finished logs, one after another."""
+
+    def next(self) -> Task | None:
+        """Return what is next; the same until it is settled."""
+        ...
+
+    def settle(self, task: Any, result: int, /) -> None:
+        """Enter what was made; takes effect with the next commit."""
+        ...
+
+    def close(self) -> None:
+        """Let go. Blocks."""
+        ...
+
+
+class Followers:
+    """Several followers as one: each in turn while it has something to do."""
+
+    def __init__(self, followers: Sequence[Following]) -> None:
+        self._followers = tuple(followers)
+
+    def next(self) -> tuple[Following, Task] | None:
+        """Return what is next, and whose it is."""
+        for follower in self._followers:
+            if (task := follower.next()) is not None:
+                return follower, task
+        return None
+
+    def close(self) -> None:
+        """Let go of all. Blocks: an index merges what it has under way."""
+        for follower in self._followers:
+            follower.close()
 
 
 class Archives:

@@ -26,7 +26,7 @@ from gossamer.world.files import publish
 
 FILES_MERGED_MAX = 64
 SORT_BYTES_MAX = 64_000_000
-_COLUMNS = [
+COLUMNS = [  # Of `pages`, that an entry is made of.
     "url", "fetched_at", "media_type", "status", "digest", "warc_type", "warc_length", "warc_offset", "warc_file",
 ]  # fmt: skip
 _INDEXED = WarcRecordType.response | WarcRecordType.revisit | WarcRecordType.resource
@@ -91,8 +91,8 @@ def entries_of_tables(parquet_files: Iterable[Path]) -> Iterator[IndexEntry]:
     """
     for path in parquet_files:
         with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=10_000, columns=_COLUMNS):
-                yield from _entries_of_batch(batch.filter(pc.is_valid(batch["warc_offset"])))
+            for batch in file.iter_batches(batch_size=10_000, columns=COLUMNS):
+                yield from entries_of_batch(batch.filter(pc.is_valid(batch["warc_offset"])))
 
 
 def entries_of_warcs(paths: Iterable[Path]) -> Iterator[IndexEntry]:
@@ -110,8 +110,9 @@ def entries_of_warcs(paths: Iterable[Path]) -> Iterator[IndexEntry]:
                 yield msgspec.structs.replace(pending, length=path.stat().st_size - pending.offset)
 
 
-def _entries_of_batch(batch: pa.RecordBatch) -> Iterator[IndexEntry]:
-    columns = [batch[name].cast("int64") if name == "fetched_at" else batch[name] for name in _COLUMNS]
+def entries_of_batch(batch: pa.RecordBatch) -> Iterator[IndexEntry]:
+    """Yield the entries of rows of `pages` that all have a record; of the batch only `COLUMNS` are looked at."""
+    columns = [batch[name].cast("int64") if name == "fetched_at" else batch[name] for name in COLUMNS]
     for url, fetched_at, media_type, status, digest, kind, length, offset, filename in zip(
         *[column.to_pylist() for column in columns], strict=True
     ):

@@ -20,6 +20,8 @@ from gossamer.state.journals import Journals
 from gossamer.world.files import publish
 
 ROW_GROUP_ROWS_MAX = 100_000
+ROW_GROUP_BYTES_MAX = 64_000_000
+"""Of a group's rows in memory: pages with long titles make smaller groups."""
 _SCHEMAS = {"pages": PAGES, "links": LINKS, "epochs": EPOCHS}
 
 
@@ -61,6 +63,9 @@ class Follower:
         self._journals.adopt(conversion.parquet, length)
         self._journals.drop(conversion.log)
 
+    def close(self) -> None:
+        """Nothing is held."""
+
     def finish(self) -> int:
         """Make Parquet of all that is finished and return how many files that were. Blocks; nobody else may run."""
         made = 0
@@ -80,28 +85,29 @@ class Follower:
                 log.unlink()
 
 
-def make_parquet(source: Path, target: Path) -> int:
-    """Turn one log into one Parquet file and return its size in bytes; the same log gives the same file.
+def make_parquet(source: Path, target: Path, length: int | None = None) -> int:
+    """Turn one log, or its first bytes, into one Parquet file and return its size; the same log gives the same file.
 
     Its columns are those of all frames together: a module that came or went within the log does no harm. In memory: one
-    frame and one group of `ROW_GROUP_ROWS_MAX` rows. Costs about 1 µs a row.
+    frame and one group of `ROW_GROUP_ROWS_MAX` rows or `ROW_GROUP_BYTES_MAX`. Costs about 1 µs a row.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.tmp")
-    schema = united(schemas(source), _SCHEMAS.get(target.parent.name))
+    schema = united(schemas(source, length), _SCHEMAS.get(target.parent.name))
     with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
         waiting: list[pa.RecordBatch] = []
-        rows = 0
-        for batch in batches(source):
+        rows = held_bytes = 0
+        for batch in batches(source, length):
             waiting.append(fitted(batch, schema))
             rows += batch.num_rows
-            if rows >= ROW_GROUP_ROWS_MAX:
+            held_bytes += batch.nbytes
+            if rows >= ROW_GROUP_ROWS_MAX or held_bytes >= ROW_GROUP_BYTES_MAX:
                 _write_group(writer, waiting, schema)
-                waiting, rows = [], 0
+                waiting, rows, held_bytes = [], 0, 0
         _write_group(writer, waiting, schema)
-    length = temporary.stat().st_size
+    size = temporary.stat().st_size
     publish(temporary, target)
-    return length
+    return size
 
 
 def _write_group(writer: pq.ParquetWriter, waiting: list[pa.RecordBatch], schema: pa.Schema) -> None:

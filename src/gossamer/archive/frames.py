@@ -31,41 +31,41 @@ def frame(batch: pa.RecordBatch) -> bytes:
     return _HEAD.pack(_MAGIC, len(payload), _checksum(payload)) + payload
 
 
-def batches(path: Path) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a log, one frame in memory at a time.
+def batches(path: Path, length: int | None = None) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a log, one frame in memory at a time; those of its first `length` bytes when that is given.
 
     Raises:
         BrokenFrameError: a frame does not match its checksum or ends early.
     """
-    for payload in _payloads(path):
+    for payload in _payloads(path, length):
         with pa.ipc.open_stream(payload) as reader:
             yield from reader
 
 
-def schemas(path: Path) -> Iterator[pa.Schema]:
+def schemas(path: Path, length: int | None = None) -> Iterator[pa.Schema]:
     """Yield the schema of each frame of a log, without unpacking its rows.
 
     Raises:
         BrokenFrameError: as `batches`.
     """
-    for payload in _payloads(path):
+    for payload in _payloads(path, length):
         with pa.ipc.open_stream(payload) as reader:
             yield reader.schema
 
 
-def _payloads(path: Path) -> Iterator[bytes]:
+def _payloads(path: Path, length: int | None) -> Iterator[bytes]:
     with path.open("rb") as file:
         offset = 0
-        while head := file.read(_HEAD.size):
+        while (length is None or offset < length) and (head := file.read(_HEAD.size)):
             if len(head) < _HEAD.size:
                 raise BrokenFrameError(f"{path}: the frame at {offset} ends within its head")
-            magic, length, checksum = _HEAD.unpack(head)
+            magic, size, checksum = _HEAD.unpack(head)
             if magic != _MAGIC:
                 raise BrokenFrameError(f"{path}: no frame begins at {offset}")
-            payload = file.read(length)
-            if len(payload) != length or _checksum(payload) != checksum:
+            payload = file.read(size)
+            if len(payload) != size or _checksum(payload) != checksum:
                 raise BrokenFrameError(f"{path}: the frame at {offset} is damaged")
-            offset += _HEAD.size + length
+            offset += _HEAD.size + size
             yield payload
 
 

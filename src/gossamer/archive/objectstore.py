@@ -76,14 +76,13 @@ class ObjectStore:
         Raises:
             StoreError: it is not there, or not known to be whole.
         """
-        try:
-            fixity = await asyncio.to_thread(fixity_of, source, self._options.store_part_bytes)
-        except OSError as error:
-            raise StoreError(f"{name} cannot be read: {error.strerror}", of_file=True) from error
-        limit_s = self._options.store_request_s_max * (2 + fixity.length // fixity.part_bytes)
+        limit_s = self._options.store_request_s_max
         try:
             async with asyncio.timeout(limit_s):
-                there = await self._look(name)
+                there = await self._look(name)  # First: a store that is away costs no digest.
+            fixity = await self._fixity(source, name)
+            limit_s *= 2 + fixity.length // fixity.part_bytes
+            async with asyncio.timeout(limit_s):
                 if there is not None and await self._equal(name, there, fixity):
                     return fixity.sha256
                 if there is not None and not overwrite:
@@ -97,6 +96,12 @@ class ObjectStore:
         except (exceptions.BaseError, OSError, ValueError) as error:
             raise _told(error) from error
         return fixity.sha256
+
+    async def _fixity(self, source: Path | bytes, name: str) -> Fixity:
+        try:
+            return await asyncio.to_thread(fixity_of, source, self._options.store_part_bytes)
+        except OSError as error:
+            raise StoreError(f"{name} cannot be read: {error.strerror}", of_file=True) from error
 
     async def _put(self, source: Path | bytes, name: str, fixity: Fixity) -> None:
         in_parts = fixity.length > fixity.part_bytes

@@ -132,7 +132,8 @@ class Gzip:
 class Zstd:
     """Packs frames with their size and checksum in them (IIPC, Zstandard Compression for WARC Files 1.0).
 
-    No dictionary: it would halve request and metadata records, but few tools know what to do with its frame.
+    No dictionary: request and metadata records would have a sixth of their size, files some 8 % less, but nobody could
+    read a record without the beginning of its file.
     """
 
     suffix = ".warc.zst"

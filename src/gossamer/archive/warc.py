@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from datetime import UTC, datetime
 
@@ -27,6 +28,8 @@ from gossamer.state.journals import Journal, Journals
 
 SAME_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
+_LOGIN = re.compile(r"://[^\s/@\"']+@")
+"""A user with a password in a URL, such as a proxy's: WARC files are given away."""
 CONFORMS_TO = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
 
 
@@ -238,7 +241,7 @@ def warcinfo_block(about: About) -> bytes:
     ]
     block = named_fields([(name, value) for name, value in fields if value])
     if about.configuration:
-        lines = ["configuration:", *about.configuration.splitlines()]
+        lines = ["configuration:", *_LOGIN.sub("://…@", about.configuration).splitlines()]
         block += "\r\n\t".join(lines).encode("utf-8", "replace") + b"\r\n"
     return block
 

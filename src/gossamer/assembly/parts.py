@@ -14,8 +14,8 @@ from typing import Protocol, TypeVar, cast, runtime_checkable
 
 import msgspec
 
-from gossamer.archive.archive import Archives, Closing
-from gossamer.archive.follower import Follower
+from gossamer.archive.archive import Archives, Closing, Followers
+from gossamer.archive.followed import followed
 from gossamer.archive.tables import Tables
 from gossamer.archive.warc import About, WarcArchive
 from gossamer.config import Config, effective_toml
@@ -60,7 +60,7 @@ from gossamer.scope.traps import Traps
 from gossamer.seen.content import ExactContentSeen
 from gossamer.seen.near import NearContentSeen
 from gossamer.seen.shingles import sketch
-from gossamer.seen.urls import RocksUrlSeen
+from gossamer.seen.urls import POPULAR_BYTES, RocksUrlSeen
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.state.slots import Slots
@@ -126,13 +126,15 @@ def chosen_modules(config: Config, watch: Watch | None = None) -> Chosen:
     Raises:
         ConfigError: there is no such module, or what it needs is not installed.
     """
+    # What is to be found must be read.
+    options = config.process.model_copy(update={"text": config.process.text or config.search.enabled})
 
     def made(name: str, key: str) -> ProcessingModule:
         if name in MODULES:
             needed = NEEDED.get(name)
             if needed is not None and find_spec(needed) is None:
                 raise ConfigError(f"{key}: {name} needs {needed}; pip install 'gossamer[modules]'")
-            return cast("ProcessingModule", build(MODULES[name], key, options=config.process))
+            return cast("ProcessingModule", build(MODULES[name], key, options=options))
         near = difflib.get_close_matches(name, MODULES, n=1)
         if near and ":" not in name:
             raise ConfigError(f"{key}: no module {name!r}; did you mean {near[0]}?")
@@ -143,7 +145,7 @@ def chosen_modules(config: Config, watch: Watch | None = None) -> Chosen:
             raise ConfigError(f"{key}: {name} has no process(page, findings); see docs/processing.md")
         return cast("ProcessingModule", module)
 
-    return chosen(config.process, made, embeds=config.scope.embeds, watch=watch)
+    return chosen(options, made, embeds=config.scope.embeds, watch=watch)
 
 
 def text_of(visited: Visited, config: Config) -> str:
@@ -180,7 +182,8 @@ def _environment() -> dict[str, str]:
 
 def namer_of(config: Config, epochs: Epochs) -> Namer:
     """Return what names addresses, by the rules that this crawl began with: what it knows stands under their keys."""
-    rules = json.dumps(config.url.model_dump(), sort_keys=False).encode()
+    # The defaults of tables may gain keys with a new version; the default rules are written out, for they make keys.
+    rules = json.dumps({"rules": config.url.rules, **config.url.model_dump(exclude_defaults=True)}).encode()
     begun = epochs.get("meta", URL_RULES)
     if begun is None:
         epochs.put("meta", URL_RULES, rules)
@@ -214,7 +217,7 @@ def url_seen_of(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
     if begun != form.encode():
         raise ConfigError(f"seen.form: this crawl began with {begun.decode()!r} and keeps it; set it back")
     if form == "rocksdb":
-        return RocksUrlSeen(epochs, config.seen.popular_urls_max)
+        return RocksUrlSeen(epochs, config.seen.popular_bytes_max // POPULAR_BYTES)
     given = {"epochs": epochs} if form == "memory" else {"epochs": epochs, "journals": journals, "options": config.seen}
     return cast("UrlSeen", build(SEEN_FORMS[form], "seen.form", **given))
 
@@ -266,26 +269,25 @@ def resolver_of(config: Config, clock: Clock, archives: Archives) -> Resolver:
 
 
 def archives_of(
-    config: Config, journals: Journals, directory: Path, agent: str, incarnation: int, modules: Chosen
-) -> tuple[Archives, Follower]:
-    """Return what keeps the harvest, and who makes tables of its logs."""
+    config: Config, journals: Journals, directory: Path, incarnation: int, modules: Chosen, clock: Clock
+) -> tuple[Archives, Followers]:
+    """Return what keeps the harvest, and who makes tables and the index of its logs."""
     about = About(
         software=f"gossamer/{__version__}",
-        user_agent=agent,
+        user_agent=config.operator.user_agent(__version__),
         robots="RFC 9309" if config.robots.obey else "ignore",
         operator=config.operator.contact,
         is_part_of=directory.resolve().name,
         configuration=effective_toml(config),
     )
     warc = WarcArchive(config.archive, journals, about, 0, incarnation)
-    follower = Follower(journals)
-    follower.sweep()
     more = [
         cast("Closing", build(name, "components.archives", journals=journals, directory=directory))
         for name in config.components.archives
     ]
     tables = Tables(config.archive, journals, 0, incarnation, modules.columns, modules.tables)
-    return Archives([warc, tables, *more]), follower
+    logs, followers = followed(config.search, journals, clock, incarnation)
+    return Archives([warc, tables, *more, *logs]), followers
 
 
 @runtime_checkable
@@ -306,6 +308,11 @@ def held(thing: C, undo: ExitStack) -> C:
     """Have a thing closed if what follows fails."""
     undo.callback(thing.close)
     return thing
+
+
+def store_sizes(config: Config) -> tuple[int, int, int]:
+    """Return how large a store may be in memory, and how fast in the background."""
+    return config.state.cache_bytes, config.state.write_buffer_bytes, config.state.background_bytes_s
 
 
 def stored(store: Store, key: bytes, kind: type[T], default: T) -> T:

@@ -6,9 +6,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from gossamer.archive.archive import Archives
+from gossamer.archive.archive import Archives, Followers
 from gossamer.archive.cdxj import entries_of_tables, write_index
-from gossamer.archive.follower import Follower
 from gossamer.archive.uploads import Uploads, uploads_of
 from gossamer.assembly.parts import (
     apart_of,
@@ -28,6 +27,7 @@ from gossamer.assembly.parts import (
     protocol_modules,
     quarantine_of,
     resolver_of,
+    store_sizes,
     stored,
     traps_of,
     url_seen_of,
@@ -79,7 +79,7 @@ from gossamer.world.dice import Dice
 from gossamer.world.process import DirectoryLock, boot_id
 from gossamer.world.spill import Spills
 
-JOURNAL_FOLDERS = ("warc", "state/tables")
+JOURNAL_FOLDERS = ("warc", "state/tables", "state/search")
 INDEX = "index.cdxj"
 
 
@@ -97,7 +97,7 @@ class Assembled:
     contacts: Contacts
     journals: Journals
     archives: Archives
-    follower: Follower
+    followers: Followers
     namer: Namer
     roots: Roots
     exclusions: ExcludedHost
@@ -199,7 +199,7 @@ class _Kept:
 def _kept(config: Config, directory: Path, clock: Clock, undo: ExitStack) -> _Kept:
     state = directory / "state"
     slots = held(Slots(state), undo)
-    store = held(Store(state / "store", config.state.cache_bytes, config.state.write_buffer_bytes), undo)
+    store = held(Store(state / "store", *store_sizes(config)), undo)
     contacts = held(Contacts(state, boot_id(), clock.now()), undo)
     journals = Journals(directory)
     undo.callback(journals.close_files)
@@ -232,7 +232,7 @@ def _assembled(
     if alarm is not None:
         undo.callback(alarm.close)
     modules, spills = chosen_modules(config, alarm), Spills(directory / "state/spill", config.archive.digests)
-    archives, follower = archives_of(config, journals, directory, agent, tally.totals.incarnation, modules)
+    archives, followers = archives_of(config, journals, directory, tally.totals.incarnation, modules, clock)
     protocols, resolver = protocol_modules(config, agent, clock, spills), resolver_of(config, clock, archives)
     quarantine, apart = quarantine_of(config, directory, epochs, slots), apart_of(config, directory, modules.apart)
     rooms = Rooms(
@@ -266,12 +266,16 @@ def _assembled(
     committer = Committer(epochs, journals, kept.contacts, archives, cuts, tally, kept.logs, clock)
     committer.on_epoch = slots.note_epoch
     committer.on_durable = archives.add_epoch
-    shard = Shard(
-        frontier, pipeline, committer, tally, lambda: kept.contacts.crowded, config.crawl, config.limits, clock
-    )
+
+    def crowding() -> float:
+        waiting_bytes = frontier.memory_bytes + epochs.memory_bytes
+        return max(float(kept.contacts.crowded), waiting_bytes / config.crawl.epoch_bytes_max)
+
+    shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent)
     return Assembled(
-        config, directory, clock, lock, slots, store, epochs, kept.contacts, journals, archives, follower, namer, roots,
-        exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, kept.logs, protocols, resolver,
-        quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice, tally.note), trapping, traps,
+        config, directory, clock, lock, slots, store, epochs, kept.contacts, journals, archives, followers,
+        namer, roots, exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, kept.logs,
+        protocols, resolver, quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice,
+        tally.note), trapping, traps,
     )  # fmt: skip

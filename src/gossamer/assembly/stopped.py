@@ -8,7 +8,17 @@ from functools import partial
 from pathlib import Path
 
 from gossamer.archive.uploads import Counts, counts_of
-from gossamer.assembly.parts import close, filters_of, held, locked, namer_of, stored, traps_of, url_seen_of
+from gossamer.assembly.parts import (
+    close,
+    filters_of,
+    held,
+    locked,
+    namer_of,
+    store_sizes,
+    stored,
+    traps_of,
+    url_seen_of,
+)
 from gossamer.config import Config
 from gossamer.config.lists import scope_lists
 from gossamer.crawl.commit import MANIFEST
@@ -62,7 +72,7 @@ def open_stopped(config: Config, directory: Path) -> Opened:
     with ExitStack() as undo:
         lock = locked(directory)
         undo.callback(lock.release)
-        store = held(Store(directory / "state/store", config.state.cache_bytes, config.state.write_buffer_bytes), undo)
+        store = held(Store(directory / "state/store", *store_sizes(config)), undo)
         epochs = Epochs(store)
         namer = namer_of(config, epochs)
         roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Protocol, Self, cast, get_args
+from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol, Self, cast, get_args
 
 if TYPE_CHECKING:
     from gossamer.config import Config
@@ -109,6 +110,135 @@ def written(report: Report, form: Literal["text", "json", "html"], title: str = 
     if form == "json":
         return figures.as_json(report)
     return html.as_html(report, title) if form == "html" else text.as_text(report, width)
+
+
+class Exported(Protocol):
+    """What came of an export."""
+
+    @property
+    def rows(self) -> Mapping[str, int]:
+        """Rows by table."""
+        ...
+
+    @property
+    def resumed(self) -> bool:
+        """It had been begun before."""
+        ...
+
+    @property
+    def running(self) -> bool:
+        """The crawl was running."""
+        ...
+
+    @property
+    def newer(self) -> int:
+        """Files of the crawl that came too late for it."""
+        ...
+
+
+def export_of(
+    directory: Path,
+    to: str,
+    target: Path,
+    table: str,
+    where: str,
+    memory_bytes_max: int,
+    progress: Callable[[str, int, int], None],
+) -> Exported:
+    """Make an export, or go on with one."""
+    from gossamer.api import views
+
+    return views.export_of(
+        directory, to, target, table=table, where=where, memory_bytes_max=memory_bytes_max, progress=progress
+    )
+
+
+def stream_of(directory: Path, to: str, out: BinaryIO, *, table: str, where: str) -> Exported:
+    """Write a table to an open stream."""
+    from gossamer.api import views
+
+    return views.stream_of(directory, to, out, table=table, where=where)
+
+
+class Hit(Protocol):
+    """One page that was found; title and snippet are as strangers wrote them."""
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def language(self) -> str: ...
+
+    @property
+    def fetched_at(self) -> datetime: ...
+
+    @property
+    def score(self) -> float: ...
+
+    @property
+    def snippet(self) -> str: ...
+
+    @property
+    def highlights(self) -> Sequence[tuple[int, int]]:
+        """Characters of the snippet, from and to."""
+        ...
+
+
+class Found(Protocol):
+    """The answer to a query."""
+
+    @property
+    def query(self) -> str: ...
+
+    @property
+    def total(self) -> int: ...
+
+    @property
+    def hits(self) -> Sequence[Hit]: ...
+
+    @property
+    def problems(self) -> Sequence[str]: ...
+
+
+class Built(Protocol):
+    """An index that was made."""
+
+    @property
+    def pages(self) -> int: ...
+
+    @property
+    def running(self) -> bool: ...
+
+
+def search_of(directory: Path, query: str, *, limit: int, host: str, site: str, language: str) -> Found:
+    """Return the pages that answer a query best."""
+    _require_tantivy()
+    from gossamer.api import search
+
+    return search.search_of(directory, query, limit=limit, host=host, site=site, language=language)
+
+
+def build_index_of(directory: Path, advance: Callable[[int, int], None]) -> Built:
+    """Make the full-text index of a crawl."""
+    _require_tantivy()
+    from gossamer.api import search
+
+    return search.build_index_of(directory, advance=advance)
+
+
+def _require_tantivy() -> None:
+    from importlib.util import find_spec
+
+    from gossamer.model.errors import ConfigError
+
+    if find_spec("tantivy") is None:
+        raise ConfigError("search needs tantivy; pip install 'gossamer[search]'")
 
 
 class Web(Protocol):

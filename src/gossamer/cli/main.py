@@ -89,6 +89,47 @@ def report(
     _end(ask.report(directory, as_json=as_json, page=page))
 
 
+@app.command("search")
+def search(
+    directory: Directory,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help='Words, "phrases", -without, title:word.')] = "",
+    as_json: Json = False,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most so many pages.")] = 10,
+    host: Annotated[str, typer.Option("--host", metavar="HOST", help="Only pages of this host.")] = "",
+    site: Annotated[str, typer.Option("--site", metavar="DOMAIN", help="Only pages of this domain.")] = "",
+    language: Annotated[str, typer.Option("--language", metavar="LANG", help="Only pages that say so: en, de.")] = "",
+    build: Annotated[bool, typer.Option("--build", help="Make the index of what was crawled.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress of --build.")] = False,
+) -> None:
+    """Find pages by what stands in them."""
+    from gossamer.cli import search as searching
+
+    status = searching.build(directory, quiet=quiet) if build else 0
+    if query or not build:
+        status = searching.search(
+            directory, query, limit=limit, host=host, site=site, language=language, as_json=as_json
+        )
+    _end(status)
+
+
+@app.command("export")
+def export(
+    directory: Directory,
+    to: Annotated[
+        str, typer.Option("--to", metavar="FORMAT", help="parquet, jsonl, csv, markdown, cdxj, wacz, pagefiles.")
+    ],
+    output: Annotated[str, typer.Option("--output", "-o", metavar="PATH", help="Where to; - is standard output.")],
+    table: Annotated[str, typer.Option("--table", metavar="NAME", help="pages, links, or a module's.")] = "",
+    where: Annotated[str, typer.Option("--where", metavar="SQL", help="Only rows of which this is true.")] = "",
+    memory_mb: Annotated[int, typer.Option("--memory", metavar="MB", help="Its budget.")] = 512,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, errors only.")] = False,
+) -> None:
+    """Make of a crawl what other tools read; repeat the command to finish one that was interrupted."""
+    from gossamer.cli import views
+
+    _end(views.export(directory, to, output, table, where, memory_mb, quiet=quiet))
+
+
 @app.command("seed")
 def seed(directory: Directory, urls: Annotated[list[str], typer.Argument(metavar="URL", help="More seeds.")]) -> None:
     """Give a running crawl more seeds."""
@@ -211,6 +252,64 @@ def conformance(directory: ConformanceDirectory = Path("conformance")) -> None:
     from gossamer.cli.conformance import conformance as run
 
     _end(run(directory))
+
+
+@app.command("simulate")
+def simulate(
+    preset: Annotated[str, typer.Option("--preset", metavar="NAME", help="A published crawl, or a web.")] = "",
+    pages: Annotated[str | None, typer.Option("--pages", metavar="N", help="Pages after which the crawl ends.")] = None,
+    shards: Annotated[str | None, typer.Option("--shards", metavar="N", help="Shards of the crawl.")] = None,
+    seed: Annotated[
+        str | None, typer.Option("--seed", metavar="N", help="The same seed gives the same result.")
+    ] = None,
+    max_time: Annotated[
+        str | None, typer.Option("--max-time", metavar="S", help="Simulated seconds after which the crawl ends.")
+    ] = None,
+    politeness: Annotated[
+        str | None, typer.Option("--politeness", metavar="PRESET", help="polite, gentle, broad, weak or own.")
+    ] = None,
+    delay: Annotated[
+        str | None, typer.Option("--delay", metavar="S", help="Least delay for every host, in seconds.")
+    ] = None,
+    price_hour: Annotated[
+        str | None, typer.Option("--price-hour", metavar="X", help="Price of a machine per hour.")
+    ] = None,
+    cpu_page_us: Annotated[
+        str | None, typer.Option("--cpu-page-us", metavar="US", help="Processor's time of a page, in microseconds.")
+    ] = None,
+    scale: Annotated[str | None, typer.Option("--scale", metavar="K", help="Simulate one host of so many.")] = None,
+    simulated_pages: Annotated[
+        str | None,
+        typer.Option("--simulated-pages", metavar="N", help="Pages to simulate when no scale is given, about."),
+    ] = None,
+    simulated_shards: Annotated[
+        str | None,
+        typer.Option("--simulated-shards", metavar="N", help="Shards to simulate; the others are like them."),
+    ] = None,
+    figure: Annotated[Path | None, typer.Option("--figure", metavar="FILE", help="Draw it: .html or .svg.")] = None,
+    sets: Sets = None,
+    as_json: Json = False,
+    list_presets: Annotated[bool, typer.Option("--list-presets", help="Name the presets.")] = False,
+) -> None:
+    """Run the real frontier against a modelled web in simulated time."""
+    from gossamer.cli import simulating
+
+    if list_presets:
+        _end(simulating.presets())
+    options = {
+        "pages": pages,
+        "shards": shards,
+        "seed": seed,
+        "time_s_max": max_time,
+        "politeness.preset": politeness,
+        "politeness.delay_s_min": delay,
+        "machine.price_per_hour": price_hour,
+        "machine.cpu_us_per_page": cpu_page_us,
+        "scale": scale,
+        "pages_simulated": simulated_pages,
+        "shards_simulated": simulated_shards,
+    }
+    _end(simulating.simulate(preset, options, sets or (), figure, as_json=as_json))
 
 
 @app.callback(invoke_without_command=True)

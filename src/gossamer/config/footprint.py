@@ -17,6 +17,7 @@ SHARES = {
     "state.write_buffer_bytes": 8 << 20,
     "frontier.records_cached_max": 500,
     "frontier.bench_bytes_max": 2 << 20,
+    "seen.popular_bytes_max": 1 << 20,
     "seen.popular_urls_max": 2_000,
     "robots.cache_bytes_max": 1 << 20,
     "crawl.epoch_bytes_max": 4 << 20,

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, field_validator
 
 from gossamer.archive.options import ArchiveOptions
+from gossamer.archive.search.options import SearchOptions
 from gossamer.crawl.options import CrawlOptions, LimitsOptions
 from gossamer.fetch.options import FetchOptions
 from gossamer.frontier.options import BudgetOptions, FrontierOptions, PolitenessOptions, WalkOptions
@@ -142,6 +143,7 @@ class Config(Section):
     fetch: FetchOptions = FetchOptions()
     process: ProcessOptions = ProcessOptions()
     archive: ArchiveOptions = ArchiveOptions()
+    search: SearchOptions = SearchOptions()
     state: StateOptions = StateOptions()
     crawl: CrawlOptions = CrawlOptions()
     components: ComponentsOptions = ComponentsOptions()

@@ -124,7 +124,7 @@ class Ends(Generic[L]):
     def _unwanted(self, lease: L, reply: Reply) -> None:
         """Content of a type that is not wanted: its headers are kept and its body is not, however much of it came."""
         visit = self._visit(lease)
-        reply = msgspec.structs.replace(reply, body=b"", truncated="unspecified")
+        reply = msgspec.structs.replace(reply, body=b"", file=None, truncated="unspecified")
         row = self._reply_row(visit, reply, "unsupported")
         row.error = f"the filter `media_type` rejects {reply.media_type}"
         self._logs.info(row.outcome, url=visit.url.text, error=row.error)

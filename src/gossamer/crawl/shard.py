@@ -18,7 +18,7 @@ Companion = Callable[[], Coroutine[Any, Any, None]]
 LEASES_A_PASS_MAX = 256
 """Visits begun before the loop looks at its sockets again."""
 EPOCH_SPAN_MAX = 2
-"""An epoch may grow to so many times the visits after which it should have been committed."""
+"""An epoch may grow to so many times the visits, or the bytes, after which it should have been committed."""
 IDLE_S_MAX = 1.0
 """Longest sleep without looking whether something changed."""
 
@@ -32,7 +32,7 @@ class Shard(Generic[L]):
         pipeline: Pipeline[L],
         committer: Committer,
         tally: Tally,
-        crowded: Callable[[], bool],
+        crowding: Callable[[], float],
         options: CrawlOptions,
         limits: LimitsOptions,
         clock: Clock,
@@ -41,7 +41,8 @@ class Shard(Generic[L]):
         self._pipeline = pipeline
         self._committer = committer
         self._tally = tally
-        self._crowded = crowded
+        self._crowding = crowding
+        """How much waits for a commit: from 1 on it comes early, from `EPOCH_SPAN_MAX` on nothing new begins."""
         self._options = options
         self._limits = limits
         self._clock = clock
@@ -88,6 +89,11 @@ class Shard(Generic[L]):
     def stir(self) -> None:
         """Look again: there may be something new to fetch."""
         self._wake.set()
+
+    async def relieve(self) -> None:
+        """Close the open epoch when much waits for it: for whoever adds links by the thousand."""
+        if self._crowding() >= 1:
+            await self._committer.commit()
 
     async def commit(self) -> None:
         """Close the open epoch now."""
@@ -162,7 +168,7 @@ class Shard(Generic[L]):
         delivery = self._tally.delivery
         if (
             self._tally.in_epoch >= self._options.commit_pages
-            or self._crowded()
+            or self._crowding() >= 1
             or (delivery is not None and delivery.filling)
         ):
             self._commit_now.set()
@@ -176,7 +182,7 @@ class Shard(Generic[L]):
             return False
         if delivery is not None and delivery.full:
             return False
-        return self._tally.in_epoch < EPOCH_SPAN_MAX * self._options.commit_pages
+        return self._tally.in_epoch < EPOCH_SPAN_MAX * self._options.commit_pages and self._crowding() < EPOCH_SPAN_MAX
 
     def _limit_reached(self) -> bool:
         limits, totals = self._limits, self._tally.totals

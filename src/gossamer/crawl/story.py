@@ -77,7 +77,7 @@ class Story:
             }
         if facts.deferred:
             return {"state": "deferred", "reason": _deferred(facts.budget), "rule": "budget"}
-        waits = "its host waits for robots.txt" if facts.parked else "it waits in its host's queue"
+        waits = "its host waits for robots.txt" if facts.parked else facts.site_gate or "it waits in its host's queue"
         return {"state": "queued", "reason": waits, "next_due": _instant(facts.rest_until)}
 
     def _never_queued(self, url: Url) -> dict[str, object]:

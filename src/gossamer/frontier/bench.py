@@ -125,6 +125,12 @@ class Bench:
             at_once |= site.rest_until <= now and self._call(site, len(site.waiting)) > 0
         return at_once
 
+    def site_gate(self, site: Site) -> str:
+        """Return why a site may not be asked at once, for people; nothing when its requests are not all out."""
+        if not self._per_site or site.out < self._per_site:
+            return ""
+        return f"all requests that {site.name} may have at once are out (politeness.per_site = {self._per_site})"
+
     def _call(self, site: Site, most: int) -> int:
         """Give turns to some who wait at a site; return to how many."""
         called = 0

@@ -11,7 +11,13 @@ from gossamer.state.epoch import Epochs
 from gossamer.url.url import Url
 
 
-def facts_of(epochs: Epochs, url: Url, budget: BudgetOptions | None = None, host: Host | None = None) -> HostFacts:
+def facts_of(
+    epochs: Epochs,
+    url: Url,
+    budget: BudgetOptions | None = None,
+    host: Host | None = None,
+    site_gate: str = "",
+) -> HostFacts:
     """Return what is known of a URL's host, and when the URL itself is due again. A pass over the host's due URLs."""
     prefix = host_prefix(url.partition, url.host)
     if host is not None:
@@ -28,9 +34,12 @@ def facts_of(epochs: Epochs, url: Url, budget: BudgetOptions | None = None, host
                 entry = decode_entry(value)
                 due_at, attempt, error = due_time(key), entry.attempt, entry.error
                 break
+    rest_until, reason = record.rest_until, record.reason
+    if host is not None and host.site is not None and host.site.rest_until > rest_until:
+        rest_until, reason = host.site.rest_until, f"its site {host.site.name} rests (politeness.site_delay_s)"
     return HostFacts(
-        record.name, record.queued, record.rest_until, record.reason, record.closed, record.crawl_delay_s,
+        record.name, record.queued, rest_until, reason, record.closed, record.crawl_delay_s,
         record.requests, record.failures, host.out if host else 0, host.parked if host else False,
         due_at, attempt, error, record.index_family == "deferred",
-        budget_facts(epochs, budget, url) if budget is not None else None,
+        budget_facts(epochs, budget, url) if budget is not None else None, site_gate,
     )  # fmt: skip

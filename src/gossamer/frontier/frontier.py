@@ -267,7 +267,9 @@ class Frontier:
 
     def facts(self, url: Url) -> HostFacts:
         """Return what is known of a URL's host, for `why`."""
-        return facts_of(self._epochs, url, self._ledger.options, self._hosts.get(url.host, url.partition))
+        host = self._hosts.get(url.host, url.partition)
+        gate = self._bench.site_gate(host.site) if host.site is not None else ""
+        return facts_of(self._epochs, url, self._ledger.options, host, gate)
 
     def lent(self, url: Url) -> bool:
         """Say whether a URL is in somebody's hands now."""

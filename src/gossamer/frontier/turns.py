@@ -190,7 +190,10 @@ class Turns:
             wake_at = self._index.next_wake_at()
             return (wake_at, "a sleeping host") if wake_at is not None else None
         first = min(hosts, key=lambda host: host.turn_at or 0.0)
-        return first.turn_at or 0.0, f"{first.name} ({first.record.reason or 'politeness'})"
+        at, reason = first.turn_at or 0.0, first.record.reason
+        if first.site is not None and first.site.rest_until >= at:
+            reason = f"its site {first.site.name} rests"
+        return at, f"{first.name} ({reason or 'politeness'})"
 
     def _draw_deferred(self, now: float) -> tuple[int, str] | None:
         """Return a host that used up its budget in an earlier round; begin another round when this one is over."""

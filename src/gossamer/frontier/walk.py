@@ -132,6 +132,11 @@ class Walk:
     # ---- what is told
 
     @property
+    def memory_bytes(self) -> int:
+        """What waits in memory for the commit: the sweeping frontier's; walkers are few."""
+        return self._gates.memory_bytes
+
+    @property
     def benched(self) -> int:
         """Hosts in memory with work."""
         return self._gates.benched

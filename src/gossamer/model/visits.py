@@ -341,3 +341,5 @@ class HostFacts(msgspec.Struct, frozen=True):
     deferred: bool = False
     """It has used up its budget and waits for the next round."""
     budget: BudgetFacts | None = None
+    site_gate: str = ""
+    """Why its registrable domain may not be asked at once, where sites have a gate."""

@@ -51,7 +51,6 @@ _SETS: Mapping[str, str] = {"img": "srcset", "source": "srcset", "link": "images
 _WALK = Walk((*_SOURCES, *_SETS))
 _STYLE = re.compile(rb"[\t\n\f\r ](?i:style)[\t\n\f\r ]*+=[\t\n\f\r ]*+(?:\"([^\"<>]*+)\"|'([^'<>]*+)')")
 _STYLESHEET_INSTRUCTION = re.compile(rb"<\?xml-stylesheet[\t\n\f\r ]((?:[^?>]|\?(?!>))*+)\?>")
-_URL = re.compile(rb"(?i:url)\(")
 _CANDIDATE = re.compile(r"[\t\n\f\r ,]*+([^\t\n\f\r ]++)")
 _DESCRIPTORS = re.compile(r"(?:[^,(]|\([^)]*+\)?)*+")
 
@@ -95,7 +94,7 @@ def embedded(body: bytes) -> Iterator[Named]:
     for instruction in _STYLESHEET_INSTRUCTION.findall(body[:4096]):
         found, _ = attributes(instruction + b">", 0)
         yield found.get("href", ""), ""
-    styled = _URL.search(body) is not None
+    styled = b"url(" in body.lower()
     for name, found, start, end in _WALK.over(body):
         if name:
             yield from _of_element(name, found)

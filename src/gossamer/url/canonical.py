@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from gossamer.url.hosts import HostRules
 from gossamer.url.join import absolute
 from gossamer.url.parts import Parts, split
-from gossamer.url.rules import DEFAULT_RULES, OCCASIONS, RULES, Rule
+from gossamer.url.rules import DEFAULT_RULES, RULES, Rule, occasion
 from gossamer.url.site import site_of
 
 Search = Callable[[str], re.Match[str] | None]
@@ -112,8 +112,7 @@ class Canonicalizer:
         names = tuple(self.steps_of(parts.host) if parts is not None else ())
         search = self._occasions.get(names)
         if search is None:
-            occasions = dict.fromkeys(OCCASIONS[name] for name in names if name in OCCASIONS)
-            search = self._occasions[names] = re.compile("|".join(occasions) or "(?!)").search
+            search = self._occasions[names] = re.compile(occasion(names)).search
         return begun, search
 
     def _with_host(self, parts: Parts) -> Parts:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -167,25 +167,38 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
 )  # fmt: skip
 """Every rule by its name, in the order in which they run: escapes before case, since an escape may hide a letter."""
 
-OCCASIONS: Final[Mapping[str, str]] = MappingProxyType(
+OCCASIONS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
-        "fragment": "#",
-        "unreserved_escapes": "%",
-        "escape_case": "%",
-        "harmless_escapes": "%",
-        "lower_path": "[A-Z]",
-        "collapse_slashes": "//",
-        "drop_session_ids": r"[;(?]",
-        "drop_tracking": r"\?",
-        "drop_index_file": r"/(?:index|default)\.",
-        "drop_trailing_slash": r"/(?:\Z|[?#])",
-        "plus_is_space": r"\?",
-        "sort_query": r"\?",
-        "drop_empty_parameters": r"\?",
-        "drop_empty_query": r"\?",
+        "fragment": ("#", ""),
+        "unreserved_escapes": ("%", ""),
+        "escape_case": ("%", ""),
+        "harmless_escapes": ("%", ""),
+        "lower_path": ("A-Z", ""),
+        "collapse_slashes": ("", "/"),
+        "drop_session_ids": (";(?", ""),
+        "drop_tracking": ("?", ""),
+        "drop_index_file": ("", r"(?:index|default)\."),
+        "drop_trailing_slash": ("", r"\Z|[?#]"),
+        "plus_is_space": ("?", ""),
+        "sort_query": ("?", ""),
+        "drop_empty_parameters": ("?", ""),
+        "drop_empty_query": ("?", ""),
     }
 )
-"""What is found in path, query and fragment wherever a rule may change these. The other rules never do."""
+"""What is found in path, query and fragment wherever a rule may change these: one of these characters, or this after a
+slash. The other rules never do."""
+
+
+def occasion(names: Iterable[str]) -> str:
+    """Return a pattern that is found wherever one of these rules may change path, query or fragment."""
+    found = [OCCASIONS[name] for name in names if name in OCCASIONS]
+    characters = "".join(dict.fromkeys(characters for characters, _ in found))
+    after = "|".join(dict.fromkeys(after for _, after in found if after))
+    if after:
+        # One class of characters to look for, the slash among them: half the cost of alternatives.
+        return f"[{characters}/](?:(?<!/)|{after})"
+    return f"[{characters}]" if characters else "(?!)"
+
 
 DEFAULT_RULES: Final = ("fragment", "unreserved_escapes", "escape_case", "host_case", "default_port", "host_dot")
 

@@ -38,3 +38,8 @@ class WallClock:
 def give_way() -> None:
     """Let the event loop's thread have the interpreter now, not at the end of the 5 ms switch interval."""
     time.sleep(0)
+
+
+def pause(seconds: float) -> None:
+    """Hold up the calling thread, which is not the loop's."""
+    time.sleep(seconds)

@@ -1,0 +1,59 @@
+"""Search: questions to a crawl's full-text index, and the index made of its archive. Needs gossamer[search]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from gossamer.api.views import crawl_in
+from gossamer.archive.search.build import Built, build
+from gossamer.archive.search.query import Found, search
+from gossamer.archive.views.export import MEMORY_BYTES
+from gossamer.assembly import locked
+from gossamer.assembly.views import export_means
+from gossamer.config.gather import reopen
+from gossamer.model.errors import ConfigError
+
+
+def untold(_done: int, _rows: int) -> None:
+    """Tell nobody."""
+
+
+def search_of(
+    directory: Path, query: str, *, limit: int = 10, host: str = "", site: str = "", language: str = ""
+) -> Found:
+    """Return the pages that answer a query best; also of a crawl that runs.
+
+    Raises:
+        ConfigError: the crawl has no index.
+    """
+    if not (directory / "search/meta.json").exists():
+        raise ConfigError(
+            f"{directory} has no search index; `gossamer search {directory} --build` makes one of what was crawled, "
+            "`--set search.enabled=true` has a crawl keep one"
+        )
+    return search(directory / "search", query, limit=limit, host=host, site=site, language=language)
+
+
+def build_index_of(
+    directory: Path,
+    *,
+    memory_bytes_max: int = MEMORY_BYTES,
+    advance: Callable[[int, int], None] = untold,
+) -> Built:
+    """Make a crawl's index of its archive, or finish one that was begun.
+
+    Raises:
+        ConfigError: there is no crawl, or one that runs keeps its index itself.
+        OSError: the disk is full; another call goes on.
+    """
+    crawl = crawl_in(directory)
+    config = reopen(directory / "crawl.toml")
+    if crawl.running and config.search.enabled:
+        raise ConfigError(f"{directory} crawls and keeps its own index meanwhile; ask that, or build when it has ended")
+    with ExitStack() as stack:
+        if not crawl.running:  # Nobody may begin to write there.
+            stack.callback(locked(directory, 0.0).release)
+        heap_bytes = config.search.memory_bytes_max
+        return build(crawl, export_means(config), heap_bytes, max(memory_bytes_max - heap_bytes, 0), advance)

@@ -1,0 +1,35 @@
+"""Followed: whoever makes views of a crawl's logs while it goes on; search is imported only where it is wanted."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+
+from gossamer.archive.archive import Closing, Followers, Following
+from gossamer.archive.follower import Follower
+from gossamer.archive.search.options import SearchOptions
+from gossamer.model.errors import ConfigError
+from gossamer.state.journals import Journals
+from gossamer.world.clock import Clock
+
+
+def followed(
+    options: SearchOptions, journals: Journals, clock: Clock, incarnation: int
+) -> tuple[list[Closing], Followers]:
+    """Return archives that only note things for a follower, and all followers; what a crash left is swept up.
+
+    Raises:
+        ConfigError: search is on and its library is not installed, or its index is one that we cannot read.
+    """
+    logs: list[Closing] = []
+    tables = Follower(journals)
+    tables.sweep()
+    followers: list[Following] = [tables]
+    if options.enabled:
+        if find_spec("tantivy") is None:
+            raise ConfigError("search.enabled: it needs tantivy; pip install 'gossamer[search]'")
+        log = import_module("gossamer.archive.search.log")
+        follower = import_module("gossamer.archive.search.follower")
+        logs.append(log.SearchLog(options, journals, clock, incarnation=incarnation))
+        followers.append(follower.IndexFollower(options, journals))
+    return logs, Followers(followers)

@@ -1,0 +1,93 @@
+"""Documents: what the index holds of a page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+import pyarrow as pa
+
+from gossamer.model.visits import Page, Visited
+
+INDEXED_TYPES = frozenset(("text/html", "application/xhtml+xml", "text/plain"))
+HEAD_BYTES = 2_048
+"""Of a page, in which its language is looked for."""
+SCHEMA = pa.schema(
+    [
+        ("key", pa.string()),
+        ("url", pa.string()),
+        ("host", pa.string()),
+        ("site", pa.string()),
+        ("title", pa.string()),
+        ("text", pa.string()),
+        ("language", pa.string()),
+        ("anchors", pa.string()),
+        ("at", pa.timestamp("us", tz="UTC")),
+    ]
+)
+_LANG = re.compile(rb"<html\b[^>]{0,500}?\blang\s*=\s*[\"']?([A-Za-z]{2,3})\b", re.IGNORECASE)
+_TAG = re.compile(r"\s*([A-Za-z]{2,3})\b")
+
+
+class Document(msgspec.Struct, frozen=True, array_like=True):
+    """One page as the index takes it. Field order is that of `SCHEMA`."""
+
+    key: str
+    """The canonical form of its URL: a page that is fetched again takes the place of what was there."""
+    url: str
+    host: str
+    site: str
+    title: str
+    text: str
+    language: str
+    """Two or three letters in lower case, as the page says; empty when it does not."""
+    anchors: str
+    """What links to it say; known when the index is made of the archive."""
+    at: int
+    """Microseconds since 1970, UTC."""
+
+
+def document_of(visited: Visited) -> Document | None:
+    """Return the document of an attempt, or None when it brought no text."""
+    row, findings, content = visited.row, visited.findings, visited.content
+    if row.outcome != "fetched" or findings is None or content is None or row.media_type not in INDEXED_TYPES:
+        return None
+    headers = visited.reply.headers if visited.reply is not None else ()
+    at = round(row.fetched_at * 1_000_000)
+    language = language_of(content.body, headers)
+    return Document(row.key, row.url, row.host, row.site, row.title, findings.text, language, "", at)
+
+
+def language_of(body: bytes, headers: tuple[tuple[str, str], ...]) -> str:
+    """Return the language that a page claims: of its `html` element, else of Content-Language."""
+    if found := _LANG.search(body[:HEAD_BYTES]):
+        return found[1].decode("ascii").lower()
+    for name, value in headers:
+        if name.lower() == "content-language" and (match := _TAG.match(value)):
+            return match[1].lower()
+    return ""
+
+
+def language_of_page(page: Page) -> str:
+    """Return the language that a page claims."""
+    return language_of(page.body, page.headers)
+
+
+def batch_of(documents: list[Document]) -> pa.RecordBatch:
+    """Return documents as one batch. Text that is no Unicode loses those marks alone."""
+    columns = list(zip(*map(msgspec.structs.astuple, documents), strict=True))
+    arrays = []
+    for values, field in zip(columns, SCHEMA, strict=True):
+        try:
+            arrays.append(pa.array(values, field.type))
+        except UnicodeEncodeError:
+            arrays.append(pa.array([str(value).encode("utf-8", "replace").decode() for value in values], field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def documents_of(batch: pa.RecordBatch) -> Iterator[Document]:
+    """Yield the documents of a batch."""
+    columns = [batch[name] if name != "at" else batch[name].cast("int64") for name in SCHEMA.names]
+    for values in zip(*(column.to_pylist() for column in columns), strict=True):
+        yield Document(*values)

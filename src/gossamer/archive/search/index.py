@@ -1,0 +1,111 @@
+"""Index: the tantivy index: its fields, and a writer that can say how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import tantivy
+
+from gossamer.archive.search.documents import Document
+from gossamer.model.errors import ConfigError
+
+POSITION = "\0position"
+"""The key of the document that says how far the index is: part of the same commit as what it speaks of."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def fields() -> tantivy.Schema:
+    """Return the index's fields. Those that are searched are cut into words and lower-cased; others match whole."""
+    builder = tantivy.SchemaBuilder()
+    for name in ("key", "host", "site", "language"):
+        builder.add_text_field(name, stored=True, tokenizer_name="raw", index_option="basic")
+    for name in ("title", "text", "url"):
+        builder.add_text_field(name, stored=True)
+    builder.add_text_field("anchors")
+    builder.add_text_field("position", stored=True, tokenizer_name="raw", index_option="basic")
+    builder.add_date_field("at", stored=True, indexed=True, fast=True)
+    return builder.build()
+
+
+class IndexWriter:
+    """Writes one index; nobody else may meanwhile. All calls block: for a thread."""
+
+    def __init__(self, folder: Path, memory_bytes_max: int) -> None:
+        """Open or begin the index.
+
+        Raises:
+            ConfigError: it is another version's, or another process writes it.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        self._index = opened(folder) if tantivy.Index.exists(str(folder)) else tantivy.Index(fields(), str(folder))
+        try:
+            # One thread: the crawl has its own, and documents of one key must stay in order.
+            self._writer = self._index.writer(memory_bytes_max, 1)
+        except ValueError as error:
+            raise ConfigError(f"{folder} is written by another process; wait for it") from error
+
+    def position(self) -> str:
+        """Return what the last commit said, or nothing."""
+        self._index.reload()
+        searcher = self._index.searcher()
+        query = tantivy.Query.term_query(self._index.schema, "key", POSITION)
+        for _, address in searcher.search(query, 1).hits:
+            return str(searcher.doc(address).get_first("position"))
+        return ""
+
+    def put(self, document: Document) -> None:
+        """Index a page in the place of what was there under its key."""
+        self._writer.delete_documents_by_term("key", document.key)
+        entry = tantivy.Document()
+        for name in ("key", "url", "host", "site", "title", "text", "language", "anchors"):
+            if value := getattr(document, name):
+                entry.add_text(name, value)
+        entry.add_date("at", _EPOCH + timedelta(microseconds=document.at))
+        self._writer.add_document(entry)
+
+    def commit(self, position: str) -> None:
+        """Make what was put findable and durable, together with how far that is. 10 to 100 ms."""
+        self._writer.delete_documents_by_term("key", POSITION)
+        entry = tantivy.Document()
+        entry.add_text("key", POSITION)
+        entry.add_text("position", position)
+        self._writer.add_document(entry)
+        self._writer.commit()
+
+    def pages(self) -> int:
+        """Return how many pages the last commit holds."""
+        self._index.reload()
+        searcher = self._index.searcher()
+        query = tantivy.Query.term_query(self._index.schema, "key", POSITION)
+        return searcher.num_docs - len(searcher.search(query, 1).hits)
+
+    def close(self) -> None:
+        """Let the merging of segments end. Nothing can be put afterwards."""
+        self._writer.wait_merging_threads()
+
+
+def opened(folder: Path) -> tantivy.Index:
+    """Open an index.
+
+    Raises:
+        ConfigError: it is none, or another version's.
+    """
+    try:
+        index = tantivy.Index.open(str(folder))
+        index.parse_query("x", ["title", "text", "anchors", "url", "position"])
+    except ValueError as error:
+        raise ConfigError(
+            f"{folder} is no index that this version can read; `gossamer search {folder.parent} --build` makes it anew"
+        ) from error
+    return index
+
+
+def put_all(writer: IndexWriter, documents: Iterable[Document]) -> int:
+    """Put documents and return how many."""
+    count = 0
+    for document in documents:
+        writer.put(document)
+        count += 1
+    return count

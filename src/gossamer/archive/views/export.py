@@ -1,0 +1,234 @@
+"""Export: what was asked for, made of a crawl's finished files; begun, gone on with, and finished."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from gossamer.archive.follower import make_parquet
+from gossamer.archive.views.bodies import Bodies
+from gossamer.archive.views.index import export_index
+from gossamer.archive.views.markdown import export_markdown
+from gossamer.archive.views.means import Means
+from gossamer.archive.views.pagefiles import export_pagefiles
+from gossamer.archive.views.parquet import export_parquet
+from gossamer.archive.views.plan import make_plan, rows_of
+from gossamer.archive.views.rows import FORMS, export_rows, stream_rows
+from gossamer.archive.views.source import Source, pieces_of
+from gossamer.archive.views.wacz import export_wacz
+from gossamer.archive.views.work import Inputs, Order, Piece, Work
+from gossamer.model.errors import ConfigError
+
+FORMATS = ("parquet", "jsonl", "csv", "markdown", "cdxj", "wacz", "pagefiles")
+MEMORY_BYTES = 512_000_000
+"""Budget of an export unless another is given: of what it holds beside the program itself."""
+MEMORY_BYTES_MIN = 64_000_000
+_KEPT = (
+    "runs-pages", "runs-links", "lines", "logs", "plan.parquet", "index.cdx.gz", "index.idx", "pages.jsonl",
+)  # fmt: skip
+_TABLES_OF = {"markdown": ["pages"], "cdxj": ["pages"], "wacz": ["pages"], "pagefiles": ["pages", "links"]}
+
+Progress = Callable[[str, int, int], None]
+"""Called with the table, the rows done, and their number."""
+
+
+def untold(_table: str, _done: int, _rows: int) -> None:
+    """Tell nobody."""
+
+
+class Committed(msgspec.Struct, frozen=True):
+    """A log of a table that ended with its crawl's death: it counts up to its committed length."""
+
+    path: Path
+    length: int
+    table: str
+    parquet: Path
+    """What will be made of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crawl:
+    """The crawl that is exported, as it stands."""
+
+    directory: Path
+    running: bool
+    """Only finished files count then."""
+    logs: Sequence[Committed] = ()
+    warc_lengths: Sequence[tuple[str, int]] | None = None
+    """Name and committed length of each WARC file; None: those that are finished."""
+    now: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What came of it."""
+
+    rows: dict[str, int]
+    """Read, by table; of a format that writes pages, those written."""
+    resumed: bool
+    running: bool
+    newer: int
+    """Finished files that the crawl has by now and the export, begun earlier, has not."""
+
+
+def export(
+    crawl: Crawl,
+    to: str,
+    target: Path,
+    means: Means,
+    *,
+    table: str = "",
+    where: str = "",
+    memory_bytes_max: int = MEMORY_BYTES,
+    progress: Progress = untold,
+) -> Exported:
+    """Make an export, or finish the one that was begun with the same words. Blocks.
+
+    Whenever it is killed, nothing stands under `target`, and another call goes on where it was. In memory: at most
+    `memory_bytes_max` beside the program. On a running crawl it holds what is in finished files.
+
+    Raises:
+        ConfigError: what the operator can mend.
+        OSError: the disk is full; another call goes on.
+    """
+    check(to, table, where, memory_bytes_max)
+    tables = tables_of(crawl, to, table)
+    order = Order(str(crawl.directory.resolve()), to, table, where)
+    with Work(target, order) as work:
+        if work.is_complete:
+            work.finish()
+            return Exported({}, resumed=True, running=False, newer=0)
+        if work.inputs is None:
+            work.begin(inputs_of(crawl, tables, work.folder / "logs"))
+        inputs = work.inputs
+        assert inputs is not None
+        work.sweep(*_KEPT, *(f"runs-{name}" for name in tables))
+        rows = _make(work, crawl, to, where, means, memory_bytes_max, progress)
+        work.finish()
+    newer = sum(
+        len(set(_files(crawl.directory, name)) - {Path(piece.path) for piece in inputs.tables[name]}) for name in tables
+    )
+    return Exported(rows, work.resumed, inputs.running, newer if work.resumed else 0)
+
+
+def stream(crawl: Crawl, to: str, out: BinaryIO, folder: Path, *, table: str = "", where: str = "") -> Exported:
+    """Write JSON lines or CSV to whoever reads us. Logs of a crawl that died become Parquet in `folder` first.
+
+    Raises:
+        ConfigError: as `export`, and other formats need a file.
+    """
+    if to not in FORMS:
+        raise ConfigError(f"-o -: {to} cannot be written to standard output; jsonl and csv can")
+    check(to, table, where, MEMORY_BYTES)
+    tables = tables_of(crawl, to, table)
+    inputs = inputs_of(crawl, tables, folder)
+    source = Source(inputs.tables[tables[0]], where)
+    stream_rows(out, FORMS[to](), source, lambda _: None)
+    return Exported({tables[0]: source.rows}, resumed=False, running=inputs.running, newer=0)
+
+
+def check(to: str, table: str, where: str, memory_bytes_max: int) -> None:
+    """Refuse what cannot be done, before anything is written."""
+    if to not in FORMATS:
+        raise ConfigError(f"--to {to}: expected {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
+    if memory_bytes_max < MEMORY_BYTES_MIN:
+        raise ConfigError(f"--memory: at least {MEMORY_BYTES_MIN // 1_000_000} MB are needed")
+    if table and to in _TABLES_OF:
+        raise ConfigError(f"--table {table}: {to} has no tables; parquet, jsonl and csv have")
+    if where and to in ("cdxj", "wacz"):
+        raise ConfigError(f"--where: {to} holds every record; parquet, jsonl, csv, markdown and pagefiles can choose")
+    if where and to == "parquet" and not table:
+        raise ConfigError("--where: name the table with --table, for the two have different columns")
+
+
+def tables_of(crawl: Crawl, to: str, table: str) -> list[str]:
+    """Return the tables that an export reads."""
+    if to in _TABLES_OF:
+        return _TABLES_OF[to]
+    known = known_tables(crawl.directory)
+    if table and table not in known:
+        raise ConfigError(f"--table {table}: the crawl has {', '.join(known)}")
+    if table:
+        return [table]
+    return known if to == "parquet" else ["pages"]
+
+
+def known_tables(directory: Path) -> list[str]:
+    """Return the tables that a crawl has: `pages`, `links`, and those of its modules."""
+    more = {path.parent.name for path in directory.glob("*/*.parquet")} - {"pages", "links"}
+    return ["pages", "links", *sorted(more)]
+
+
+def _make(
+    work: Work, crawl: Crawl, to: str, where: str, means: Means, memory_bytes_max: int, progress: Progress
+) -> dict[str, int]:
+    inputs = work.inputs
+    assert inputs is not None
+    sources = {name: Source(pieces) for name, pieces in inputs.tables.items()}
+    warc_folder = crawl.directory / "warc"
+
+    def advance(name: str, rows: int) -> Callable[[int], None]:
+        return lambda done: progress(name, done, rows)
+
+    if to == "parquet":
+        for name, pieces in inputs.tables.items():
+            chosen = Source(pieces, where)
+            export_parquet(work, name, chosen, memory_bytes_max, advance(name, chosen.rows))
+    elif to in FORMS:
+        [(name, pieces)] = inputs.tables.items()
+        chosen = Source(pieces, where)
+        export_rows(work, FORMS[to](), chosen, advance(name, chosen.rows))
+    elif to == "cdxj":
+        pages = sources["pages"]
+        export_index(work, pages, memory_bytes_max, advance("pages", pages.rows))
+    elif to == "wacz":
+        pages = sources["pages"]
+        export_wacz(work, pages, crawl.directory.resolve().name, memory_bytes_max, advance("pages", pages.rows))
+    else:
+        plan = work.folder / "plan.parquet"
+        make_plan(plan, inputs.tables["pages"], where, memory_bytes_max // 2)
+        rows = rows_of(plan)
+        with ExitStack() as stack:
+            bodies = stack.enter_context(Bodies(warc_folder, means.decoder))
+            if to == "markdown":
+                export_markdown(work, plan, bodies, means.content_of, advance("pages", rows))
+            else:
+                export_pagefiles(work, plan, sources["links"], bodies, advance("pages", rows))
+        return {"pages": rows} | {name: source.rows for name, source in sources.items() if name != "pages"}
+    return {name: source.rows for name, source in sources.items()}
+
+
+def inputs_of(crawl: Crawl, tables: Sequence[str], logs_folder: Path) -> Inputs:
+    """Return the files that hold the tables now; logs of a crawl that died become Parquet in `logs_folder`."""
+    inputs = Inputs(running=crawl.running, begun_at=crawl.now)
+    for table in tables:
+        inputs.tables[table] = pieces_of(crawl.directory / table)
+        for log in crawl.logs:
+            if log.table == table and not log.parquet.exists():
+                target = logs_folder / table / log.parquet.name
+                make_parquet(log.path, target, log.length)
+                inputs.tables[table] += [piece for piece in pieces_of(target.parent) if piece.path == str(target)]
+    inputs.warcs = _warcs(crawl)
+    return inputs
+
+
+def _warcs(crawl: Crawl) -> list[Piece]:
+    folder = crawl.directory / "warc"
+    if crawl.warc_lengths is None:
+        return [
+            Piece(str(path), path.stat().st_size) for path in sorted(folder.glob("*.warc*")) if path.suffix != ".open"
+        ]
+    found = []
+    for name, length in crawl.warc_lengths:
+        path = crawl.directory / name
+        found.append(Piece(str(path if path.exists() else path.with_name(path.name + ".open")), length))
+    return found
+
+
+def _files(directory: Path, table: str) -> list[Path]:
+    return [path for path in (directory / table).glob("*.parquet") if not path.name.startswith(".")]

@@ -1,0 +1,102 @@
+"""Index: CDXJ of any size, sorted in bounded memory, in steps that a kill does not undo."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gossamer.archive.cdxj import COLUMNS, entries_of_batch
+from gossamer.archive.views.parquet import Advance
+from gossamer.archive.views.sorting import Run, Sorter
+from gossamer.archive.views.source import Source
+from gossamer.archive.views.work import CHECKPOINT_BYTES, Work
+from gossamer.world.files import AppendFile
+
+LINE = "line"
+_SCHEMA = pa.schema([(LINE, pa.binary())])
+
+
+class Indexing(msgspec.Struct):
+    """How far an index is: rows read into sorted runs, then lines of each run that stand in the file."""
+
+    position: int = 0
+    runs: list[Run] = []
+    is_sorted: bool = False
+    consumed: list[int] = []
+    length: int = 0
+    last: bytes = b""
+    """The last line written: equal lines are written once."""
+
+
+Wanted = Callable[[pa.RecordBatch], pa.RecordBatch]
+"""Leaves out rows whose record is not part of the export."""
+
+
+def export_index(work: Work, source: Source, memory_bytes_max: int, advance: Advance) -> None:
+    """Write the index of all rows that have a record. Costs about 15 µs a row.
+
+    Raises:
+        OSError: the disk is full; what was noted stays done.
+    """
+    step = work.step(Indexing)
+    sorter = sort_lines(work, step, work.save, source, memory_bytes_max, advance)
+    file = AppendFile(work.out, step.length)
+    try:
+        noted = step.length
+        for lines, last, consumed in unique_lines(sorter, step.consumed, step.last):
+            file.write(b"".join(lines))
+            step.length += sum(map(len, lines))
+            step.consumed, step.last = consumed, last
+            if step.length - noted >= CHECKPOINT_BYTES:
+                file.sync()
+                work.save(step)
+                noted = step.length
+        file.sync()
+        work.save(step)
+    finally:
+        file.close()
+
+
+def sort_lines(
+    work: Work,
+    step: Indexing,
+    save: Callable[[Indexing], None],
+    source: Source,
+    memory_bytes_max: int,
+    advance: Advance,
+    wanted: Wanted = lambda batch: batch,
+) -> Sorter:
+    """Make sorted runs of the index lines and return their sorter; goes on where `step` says."""
+    sorter = Sorter(work.folder / "lines", [LINE], memory_bytes_max, step.runs)
+    if step.is_sorted:
+        return sorter
+    position = step.position
+    if set(COLUMNS) <= set(source.schema.names):
+        for position, batch in source.batches(step.position, COLUMNS):
+            rows = wanted(batch.filter(pc.is_valid(batch["warc_offset"])))
+            lines = pa.array([entry.line() for entry in entries_of_batch(rows)], pa.binary())
+            if sorter.add(pa.RecordBatch.from_arrays([lines], schema=_SCHEMA)):
+                sorter.spill()
+                step.position, step.runs = position, sorter.runs
+                save(step)
+                sorter.sweep()
+            advance(position)
+    sorter.spill()
+    step.position, step.runs, step.is_sorted = position, sorter.runs, True
+    save(step)
+    sorter.sweep()
+    return sorter
+
+
+def unique_lines(sorter: Sorter, consumed: list[int], last: bytes) -> Iterator[tuple[list[bytes], bytes, list[int]]]:
+    """Yield lines in order, each once, with the last of them and how many of each run are behind it."""
+    for table, behind in sorter.merged(consumed):
+        lines = []
+        for line in table[LINE].to_pylist():
+            if line != last:
+                lines.append(line)
+                last = line
+        yield lines, last, behind

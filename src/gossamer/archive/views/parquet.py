@@ -1,0 +1,166 @@
+"""Parquet: a table as few files, sorted by host, so that a question about one host reads few row groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from gossamer.archive.views.sorting import Run, Sorter
+from gossamer.archive.views.source import Source
+from gossamer.archive.views.work import Work
+from gossamer.world.files import sync_file
+
+ROW_GROUP_ROWS_MAX = 50_000
+ROW_GROUP_BYTES_MAX = 16_000_000
+FILE_ROWS_MAX = 5_000_000
+FILE_BYTES_MAX = 256_000_000
+FROM_HOST = "from_host"
+"""What is added to `links`: the host of `from_url`, by which the table is sorted."""
+_KEYS = {"pages": ("host", "url", "fetched_at"), "links": (FROM_HOST, "from_url")}
+_HOST = r"^[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?(?P<host>\[[^\]]*\]|[^:/?#]*)"
+
+Advance = Callable[[int], None]
+"""Called with the rows read so far, of the current table."""
+
+
+class Sorting(msgspec.Struct):
+    """How far a table is: rows read into runs, then rows of each run that stand in finished files."""
+
+    table: str = ""
+    position: int = 0
+    runs: list[Run] = []
+    consumed: list[int] = []
+    files: int = 0
+    done: list[str] = []
+    """Tables that are finished."""
+
+
+def export_parquet(work: Work, table: str, source: Source, memory_bytes_max: int, advance: Advance) -> None:
+    """Write one table as `out/TABLE/TABLE-000001.parquet` and so on. Goes on where it stopped.
+
+    Costs about 3 µs a row of `links` and 15 µs a row of `pages`; memory is bounded by `memory_bytes_max`.
+
+    Raises:
+        OSError: the disk is full; what was done stays done.
+    """
+    step = work.step(Sorting)
+    folder = work.out / table
+    if table in step.done:
+        return
+    if step.table != table:
+        step = Sorting(table, done=step.done)
+    folder.mkdir(parents=True, exist_ok=True)
+    sorter = Sorter(work.folder / f"runs-{table}", keys_of(table, source.schema), memory_bytes_max, step.runs)
+    if not step.consumed:
+        _sort(work, step, sorter, source, advance)
+    _merge(work, step, sorter, folder, with_host(table, source.schema), memory_bytes_max)
+    work.save(Sorting(done=[*step.done, table]))
+    sorter.runs = []
+    sorter.sweep()
+
+
+def keys_of(table: str, schema: pa.Schema) -> list[str]:
+    """Return what a table is sorted by; the first column where there is no host."""
+    known = [name for name in _KEYS.get(table, ("host", "url")) if name in schema.names or name == FROM_HOST]
+    return known or schema.names[:1]
+
+
+def with_host(table: str, schema: pa.Schema) -> pa.Schema:
+    """Return the columns of the exported table."""
+    if table != "links" or FROM_HOST in schema.names:
+        return schema
+    return schema.insert(0, pa.field(FROM_HOST, pa.dictionary(pa.int32(), pa.string())))
+
+
+def hosts_of(urls: pa.Array) -> pa.Array:
+    """Return the host of each address, without port, as `pages` has it."""
+    return pc.struct_field(pc.extract_regex(pc.cast(urls, pa.string()), _HOST), "host")
+
+
+def _sort(work: Work, step: Sorting, sorter: Sorter, source: Source, advance: Advance) -> None:
+    position = step.position
+    for position, batch in source.batches(step.position):
+        if step.table == "links":
+            batch = batch.add_column(0, FROM_HOST, hosts_of(batch["from_url"]))
+        if sorter.add(batch):
+            sorter.spill()
+            step.position, step.runs = position, sorter.runs
+            work.save(step)
+            sorter.sweep()
+        advance(position)
+    sorter.spill()
+    step.position, step.runs, step.consumed = position, sorter.runs, [0] * len(sorter.runs)
+    work.save(step)
+    sorter.sweep()
+
+
+def _merge(work: Work, step: Sorting, sorter: Sorter, folder: Path, schema: pa.Schema, memory_bytes_max: int) -> None:
+    if not step.runs:  # A table without rows has its columns nevertheless.
+        _write_file(folder / f"{step.table}-000001.parquet", schema, iter(()))
+        return
+    merged = sorter.merged(step.consumed)
+    group_bytes = min(ROW_GROUP_BYTES_MAX, memory_bytes_max // 8)
+    waiting = next(merged, None)
+    while waiting is not None:
+        target = folder / f"{step.table}-{step.files + 1:06d}.parquet"
+        written = _Filled(waiting, merged)
+        _write_file(target, schema, _groups(written, group_bytes))
+        waiting = written.following
+        step.files += 1
+        step.consumed = written.consumed
+        work.save(step)
+
+
+class _Filled:
+    """The merged tables that go into one file."""
+
+    def __init__(self, first: tuple[pa.Table, list[int]], rest: Iterator[tuple[pa.Table, list[int]]]) -> None:
+        self.following: tuple[pa.Table, list[int]] | None = first
+        self.consumed = first[1]
+        self._rest = rest
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        rows = size = 0
+        while self.following is not None and rows < FILE_ROWS_MAX and size < FILE_BYTES_MAX:
+            table, self.consumed = self.following
+            rows += table.num_rows
+            size += table.nbytes // _PACKED
+            yield table
+            self.following = next(self._rest, None)
+
+
+_PACKED = 4
+"""Parquet with zstd takes about a quarter of what the rows take in memory."""
+
+
+def _groups(tables: Iterator[pa.Table] | _Filled, bytes_max: int) -> Iterator[pa.Table]:
+    """Gather tables into row groups."""
+    held: list[pa.Table] = []
+    rows = size = 0
+    for table in tables:
+        at = 0
+        while at < table.num_rows:
+            room = ROW_GROUP_ROWS_MAX - rows
+            part = table.slice(at, room)
+            held.append(part)
+            at += part.num_rows
+            rows += part.num_rows
+            size += part.nbytes
+            if rows >= ROW_GROUP_ROWS_MAX or size >= bytes_max:
+                yield pa.concat_tables(held)
+                held, rows, size = [], 0, 0
+    if held:
+        yield pa.concat_tables(held)
+
+
+def _write_file(target: Path, schema: pa.Schema, groups: Iterator[pa.Table]) -> None:
+    """Write one file; it counts when the state says so."""
+    with pq.ParquetWriter(target, schema, compression="zstd") as writer:
+        for group in groups:
+            writer.write_table(group.cast(schema), row_group_size=ROW_GROUP_ROWS_MAX)
+    sync_file(target)

@@ -1,0 +1,121 @@
+"""Source: the rows of a table as one stream, whatever number of files with whatever columns hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gossamer.archive.schema import fitted, united
+from gossamer.archive.views.work import Piece
+from gossamer.model.errors import ConfigError
+
+BATCH_ROWS = 8_192
+READ_BYTES = 1 << 20
+"""Of each column's compressed data at once."""
+_CONDITION_BYTES_MAX = 64_000_000
+
+
+def pieces_of(folder: Path) -> list[Piece]:
+    """Return the finished Parquet files of a table, by name."""
+    return [
+        Piece(str(path), path.stat().st_size, pq.read_metadata(path).num_rows)
+        for path in sorted(folder.glob("*.parquet"))
+        if not path.name.startswith(".")
+    ]
+
+
+class Source:
+    """Rows in the order of their files; a row's number in that order is a position to go on from."""
+
+    def __init__(self, pieces: Sequence[Piece], where: str = "") -> None:
+        """Take files as they were found; `where` is an SQL condition over the columns.
+
+        Raises:
+            ConfigError: a file has gone or has changed, or the condition is none.
+        """
+        self._pieces = list(pieces)
+        for piece in self._pieces:
+            path = Path(piece.path)
+            if not path.exists() or path.stat().st_size != piece.length:
+                raise ConfigError(f"{path} is not as it was when this export began; remove what it made and begin anew")
+        self.schema = united(pq.read_schema(piece.path).remove_metadata() for piece in self._pieces)
+        """All columns of all files, by name; where a file lacks one it is null."""
+        self.rows = sum(piece.rows for piece in self._pieces)
+        self._condition = Condition(where, self.schema) if where else None
+
+    def batches(self, start: int = 0, columns: Sequence[str] | None = None) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield the rows from a position on, each batch with the position behind it.
+
+        A batch has `BATCH_ROWS` at most, and the same ones wherever it was begun.
+        """
+        schema = self.schema if columns is None else pa.schema([self.schema.field(name) for name in columns])
+        wanted = schema.names if self._condition is None else None
+        at = 0
+        for piece in self._pieces:
+            if at + piece.rows <= start:
+                at += piece.rows
+                continue
+            with pq.ParquetFile(piece.path, buffer_size=READ_BYTES, pre_buffer=False) as file:
+                for group in range(file.num_row_groups):
+                    rows = file.metadata.row_group(group).num_rows
+                    if at + rows <= start:
+                        at += rows
+                        continue
+                    held = None if wanted is None else [name for name in wanted if name in file.schema_arrow.names]
+                    for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=held):
+                        at += batch.num_rows
+                        if at > start:
+                            yield at, self._chosen(batch, schema)
+
+    def _chosen(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+        if self._condition is not None:
+            batch = batch.filter(self._condition.mask(fitted(batch, self.schema)))
+        return fitted(batch, schema)
+
+
+class Condition:
+    """An SQL condition over the rows of a table. It sees the rows and nothing else: no file, no network."""
+
+    def __init__(self, sql: str, schema: pa.Schema) -> None:
+        self._sql = sql
+        self._database = duckdb.connect(
+            ":memory:",
+            config={
+                "enable_external_access": False,
+                "threads": 1,
+                "memory_limit": f"{_CONDITION_BYTES_MAX}B",
+                "autoinstall_known_extensions": False,
+                "autoload_known_extensions": False,
+            },
+        )
+        self.mask(_empty(schema))
+
+    def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
+        """Return for each row whether it is wanted; what the condition does not know (null) is not."""
+        self._database.register("rows", pa.Table.from_batches([batch]))
+        try:
+            found = self._database.sql(f"SELECT coalesce(({self._sql}), false)::BOOLEAN AS wanted FROM rows")  # noqa: S608
+            column = found.to_arrow_table()["wanted"].combine_chunks()
+        except duckdb.Error as error:
+            raise ConfigError(f"--where {self._sql}: {first_line(str(error))}") from error
+        if len(column) != batch.num_rows:
+            raise ConfigError(f"--where {self._sql}: expected a condition on single rows, such as host = 'example.org'")
+        return column
+
+
+def plain(kind: pa.DataType) -> pa.DataType:
+    """Return the type of a column's values, whether they stand in a dictionary or not."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
+def first_line(text: str) -> str:
+    """Return what a database says of a mistake, on one line."""
+    return " ".join(text.partition("\n\n")[0].split())

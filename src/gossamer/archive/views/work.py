@@ -1,0 +1,202 @@
+"""Work: one export under way, in a folder beside its target, so that it can be killed at any moment and go on.
+
+`TARGET.part/` holds what is made (`out`), what it is made of (`runs`, copies) and how far it is (`state.json`). What
+the state says was synced before it said so; what was made after it is made again. The target appears by one rename.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+import msgspec
+
+from gossamer.model.errors import ConfigError
+from gossamer.world.files import sync_directory, sync_everything, sync_file, write_whole
+from gossamer.world.process import DirectoryLock
+
+CHECKPOINT_BYTES = 32_000_000
+"""So much is written, at most, between two notes of how far it is."""
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """A finished file that the export reads."""
+
+    path: str
+    length: int
+    rows: int = 0
+
+
+class Order(msgspec.Struct, frozen=True):
+    """What was asked for: an export goes on only with the same order."""
+
+    crawl: str
+    """The crawl's directory, absolute."""
+    to: str
+    table: str = ""
+    where: str = ""
+
+
+class Inputs(msgspec.Struct):
+    """What an export reads, as it stood when the export began."""
+
+    tables: dict[str, list[Piece]] = {}
+    warcs: list[Piece] = []
+    running: bool = False
+    """The crawl was running."""
+    begun_at: float = 0.0
+
+
+class _State(msgspec.Struct):
+    order: Order
+    inputs: Inputs | None = None
+    step: msgspec.Raw = msgspec.Raw(b"null")
+    renaming: bool = False
+
+
+class Work:
+    """The folder of an export. Use as a context: one process at a time works in it."""
+
+    def __init__(self, target: Path, order: Order, *, replaces: bool = False) -> None:
+        """Begin an export, or take up the one that was begun with the same order. With `replaces` what stands under
+        `target`, a directory, gives way at the end.
+
+        Raises:
+            ConfigError: something else stands there, or another process works on it.
+        """
+        self.target = target
+        self._replaces = replaces
+        self.folder = target.with_name(target.name + ".part")
+        self.out = self.folder / "out"
+        self._state_file = self.folder / "state.json"
+        self._lock: DirectoryLock | None = None
+        self._state = _State(order)
+        self.is_complete = False
+        """An earlier run had finished all but its last sweep."""
+        if not target.parent.is_dir():
+            raise ConfigError(f"there is no directory {target.parent}; make it, or name another with -o")
+        stored = self._stored()
+        self.resumed = stored is not None
+        if stored is None and self.folder.is_dir() and not any(self.folder.iterdir()):
+            self.folder.rmdir()  # A folder begins with its state and loses it last.
+            if target.exists() and not replaces:
+                self.is_complete = True
+                return
+        if stored is None:
+            if not replaces and (target.exists() or target.is_symlink()):
+                raise ConfigError(f"{target} exists and is no export that was begun here; name another with -o")
+            self._make_folder(_State(order))
+        elif stored.order != order:
+            raise ConfigError(
+                f"{self.folder} holds an unfinished export that was asked for otherwise "
+                f"({_difference(stored.order, order)}); "
+                "give the same options to finish it, or remove that folder to begin anew"
+            )
+        self._lock = DirectoryLock(self.folder / "lock")
+        if not self._lock.acquire(0.0):
+            self._lock.release()
+            raise ConfigError(f"another process works on {target}; wait for it, or name another with -o")
+        self._state = self._stored() or _State(order)
+        if self._state.renaming and not self.out.exists():
+            self.is_complete = True
+        elif not replaces and (target.exists() or target.is_symlink()):
+            self._lock.release()
+            raise ConfigError(
+                f"{target} appeared while its export was under way; move it away, then repeat the command"
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._lock is not None:
+            self._lock.release()
+        if isinstance(error, ConfigError) and not self.resumed and bytes(self._state.step) == b"null":
+            shutil.rmtree(self.folder, ignore_errors=True)  # Asked for wrongly: there is nothing to go on with.
+
+    @property
+    def inputs(self) -> Inputs | None:
+        """What the export reads; None before `begin`."""
+        return self._state.inputs
+
+    def begin(self, inputs: Inputs) -> None:
+        """Settle what the export reads. From now on it reads nothing else, whatever the crawl does."""
+        self._state.inputs = inputs
+        self._write_state()
+
+    def step(self, kind: type[S]) -> S:
+        """Return how far it is; as `kind()` at the beginning."""
+        raw = bytes(self._state.step)
+        return kind() if raw == b"null" else msgspec.json.decode(raw, type=kind)
+
+    def save(self, step: msgspec.Struct) -> None:
+        """Note how far it is. What the note says must be on disk by then."""
+        self._state.step = msgspec.Raw(msgspec.json.encode(step))
+        self._write_state()
+
+    def finish(self) -> None:
+        """Give what was made its name. Everything in it becomes durable first."""
+        if not self.is_complete:
+            if self.out.is_dir():
+                sync_everything()
+            else:
+                sync_file(self.out)
+            self._state.renaming = True
+            self._write_state()
+            if self._replaces and self.target.exists():
+                self.target.rename(self.folder / "replaced")
+            self.out.rename(self.target)
+        sync_directory(self.target.parent)
+        if not self.folder.exists():
+            return
+        self.sweep()
+        for last in (self.folder / "lock", self._state_file):
+            last.unlink(missing_ok=True)
+        self.folder.rmdir()
+
+    def sweep(self, *kept: str) -> None:
+        """Remove files of the folder that the state does not know: what a kill left half-made."""
+        known = {"lock", "state.json", "out", *kept}
+        for path in self.folder.iterdir():
+            if path.name not in known:
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+
+    def _stored(self) -> _State | None:
+        try:
+            return msgspec.json.decode(self._state_file.read_bytes(), type=_State)
+        except FileNotFoundError:
+            return None
+        except msgspec.MsgspecError as error:
+            raise ConfigError(
+                f"{self._state_file} is no state of an export; remove {self.folder} to begin anew"
+            ) from error
+
+    def _make_folder(self, state: _State) -> None:
+        beginning = self.folder.with_name(f".{self.folder.name}.new")
+        shutil.rmtree(beginning, ignore_errors=True)
+        beginning.mkdir()
+        write_whole(beginning / "state.json", msgspec.json.encode(state))
+        try:
+            beginning.rename(self.folder)
+        except OSError as error:
+            raise ConfigError(f"{self.folder} is in the way; remove it, or name another target with -o") from error
+
+    def _write_state(self) -> None:
+        write_whole(self._state_file, msgspec.json.encode(self._state))
+
+
+def _difference(one: Order, other: Order) -> str:
+    return ", ".join(
+        f"{name} {was!r}, not {now!r}"
+        for name in Order.__struct_fields__
+        if (was := getattr(one, name)) != (now := getattr(other, name))
+    )

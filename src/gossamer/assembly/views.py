@@ -1,0 +1,62 @@
+"""Views: what exports and search need of a crawl and of the rooms."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import cast
+
+from gossamer.archive.views.means import Means
+from gossamer.assembly.parts import stored
+from gossamer.config import Config
+from gossamer.crawl.commit import MANIFEST
+from gossamer.fetch.decoding import BoundedDecoder
+from gossamer.model.visits import Page
+from gossamer.plugins import build
+from gossamer.ports import ProcessingModule
+from gossamer.process.chain import Modules
+from gossamer.process.registry import MODULES, NEEDED
+from gossamer.process.text import TitleAndText
+from gossamer.state.journals import Entry
+from gossamer.state.store import Store
+from gossamer.world.process import DirectoryLock
+
+
+def committed_files(config: Config, directory: Path) -> list[Entry] | None:
+    """Return the manifest of a crawl that does not run, or None of one that does, whose store is its own.
+
+    A crawl that ended in order has no logs left, and its store is not opened.
+    """
+    lock = DirectoryLock(directory / "state/lock")
+    try:
+        if not lock.acquire(0.0):
+            return None
+        growing = [*(directory / "state/tables").glob("*"), *(directory / "warc").glob("*.open")]
+        if not growing:
+            return []
+        store = Store(directory / "state/store", config.state.cache_bytes, config.state.write_buffer_bytes)
+        try:
+            return stored(store, MANIFEST, list[Entry], [])
+        finally:
+            store.close()
+    finally:
+        lock.release()
+
+
+def export_means(config: Config) -> Means:
+    """Return what exports need to read pages: the decoder of content codings, and what makes text of a page."""
+    options = config.process.model_copy(update={"text": True})
+    reading = Modules([TitleAndText(options)], options)
+    main = reading
+    if find_spec(NEEDED["markdown"]) is not None:  # Without it Markdown is the visible text.
+        module = cast("ProcessingModule", build(MODULES["markdown"], "process.modules", options=options))
+        main = Modules([module], options)
+
+    def text(page: Page) -> str:
+        return reading.process(page).findings.text
+
+    def content(page: Page) -> str:
+        found = main.process(page).findings.columns.get("markdown")
+        return text(page) if found is None else str(found)
+
+    return Means(BoundedDecoder(config.fetch), content, text)

@@ -1,0 +1,95 @@
+"""Search: `search`: the best pages for a query, for people or as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import typer
+
+from gossamer.cli import door
+from gossamer.cli.crawling import require_crawl
+from gossamer.cli.views import Shown
+from gossamer.cli.words import count, counted, harmless
+from gossamer.model.errors import ConfigError
+
+BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
+
+
+def search(directory: Path, query: str, *, limit: int, host: str, site: str, language: str, as_json: bool) -> int:
+    """Print the pages that answer a query best; status 0 also when there are none."""
+    require_crawl(directory)
+    if not query.strip():
+        raise ConfigError('the query is empty; name words, or a "phrase" in quotes')
+    found = door.search_of(directory, query, limit=limit, host=host, site=site, language=language)
+    if as_json:
+        typer.echo(json.dumps(_as_object(found)))
+    else:
+        for line in _lines(found, colours=sys.stdout.isatty()):
+            typer.echo(line)
+    return 0
+
+
+def build(directory: Path, *, quiet: bool) -> int:
+    """Make the index of what was crawled."""
+    require_crawl(directory)
+    shown = Shown(sys.stderr, quiet=quiet)
+    built = door.build_index_of(directory, lambda done, rows: shown.advance("pages", done, rows))
+    shown.clear()
+    if built.running:
+        shown.line(f"{directory} still crawls: the index holds what it has finished so far")
+    shown.line(f"{directory / 'search'} holds {counted(built.pages, 'page')}")
+    return 0
+
+
+def _as_object(found: door.Found) -> dict[str, object]:
+    return {
+        "query": found.query,
+        "total": found.total,
+        "problems": list(found.problems),
+        "hits": [
+            {
+                "url": hit.url,
+                "title": hit.title,
+                "host": hit.host,
+                "language": hit.language,
+                "fetched_at": f"{hit.fetched_at:%Y-%m-%dT%H:%M:%SZ}",
+                "score": hit.score,
+                "snippet": hit.snippet,
+                "highlights": [list(mark) for mark in hit.highlights],
+            }
+            for hit in found.hits
+        ],
+    }
+
+
+def _lines(found: door.Found, *, colours: bool) -> Iterator[str]:
+    for problem in found.problems:
+        yield f"left out: {harmless(problem)}"
+    if not found.hits:
+        yield f"no page for {harmless(found.query)}"
+        return
+    shown = f"{count(len(found.hits))} of " if len(found.hits) < found.total else ""
+    yield f"{shown}{counted(found.total, 'page')} for {harmless(found.query)}"
+    for number, hit in enumerate(found.hits, 1):
+        yield ""
+        yield f"{number:>3}. {harmless(hit.title) or '(no title)'}"
+        yield f"     {harmless(hit.url)}  {hit.fetched_at:%Y-%m-%d}"
+        if hit.snippet:
+            yield f"     {_marked(hit, colours=colours)}"
+
+
+def _marked(hit: door.Hit, *, colours: bool) -> str:
+    """Return the snippet on one line, what was asked for in bold: strangers' marks are escaped, ours are not."""
+    parts = []
+    at = 0
+    for start, end in hit.highlights if colours else ():
+        parts.append(_quiet(hit.snippet[at:start]) + BOLD + _quiet(hit.snippet[start:end]) + PLAIN)
+        at = end
+    return "".join(parts) + _quiet(hit.snippet[at:])
+
+
+def _quiet(text: str) -> str:
+    return harmless("".join(" " if c.isspace() else c for c in text))

@@ -1,0 +1,115 @@
+"""Rooms: the real parts of one shard, in a directory of its own, and their commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from gossamer.crawl.retries import Retries
+from gossamer.frontier.frontier import Frontier
+from gossamer.frontier.options import FrontierOptions
+from gossamer.frontier.politeness import politeness
+from gossamer.frontier.priority import BreadthFirst
+from gossamer.model.errors import ConfigError
+from gossamer.model.links import Link
+from gossamer.ports import HostControl, Prioritizer, UrlSeen
+from gossamer.seen.memory import MemoryUrlSeen
+from gossamer.seen.options import SeenOptions
+from gossamer.seen.urls import RocksUrlSeen
+from gossamer.seen.ways import NEW
+from gossamer.simulate.options import SimulateOptions
+from gossamer.state.contacts import Contacts
+from gossamer.state.epoch import Epochs
+from gossamer.state.store import Store
+from gossamer.url.url import Url
+from gossamer.world.dice import Dice
+
+BOOT = bytes(16)
+STORE_BYTES = 32 << 20
+"""Cache, and write buffer, of a simulated shard's store."""
+SEEN_FORMS = ("rocksdb", "memory")
+
+
+class ShardRooms:
+    """Frontier, politeness, eliminator, contacts and epochs as in a crawl; only who calls them is simulated."""
+
+    def __init__(
+        self,
+        options: SimulateOptions,
+        directory: Path,
+        scale: float,
+        name_url: Callable[[str], Url | None],
+        seed: int,
+        now: float,
+    ) -> None:
+        """Make an empty shard that stands for `scale` times what it holds."""
+        directory.mkdir(parents=True)
+        dice = Dice(seed)
+        self.options = scaled(options.frontier, scale)
+        self._store = Store(directory / "store", STORE_BYTES, STORE_BYTES)
+        self._epochs = Epochs(self._store)
+        self._contacts = Contacts(directory, BOOT, now)
+        self._seen = _url_seen(options.seen, self._epochs)
+        self._prioritizer: Prioritizer = BreadthFirst()
+        self.frontier = Frontier(
+            self._store, self._epochs, self._contacts, politeness(options.politeness), self.options, name_url, dice, now
+        )
+        self.hosts: HostControl = self.frontier.control
+        self.retries = Retries(
+            options.frontier.attempts_max, options.frontier.retry_s_first, options.frontier.retry_s_max, dice
+        )
+        self._visits = 0
+        self._commit_visits = options.commit_visits
+
+    def discover(self, links: Sequence[Link], now: float) -> list[Link]:
+        """Offer links to the eliminator, queue the new ones and return them."""
+        answers = self._seen.offer(
+            [link.url for link in links], [link.depth for link in links], [link.hops for link in links]
+        )
+        new = [link for link, answer in zip(links, answers, strict=True) if answer == NEW]
+        for link in new:
+            self.frontier.add(link, self._prioritizer.level(link), now)
+        return new
+
+    def visited(self, now: float) -> None:
+        """Count a visit's end; commit when there have been enough."""
+        self._visits += 1
+        if self._visits >= self._commit_visits or self._contacts.crowded:
+            self.commit(now)
+
+    def commit(self, now: float) -> None:
+        """Close the epoch as a crawl does, with the disk's part in this thread."""
+        self._visits = 0
+        self.frontier.cut(now)
+        if isinstance(self._seen, _Cuts):
+            self._seen.cut(now)
+        number, ended = self._epochs.cut(), self._contacts.ended_since_commit
+        self._epochs.commit(number)
+        self._epochs.apply(number)
+        self._epochs.settle()
+        self._contacts.committed(ended)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._store.close()
+        self._contacts.close()
+
+
+@runtime_checkable
+class _Cuts(Protocol):
+    def cut(self, now: float) -> None: ...
+
+
+def scaled(options: FrontierOptions, scale: float) -> FrontierOptions:
+    """Return what a shard that holds one host in `scale` keeps in memory; its times stay as they are."""
+    bounds = ("bench_hosts_max", "bench_hosts_first", "bench_bytes_max", "records_cached_max")
+    return options.model_copy(update={name: max(1, round(getattr(options, name) / scale)) for name in bounds})
+
+
+def _url_seen(options: SeenOptions, epochs: Epochs) -> UrlSeen:
+    if options.form == "memory":
+        return MemoryUrlSeen(epochs)
+    if options.form == "rocksdb":
+        return RocksUrlSeen(epochs, options.popular_urls_max)
+    raise ConfigError(f"seen.form is {options.form!r}: a simulation takes {' or '.join(SEEN_FORMS)}")

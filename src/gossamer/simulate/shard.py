@@ -1,0 +1,237 @@
+"""Shard: carries leases of the real frontier through simulated time: look up, ask robots.txt, fetch, process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gossamer.frontier.host import Lease
+from gossamer.model.links import Link
+from gossamer.model.visits import Contact, Errand
+from gossamer.simulate.events import Events
+from gossamer.simulate.host import ModelHost
+from gossamer.simulate.machine import (
+    REQUEST_BYTES,
+    Capacity,
+    cpu_exchange_s,
+    cpu_page_s,
+    cpu_request_s,
+    exchange_bytes,
+    foreign_share,
+    shard_bytes_per_s,
+    shard_cores,
+)
+from gossamer.simulate.options import SimulateOptions
+from gossamer.simulate.robots import ALLOWED, UNKNOWN, WAIT
+from gossamer.simulate.rooms import ShardRooms
+from gossamer.simulate.tally import Tally
+from gossamer.simulate.web import ModelWeb
+
+DAY_S = 86_400.0
+"""How long an address is good for."""
+WAKE_S_MIN = 1e-3
+"""Nobody looks at the frontier again sooner than this when it had nothing."""
+
+
+class SimulatedShard:
+    """One shard: a slot for each request at once, a processor, a link to the network, and the real rooms."""
+
+    def __init__(
+        self,
+        number: int,
+        options: SimulateOptions,
+        web: ModelWeb,
+        scale: float,
+        rooms: ShardRooms,
+        events: Events,
+        send: Callable[[int, list[Link], float], None],
+        fetched: Callable[[float], None],
+    ) -> None:
+        """Build a shard each of whose hosts stands for `scale` hosts of a real one."""
+        self.tally = Tally()
+        self.rooms = rooms
+        self._number = number
+        self._options = options
+        self._web = web
+        self._events = events
+        self._send = send
+        self._fetched = fetched
+        self._frontier = rooms.frontier
+        self.slots = max(1, round(options.machine.concurrency / scale))
+        self.out = 0
+        """Slots in use."""
+        # One page here stands for `scale` pages, so what serves them is so much slower.
+        mean_bytes = options.web.page_bytes_mean
+        self._cpu_exchange_s = cpu_exchange_s(options.web, options.exchange, options.shards)
+        self._exchange_bytes = exchange_bytes(options.web, options.exchange, options.shards)
+        page_s = cpu_page_s(mean_bytes, options.web, options.machine) + self._cpu_exchange_s
+        self.cpu = Capacity(shard_cores(options) / scale, page_s)
+        wire_bytes = mean_bytes * options.web.wire_share + REQUEST_BYTES
+        self.network = Capacity(shard_bytes_per_s(options) / scale, wire_bytes)
+        self._foreign_share = foreign_share(options.web, options.shards) / max(1e-9, 1 - options.web.same_host_share)
+        self._alone = web.shards == 1
+        self.wake_at = float("inf")
+        """When it looks at the frontier next."""
+
+    # ---- links in
+
+    def arrive(self, links: list[Link], now: float) -> None:
+        """Take links that another shard found, or that are seeds."""
+        for link in self.rooms.discover(links, now):
+            self.tally.discovered += 1
+            host = self._web.host(link.url.host)
+            if not host.closed:
+                self.tally.hosts_active += not host.pending
+                host.pending += 1
+
+    # ---- visits out
+
+    def lend(self, now: float) -> None:
+        """Begin what may begin now, and ask to be woken when there may be more."""
+        while self.out < self.slots:
+            lease = self._frontier.select(now)
+            if lease is None:
+                break
+            self._begin(lease, now)
+        self.tally.pass_to(now, full=self.out >= self.slots, used=self.out / self.slots)
+        if self.out >= self.slots:
+            return  # The end of a visit calls again.
+        wake_at = self._frontier.wake_at()
+        if wake_at is not None:
+            at = max(wake_at, now + WAKE_S_MIN)
+            if at < self.wake_at:
+                self.wake_at = at
+                self._events.at(at, self._wake)
+
+    def _wake(self, now: float) -> None:
+        if now >= self.wake_at:
+            self.wake_at = float("inf")
+            self.lend(now)
+
+    def _begin(self, lease: Lease, now: float) -> None:
+        host = self._web.host(lease.url.host)
+        if not lease.address:
+            self.out += 1
+            self._events.at(now + self._options.web.lookup_s, lambda at: self._looked_up(lease, host, at))
+        elif lease.errand is None and not self._permitted(lease, host, now):
+            pass
+        elif not self._frontier.begin(lease, now):
+            self._frontier.give_back(lease, now)
+        else:
+            self._fetch(lease, host, now)
+
+    def _looked_up(self, lease: Lease, host: ModelHost, now: float) -> None:
+        self.out -= 1
+        self._frontier.locate(lease, host.address, now + DAY_S, now)
+        self.lend(now)
+
+    def _permitted(self, lease: Lease, host: ModelHost, now: float) -> bool:
+        """Say what robots.txt would, and do about it what the pipeline does."""
+        hosts, said = self.rooms.hosts, host.robots.verdict(now) if self._options.web.robots else ALLOWED
+        if said == UNKNOWN:
+            hosts.park(lease.url, now)
+            self._frontier.give_back(lease, now)
+            if not hosts.run_errand(Errand(lease.url, lease.url), now):
+                hosts.unpark(lease.url, now)
+        elif said == WAIT:
+            hosts.rest(lease.url, host.robots.wait_until, "its robots.txt cannot be had", now)
+            self._frontier.give_back(lease, now)
+        elif said != ALLOWED:
+            self._frontier.ended(lease, None, now)
+            self._finish(lease, host, said, now)
+        return said == ALLOWED
+
+    def _fetch(self, lease: Lease, host: ModelHost, now: float) -> None:
+        self.out += 1
+        self.tally.requests += 1
+        if host.dead:
+            self._events.at(now + self._options.web.connect_s_max, lambda at: self._failed(lease, host, at))
+            return
+        page_bytes = self._web.page_bytes() if lease.errand is None else 0.0
+        fetch_s = self._web.fetch_s(host)
+        wire_bytes = page_bytes * self._options.web.wire_share + REQUEST_BYTES
+        if page_bytes:
+            wire_bytes += self._exchange_bytes
+        self.tally.wire_bytes += wire_bytes
+        fetch_s = max(fetch_s, self.network.wait_s(wire_bytes, now))
+        self._events.at(now + fetch_s, lambda at: self._answered(lease, host, page_bytes, fetch_s, at))
+
+    # ---- the ends of a visit
+
+    def _failed(self, lease: Lease, host: ModelHost, now: float) -> None:
+        self.cpu.wait_s(cpu_request_s(self._options.web, self._options.machine), now)
+        contact = Contact(self._options.web.connect_s_max, "failed", error="no answer")
+        self._frontier.ended(lease, contact, now)
+        visit = lease.visit
+        if lease.errand is not None or visit is None:
+            host.robots.failed(now)
+            self.rooms.hosts.unpark(lease.url, now)
+        elif (again := self.rooms.retries.after(visit, "no answer", now)) is not None:
+            self._frontier.retry(lease, again, now)
+        else:
+            self._finish(lease, host, "connect_error", now)
+        if not host.closed and self._frontier.facts(lease.url).closed:
+            host.closed = True
+            self.tally.hosts_active -= host.pending > 0
+            host.pending = 0
+        self._leave(now)
+
+    def _answered(self, lease: Lease, host: ModelHost, page_bytes: float, fetch_s: float, now: float) -> None:
+        self._frontier.ended(lease, Contact(fetch_s, "answered"), now)
+        if lease.errand is not None:
+            self.cpu.wait_s(cpu_request_s(self._options.web, self._options.machine), now)
+            host.robots.answered(now, denied=host.denied)
+            self.rooms.hosts.unpark(lease.url, now)
+            if host.crawl_delay_s is not None:
+                self.rooms.hosts.set_crawl_delay(lease.url, host.crawl_delay_s, now)
+            self._leave(now)
+            return
+        is_error = self._web.is_error()
+        if is_error:
+            cpu_s = cpu_request_s(self._options.web, self._options.machine)
+        else:
+            cpu_s = cpu_page_s(page_bytes, self._options.web, self._options.machine) + self._cpu_exchange_s
+        wait_s = self.cpu.wait_s(cpu_s, now)
+        if wait_s:
+            self._events.at(now + wait_s, lambda at: self._processed(lease, host, at, is_error=is_error))
+        else:
+            self._processed(lease, host, now, is_error=is_error)
+
+    def _processed(self, lease: Lease, host: ModelHost, now: float, *, is_error: bool) -> None:
+        self._finish(lease, host, "http_error" if is_error else "fetched", now)
+        if not is_error:
+            self.tally.pages += 1
+            self._fetched(now)
+            self._discover(lease, host, now)
+        self._leave(now)
+
+    def _finish(self, lease: Lease, host: ModelHost, outcome: str, now: float) -> None:
+        self._frontier.finish(lease, outcome, now)
+        if host.pending:
+            host.pending -= 1
+            self.tally.hosts_active -= not host.pending
+        self.rooms.visited(now)
+
+    def _discover(self, lease: Lease, host: ModelHost, now: float) -> None:
+        visit = lease.visit
+        assert visit is not None
+        here: list[Link] = []
+        away: dict[int, list[Link]] = {}
+        for target, number in self._web.links(host, self._options.known_links):
+            link = Link(target.url(number), "anchor", visit.depth + 1, 0, visit.url.text)
+            if target is host or not self._is_foreign(target):
+                here.append(link)
+            else:
+                away.setdefault(target.shard, []).append(link)
+        if here:
+            self.arrive(here, now)
+        for shard, links in away.items():
+            self._send(shard, links, now + self._options.exchange.delay_s)
+
+    def _is_foreign(self, target: ModelHost) -> bool:
+        if self._alone:  # It stands for all: others' links come to it as its own go to others.
+            return self._web.lot() < self._foreign_share
+        return target.shard != self._number
+
+    def _leave(self, now: float) -> None:
+        self.out -= 1
+        self.lend(now)

@@ -1,0 +1,89 @@
+"""One value sets memory: the same crawl within 256 MiB and within 4 GiB, enforced by the kernel."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gossamer.simweb.options import SimwebOptions
+from gossamer.simweb.process import SimwebProcess
+from gossamer.testing.footprint import run_within
+from tests.crash.crawls import environment
+from tests.crash.harvest import Harvest
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
+
+SMALL, LARGE = 256 << 20, 4 << 30
+WEB = SimwebOptions.plain(hosts=300, pages=2_500, latency_s=0.005, bytes_median=20_000)
+SEEDS = 150_000
+SEEDING = """
+import asyncio, sys
+from pathlib import Path
+from gossamer.api.seeding import Seeding
+from gossamer.assembly import assemble
+from gossamer.config import configure
+from gossamer.world.clock import WallClock
+
+async def main():
+    directory = Path(sys.argv[1])
+    config = configure(options={"memory": sys.argv[3], "seeds": sys.argv[2]})
+    shard = assemble(config, directory)
+    seeding = Seeding(shard)
+    task = asyncio.ensure_future(seeding.run())
+    while seeding.busy():
+        assert not task.done(), task.exception()
+        await asyncio.sleep(0.1)
+    task.cancel()
+    await shard.shard.commit()
+    print(shard.frontier.counts.discovered, shard.store.epoch)
+    await shard.close()
+
+asyncio.run(main())
+"""
+
+
+def test_the_same_pages_whatever_the_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    finals = []
+    with SimwebProcess(WEB, tmp_path / "web") as web:
+        for budget in (SMALL, LARGE):
+            directory = tmp_path / f"crawl-{budget}"
+            command = [
+                sys.executable, "-m", "gossamer", "crawl", *web.seeds, "-o", str(directory), "--quiet",
+                "--politeness", "own", "--allow-private", "--scope", "any", "--hosts", str(web.hosts_file),
+                "--memory", f"{budget >> 20}MiB",
+            ]  # fmt: skip
+            done = run_within(budget, command, environment(), timeout_s=150)
+            assert done.status == 0, done.output
+            finals.append(Harvest(directory).finals)
+            assert Harvest(directory).faults() == []
+            runs = told(directory)["runs"]
+            assert runs == 1, "nobody killed it: it kept within its budget by itself"
+            with capsys.disabled():
+                print(f"\n{budget >> 20} MiB by {done.means}: {done.peak_bytes >> 20} MiB at the most")
+    assert len(finals[0]) > WEB.pages
+    assert finals[0] == finals[1]
+
+
+def test_seeds_by_the_hundred_thousand_do_not_wait_in_memory(tmp_path: Path) -> None:
+    seeds = tmp_path / "seeds.txt"
+    seeds.write_text("".join(f"http://www.host-{number}.example/\n" for number in range(SEEDS)))
+    (tmp_path / "crawl").mkdir()
+    command = [sys.executable, "-c", SEEDING, str(tmp_path / "crawl"), str(seeds), "256MiB"]
+
+    done = run_within(SMALL, command, environment(), timeout_s=300)
+
+    assert done.status == 0, done.output
+    discovered, epochs = map(int, done.output.split())
+    assert discovered == SEEDS
+    assert epochs > 5, "it was committed on the way, because of its bytes alone"
+
+
+def told(directory: Path) -> dict[str, object]:
+    command = [sys.executable, "-m", "gossamer", "status", str(directory), "--json"]
+    found = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True, timeout=60)
+    status: dict[str, object] = json.loads(found.stdout)
+    return status

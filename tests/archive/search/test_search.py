@@ -1,0 +1,299 @@
+"""The index: what it finds, how it follows the crawl, and what a crash at any step leaves of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from gossamer.archive.archive import Archives, Followers
+from gossamer.archive.follower import Follower
+from gossamer.archive.options import ArchiveOptions
+from gossamer.archive.search import build as building
+from gossamer.archive.search.build import build
+from gossamer.archive.search.documents import SCHEMA, Document, document_of, language_of
+from gossamer.archive.search.follower import IndexFollower
+from gossamer.archive.search.index import IndexWriter
+from gossamer.archive.search.log import SearchLog
+from gossamer.archive.search.options import SearchOptions
+from gossamer.archive.search.query import Found, search
+from gossamer.archive.tables import Tables
+from gossamer.archive.views.export import Crawl
+from gossamer.archive.warc import About, WarcArchive
+from gossamer.model.errors import ConfigError
+from gossamer.model.links import Found as FoundLink
+from gossamer.model.visits import Content, Findings, Visited
+from gossamer.testing import FakeClock
+from tests.archive.views.conftest import MEANS, NOW
+from tests.archive.web import START, Shard, visited
+
+HOSTILE = "\x1b[31mred\x07 \u202egnihsif"
+
+
+def page(url: str, title: str = "Title", text: str = "Some text.", lang: str = "en", at: float = START) -> Visited:
+    body = f'<html lang="{lang}"><title>{title}</title><p>{text}'.encode()
+    visit = visited(url, body, at=at)
+    visit.row.title = title
+    visit.content, visit.findings = Content(body), Findings(title=title, text=text)
+    return visit
+
+
+class Crawled:
+    """Archives with search, over journals that survive."""
+
+    def __init__(self, shard: Shard, clock: FakeClock | None = None, **options: object) -> None:
+        self.shard = shard
+        self.clock = clock or FakeClock()
+        given = SearchOptions(enabled=True, **options)  # type: ignore[arg-type]
+        self.log = SearchLog(given, shard.journals, self.clock)
+        self.indexer = IndexFollower(given, shard.journals)
+        self.followers = Followers([Follower(shard.journals), self.indexer])
+        archive_options = ArchiveOptions()
+        self.archives = Archives(
+            [
+                WarcArchive(archive_options, shard.journals, About("gossamer/1")),
+                Tables(archive_options, shard.journals),
+                self.log,
+            ]
+        )
+
+    def add(self, *visits: Visited) -> None:
+        for visit in visits:
+            self.archives.add(visit)
+        self.archives.cut()
+        self.shard.commit()
+
+    def follow(self) -> None:
+        while (found := self.followers.next()) is not None:
+            follower, task = found
+            follower.settle(task, task.make())
+            self.shard.commit()
+
+    def finish(self) -> None:
+        self.archives.close()
+        self.shard.commit()
+        self.follow()
+        self.followers.close()
+
+
+def ask(directory: Path, query: str, **options: object) -> Found:
+    return search(directory / "search", query, **options)  # type: ignore[arg-type]
+
+
+def urls(directory: Path, query: str, **options: object) -> list[str]:
+    return [hit.url for hit in ask(directory, query, **options).hits]
+
+
+PAGES = [
+    page("http://a.example/one", "Apples and pears", "A quick brown fox jumps over the lazy dog."),
+    page("http://a.example/two", "Foxes", "The brown fox is quick. " * 40, at=START + 60),
+    page("http://b.a.example/drei", "Füchse", "Der schnelle braune Fuchs.", "de"),
+    page("http://c.example/hostile", HOSTILE, f"words {HOSTILE} more words", "fr"),
+]
+
+
+@pytest.fixture
+def crawled(tmp_path: Path) -> Path:
+    crawl = Crawled(Shard(tmp_path))
+    failed = visited("http://a.example/failed")
+    failed.reply = None
+    failed.row.outcome = "timeout"
+    crawl.add(*PAGES, failed)
+    crawl.finish()
+    return tmp_path
+
+
+def test_words_phrases_and_fields_are_found(crawled: Path) -> None:
+    assert set(urls(crawled, "quick fox")) == {"http://a.example/one", "http://a.example/two"}
+    assert urls(crawled, '"quick brown fox"') == ["http://a.example/one"]
+    assert urls(crawled, "fox -lazy") == ["http://a.example/two"]
+    assert urls(crawled, "title:foxes") == ["http://a.example/two"]
+    assert urls(crawled, "füchse") == ["http://b.a.example/drei"]
+    assert urls(crawled, "drei") == ["http://b.a.example/drei"]  # A word of its URL.
+    assert urls(crawled, "absent") == []
+
+
+def test_answers_can_be_kept_to_a_host_a_site_or_a_language(crawled: Path) -> None:
+    assert urls(crawled, "fox", host="a.example") == urls(crawled, "fox", site="A.EXAMPLE")
+    assert urls(crawled, "fox OR fuchs", language="de") == ["http://b.a.example/drei"]
+    assert urls(crawled, "fox", host="example") == []
+
+
+def test_a_hit_knows_its_page_and_shows_where_it_matches(crawled: Path) -> None:
+    [hit] = ask(crawled, "schnelle braune").hits
+    assert (hit.title, hit.host, hit.language, hit.fetched_at.timestamp()) == ("Füchse", "b.a.example", "de", START)
+    assert [hit.snippet[start:end] for start, end in hit.highlights] == ["schnelle", "braune"]
+    assert ask(crawled, "fox", limit=1).total == 2
+    [by_title] = ask(crawled, "title:füchse").hits
+    assert by_title.snippet.startswith("Der schnelle")
+    assert by_title.highlights == ()
+
+
+def test_what_was_not_understood_is_told(crawled: Path) -> None:
+    found = ask(crawled, 'fox nofield:x "')
+    assert any("nofield" in problem for problem in found.problems)
+    for query in ("fox AND", "((", "title:", "*", "\\", "a:b:c", "🦊", "+-", "x" * 5000, "fox OR OR", "[a TO", "\x00"):
+        ask(crawled, query)
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1001])
+def test_a_limit_that_is_none_is_refused(crawled: Path, limit: int) -> None:
+    with pytest.raises(ConfigError, match="1 to 1000"):
+        ask(crawled, "fox", limit=limit)
+
+
+def test_a_page_fetched_again_takes_the_place_of_what_was_there(tmp_path: Path) -> None:
+    crawl = Crawled(Shard(tmp_path))
+    crawl.add(page("http://a.example/", text="the first version"))
+    crawl.add(page("http://a.example/", text="the second version", at=START + 9))
+    crawl.finish()
+    assert urls(tmp_path, "first") == []
+    assert urls(tmp_path, "version") == ["http://a.example/"]
+
+
+def test_pages_are_found_after_a_bounded_time_or_number(tmp_path: Path) -> None:
+    clock = FakeClock()
+    crawl = Crawled(Shard(tmp_path), clock, commit_s=10.0, commit_pages=3)
+    crawl.add(page("http://a.example/1"))
+    crawl.follow()
+    assert not (tmp_path / "search").exists()
+    clock.advance(10.0)
+    crawl.add()
+    crawl.follow()
+    assert len(urls(tmp_path, "text")) == 1
+    crawl.add(*(page(f"http://a.example/{number}") for number in range(2, 6)))
+    crawl.follow()
+    assert len(urls(tmp_path, "text")) == 5  # While the writer is open: readers need no lock.
+    crawl.indexer.close()
+
+
+def test_memory_is_bounded_within_an_epoch(tmp_path: Path) -> None:
+    crawl = Crawled(Shard(tmp_path), frame_bytes_max=1_000)
+    for number in range(50):
+        crawl.archives.add(page(f"http://a.example/{number}", text="word " * 100))
+        assert crawl.log._held_bytes < 1_000
+    crawl.finish()
+    assert ask(tmp_path, "word").total == 50
+
+
+@pytest.mark.parametrize("moment", ["logged", "put", "indexed", "settled", "committed"])
+def test_a_crash_at_any_step_loses_and_doubles_nothing(tmp_path: Path, moment: str) -> None:
+    crawl = Crawled(Shard(tmp_path))
+    crawl.add(*PAGES)
+    crawl.add(page(PAGES[0].row.url, "Changed", "A newer text.", at=START + 99))
+    crawl.archives.close()
+    crawl.shard.commit()
+    task = crawl.indexer.next()
+    assert task is not None
+    if moment == "put":  # Half of the log is in the writer, which dies with the process.
+        crawl.indexer.writer().put(cast("Document", document_of(PAGES[2])))
+    elif moment != "logged":
+        task.make()
+        if moment != "indexed":
+            crawl.indexer.settle(task, 0)
+        if moment == "committed":  # The commit is done, its consequences for files are not.
+            manifest = crawl.shard.journals.cut()
+            crawl.shard.journals.sync()
+            crawl.shard.manifest = manifest
+    shard = crawl.shard
+    del crawl, task
+    again = Crawled(shard.crash())
+    again.finish()
+    assert sorted(all_of(tmp_path)) == sorted({visit.row.url for visit in PAGES})
+    assert urls(tmp_path, "newer") == [PAGES[0].row.url]
+    assert urls(tmp_path, "jumps") == []
+    assert not list((tmp_path / "state/search").glob("*"))
+
+
+def all_of(directory: Path) -> list[str]:
+    """Every document's URL, as often as it is there."""
+    return urls(directory, "url:http OR url:https", limit=1000)
+
+
+def test_what_no_unicode_can_say_is_indexed_all_the_same(tmp_path: Path) -> None:
+    crawl = Crawled(Shard(tmp_path))
+    crawl.add(odd())
+    crawl.finish()
+    assert urls(tmp_path, "after") == ["http://a.example/"]
+
+
+def odd() -> Visited:
+    visit = page("http://a.example/")
+    assert visit.findings is not None
+    visit.findings.text = "before \ud800 after"
+    return visit
+
+
+def test_an_index_built_of_the_archive_is_the_one_that_the_crawl_kept(crawled: Path) -> None:
+    kept = {url: [hit for hit in ask(crawled, "url:http", limit=100).hits if hit.url == url] for url in all_of(crawled)}
+    (crawled / "crawl.toml").touch()
+    built = build(Crawl(crawled, running=False, now=NOW), MEANS, 15_000_000, 200_000_000, lambda done, rows: None)
+    assert built.pages == len(PAGES)
+    assert sorted(all_of(crawled)) == sorted(kept)
+    for url, [hit] in kept.items():
+        [same] = [one for one in ask(crawled, "url:http", limit=100).hits if one.url == url]
+        assert (same.title, same.language, same.fetched_at) == (hit.title, hit.language, hit.fetched_at)
+    assert {path.name for path in crawled.iterdir() if "search" in path.name} == {"search"}
+
+
+def test_a_built_index_knows_what_links_say(tmp_path: Path) -> None:
+    crawl = Crawled(Shard(tmp_path))
+    linking = page("http://a.example/from")
+    linking.links = [
+        FoundLink("http://a.example/to", "anchor", f"  splendid {word} ") for word in ("marmalade", "jam", "jam")
+    ]
+    linking.link_keys = ["http://a.example/to"] * 3
+    crawl.add(linking, page("http://a.example/to"))
+    crawl.finish()
+    assert urls(tmp_path, "marmalade") == []
+    (tmp_path / "crawl.toml").touch()
+    build(Crawl(tmp_path, running=False, now=NOW), MEANS, 15_000_000, 200_000_000, lambda done, rows: None)
+    assert urls(tmp_path, "marmalade") == ["http://a.example/to"]
+
+
+def test_a_build_that_was_killed_goes_on(crawled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(building, "PAGES_A_COMMIT", 2)
+    (crawled / "crawl.toml").touch()
+    crawl = Crawl(crawled, running=False, now=NOW)
+
+    def die(done: int, rows: int) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build(crawl, MEANS, 15_000_000, 200_000_000, die)
+    assert len(all_of(crawled)) == len(PAGES)  # The old one stands until the new one is whole.
+    seen = []
+    assert build(crawl, MEANS, 15_000_000, 200_000_000, lambda done, rows: seen.append(done)).resumed
+    assert seen == [3, 4]
+    assert sorted(all_of(crawled)) == sorted(visit.row.url for visit in PAGES)
+
+
+def test_two_writers_and_strange_files_are_told(crawled: Path, tmp_path: Path) -> None:
+    writer = IndexWriter(crawled / "search", 15_000_000)
+    with pytest.raises(ConfigError, match="written by another process"):
+        IndexWriter(crawled / "search", 15_000_000)
+    writer.close()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/meta.json").write_text("{}")
+    with pytest.raises(ConfigError, match="--build` makes it anew"):
+        search(tmp_path / "other", "x")
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "language"),
+    [
+        (b'<!doctype html><html class="x" lang="en-GB">', (), "en"),
+        (b"<HTML LANG=de>", (), "de"),
+        (b"<html>", (("Content-Language", "fr, en"),), "fr"),
+        (b"<html>", (), ""),
+        (b"<html " + b"a" * 5000 + b' lang="en">', (), ""),
+    ],
+)
+def test_the_language_is_what_the_page_claims(body: bytes, headers: tuple[tuple[str, str], ...], language: str) -> None:
+    assert language_of(body, headers) == language
+
+
+def test_documents_keep_their_order_of_fields() -> None:
+    assert list(Document.__struct_fields__) == SCHEMA.names

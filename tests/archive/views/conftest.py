@@ -1,0 +1,47 @@
+"""One made crawl for all, and ways to export it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gossamer.archive.views.export import Crawl, Exported, export
+from gossamer.archive.views.means import Means
+from gossamer.fetch.decoding import BoundedDecoder
+from gossamer.fetch.options import FetchOptions
+from gossamer.model.visits import Page
+from tests.archive.views.crawled import crawl
+
+
+def characters(page: Page) -> str:
+    return page.body.decode("utf-8", "replace")
+
+
+MEANS = Means(BoundedDecoder(FetchOptions()), characters, characters)
+NOW = 1_767_225_600.0
+
+
+@pytest.fixture(scope="session")
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return crawl(tmp_path_factory.mktemp("made") / "crawl")
+
+
+Exporting = Callable[..., Exported]
+
+
+@pytest.fixture
+def exporting(crawled: Path) -> Exporting:
+    def make(to: str, target: Path, directory: Path = crawled, **options: object) -> Exported:
+        options = {"running": False, "logs": (), "warc_lengths": None, **options}
+        crawl = Crawl(
+            directory,
+            bool(options.pop("running")),
+            options.pop("logs"),
+            options.pop("warc_lengths"),
+            NOW,  # type: ignore[arg-type]
+        )
+        return export(crawl, to, target, MEANS, **options)  # type: ignore[arg-type]
+
+    return make

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import pytest
+
+from gossamer.model.errors import ConfigError
+from gossamer.simulate.given import given_keys, known_keys, number, options_of
+from gossamer.simulate.presets import ASSUMED, MEASURED, PRESETS, source_of
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_presets_are_whole_and_their_sources_name_their_keys(preset: str) -> None:
+    options = options_of(preset)
+    assert options.preset == preset
+    known = set(known_keys())
+    assert set(PRESETS[preset].values) <= known
+    assert set(PRESETS[preset].sources) <= known
+
+
+def test_what_is_given_stands_above_the_preset() -> None:
+    options = options_of("web2025", {"pages": 5_000, "shards": None}, ["web.hosts=2e3", "web.pages=1_000_000"])
+    assert (options.pages, options.shards, options.web.hosts, options.web.pages) == (5_000, 12, 2_000, 1_000_000)
+    assert options_of("mercator2001", {}, ["machine.cpu_us_per_page=none"]).machine.cpu_us_per_page is None
+    assert options_of("", {}, ["seen.form=memory", "web.robots=false"]).seen.form == "memory"
+
+
+def test_a_synthetic_web_follows_its_changes_and_its_seed() -> None:
+    options = options_of("simweb-even", {"seed": 4}, ["simweb.pages=900", "simweb.latency_s=0.5"])
+    assert options.simweb is not None
+    assert (options.simweb.seed, options.simweb.pages, options.web.pages) == (4, 900, 900)
+    assert options.web.fetch_s_median == pytest.approx(0.51)
+
+
+@pytest.mark.parametrize(
+    ("preset", "values", "sets", "says"),
+    [
+        ("web205", {}, [], "--preset web205: expected one of mercator2001, .*; did you mean web2025?"),
+        ("", {}, ["web.host=3"], "no key web.host; did you mean web.hosts?"),
+        ("", {}, ["hosts"], "--set hosts: write --set section.key=value, such as --set web.hosts=1e6"),
+        ("", {}, ["web.hosts=many"], 'web.hosts is "many": expected a valid integer'),
+        ("", {}, ["web.same_host_share=2"], "web.same_host_share is 2: expected less than or equal to 1"),
+        ("", {"shards": 0}, [], "shards is 0: expected greater than or equal to 1"),
+        ("", {"shards": 2, "shards_simulated": 3}, [], "shards_simulated is 3, of 2 shards"),
+        ("", {}, ["web.hosts=10", "web.pages=3"], "web.pages is 3: each of the 10 hosts has one at least"),
+        ("", {}, ["simweb.pages=3"], "simweb.pages: only with --preset simweb-even, simweb-uneven"),
+        ("simweb-even", {}, ["simweb.pages=x"], 'simweb.pages is "x": expected a valid integer'),
+        ("simweb-even", {"scale": 3}, [], "scale is 3: a synthetic web is simulated host by host"),
+        ("", {"scale": 3}, ["web.giant_pages=9"], "scale is 3: a web with a giant is simulated host by host"),
+    ],
+)
+def test_a_mistake_is_one_line_that_names_the_place(
+    preset: str, values: dict[str, object], sets: list[str], says: str
+) -> None:
+    with pytest.raises(ConfigError, match="^" + says.replace("?", "\\?")) as caught:
+        options_of(preset, values, sets)
+    assert "\n" not in str(caught.value)
+
+
+def test_numbers_are_written_as_people_do() -> None:
+    assert [number(text, "--pages") for text in ("1e9", "1_000", "20")] == [10**9, 1_000, 20]
+    for text in ("1.5", "many", "inf", "nan", ""):
+        with pytest.raises(ConfigError, match=f"--pages {text}: expected a whole number"):
+            number(text, "--pages")
+
+
+def test_every_value_has_a_source_or_is_called_assumed() -> None:
+    options = options_of("irlbot2007")
+    given = given_keys({"pages": 3, "seed": None}, ["web.hosts = 5"])
+    assert given == {"pages", "web.hosts"}
+    assert source_of(options, "web.hosts", given) == "given"
+    assert source_of(options, "web.hosts").startswith("IRLbot")
+    assert source_of(options, "web.fetch_s_median") == ASSUMED
+    assert source_of(options, "machine.cpu_us_per_kb") == MEASURED

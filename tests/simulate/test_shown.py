@@ -1,0 +1,130 @@
+"""The result as people see it, and the command that shows it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+import gossamer
+from gossamer.simulate.figure import as_html, as_svg
+from gossamer.simulate.given import known_keys, options_of
+from gossamer.simulate.options import SimulateOptions
+from gossamer.simulate.result import Simulated
+from gossamer.simulate.simulation import simulate
+from gossamer.simulate.text import as_text, duration
+
+REPOSITORY = Path(gossamer.__file__).parents[2]
+SMALL = ("--preset", "web2025", "--pages", "4e3", "--set", "web.hosts=200", "--set", "web.pages=1e5")
+
+
+@pytest.fixture(scope="module")
+def options() -> SimulateOptions:
+    return options_of("web2025", {"pages": 4_000, "shards": 2}, ["web.hosts=200", "web.pages=100000"])
+
+
+@pytest.fixture(scope="module")
+def result(options: SimulateOptions) -> Simulated:
+    return simulate(options)
+
+
+def gossamer_simulate(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(Path(gossamer.__file__).parents[1])}
+    command = [sys.executable, "-m", "gossamer", "simulate", *arguments]
+    return subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, timeout=100)
+
+
+def test_the_text_says_what_how_fast_why_and_on_what_grounds(result: Simulated, options: SimulateOptions) -> None:
+    text = as_text(result, options, frozenset({"web.hosts"}))
+    for part in (
+        "4,000 pages in ", "Limited by  ", "pages/s", "Memory ", "Disk ", "Machines    1 with 2 of 2 shards", "Cost  ",
+        "Published   1.005 G pages in 1 d 1 h, 10,950 pages/s", "Assumptions",
+    ):  # fmt: skip
+        assert part in text
+    assert re.search(r"web\.hosts +200 +given", text)
+    assert re.search(r"web\.fetch_s_median +0\.5 +assumed", text)
+    assert re.search(r"web\.page_bytes_mean +154,000 +Common Crawl", text)
+    assert max(map(len, text.splitlines())) < 160
+
+
+def test_figures_agree_with_each_other(result: Simulated, options: SimulateOptions) -> None:
+    assert result.pages == result.samples[-1].pages == 4_000
+    assert result.pages_per_s == pytest.approx(result.pages / result.time_s)
+    assert sum(result.limits.values()) == pytest.approx(1.0)
+    assert sum((one.end_s - one.begin_s) * one.pages_per_s for one in result.intervals) == pytest.approx(4_000)
+    assert 0 < result.half_s < result.nine_tenths_s < result.time_s
+    assert result.machine_hours == pytest.approx(result.time_s / 3_600)
+    assert result.cost == pytest.approx(result.machine_hours * options.machine.price_per_hour)
+    assert result.cost_per_million == pytest.approx(result.cost / 4_000 * 1e6)
+    assert result.bits_per_s * result.time_s / 8 == pytest.approx(result.samples[-1].wire_bytes)
+    assert result.urls >= result.requests - 200  # Those of robots.txt have no URL in a queue.
+
+
+def test_the_drawing_is_well_formed_and_needs_nothing_from_elsewhere(
+    result: Simulated, options: SimulateOptions
+) -> None:
+    drawing = ET.fromstring(as_svg(result))
+    lines = [one for one in drawing.iter() if one.tag.endswith("polyline")]
+    assert len(lines) == 10
+    _, _, width, height = map(float, drawing.attrib["viewBox"].split())
+    for line in lines:
+        points = [tuple(map(float, point.split(","))) for point in line.attrib["points"].split()]
+        assert len(points) > 10
+        assert all(0 <= x <= width and 0 <= y <= height for x, y in points)
+    page = as_html(result, options)
+    assert page.startswith("<!DOCTYPE html>")
+    assert not re.findall(r'(?:src|href)="', page.replace("http://www.w3.org/2000/svg", ""))
+
+
+def test_durations_are_said_as_people_say_them() -> None:
+    said = [duration(seconds) for seconds in (0.25, 8, 59.6, 125, 3_600 * 5 + 60 * 7, 90_000)]
+    assert said == ["0.2 s", "8.0 s", "1 min 0 s", "2 min 5 s", "5 h 7 min", "1 d 1 h"]
+
+
+def test_the_command_prints_a_table_or_json_and_draws(tmp_path: Path) -> None:
+    shown = gossamer_simulate(tmp_path, *SMALL, "--figure", "crawl.html", "--shards", "2")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "4,000 pages in" in shown.stdout
+    assert (tmp_path / "crawl.html").read_text().count("<svg") == 1
+    again = gossamer_simulate(tmp_path, *SMALL, "--json", "--figure", "crawl.svg", "--seed", "3")
+    assert json.loads(again.stdout)["pages"] == 4_000
+    assert json.loads(again.stdout)["options"]["seed"] == 3
+    ET.parse(tmp_path / "crawl.svg")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--pages", "lots"], "--pages lots: expected a whole number, such as 1000000 or 1e6"),
+        (["--delay", "soon"], "--delay soon: expected a number"),
+        (["--figure", "crawl.png"], "--figure crawl.png: expected a name that ends in .html or .svg"),
+        (["--figure", "no/crawl.svg"], "--figure no/crawl.svg: there is no directory no; make it, or name another"),
+        (["--preset", "web2024"], "--preset web2024: expected one of mercator2001, irlbot2007, web2025, "),
+        (["--politeness", "rude"], 'politeness.preset is "rude": expected '),
+        (["--set", "seen.form=bloom"], "seen.form is 'bloom': a simulation takes rocksdb or memory"),
+    ],
+)
+def test_a_mistake_is_one_line(tmp_path: Path, arguments: list[str], says: str) -> None:
+    refused = gossamer_simulate(tmp_path, *arguments)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.startswith(f"gossamer: {says}")
+    assert refused.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_and_presets_come_without_what_simulates(tmp_path: Path) -> None:
+    assert "--simulated-pages" in gossamer_simulate(tmp_path, "--help").stdout
+    assert "irlbot2007" in gossamer_simulate(tmp_path, "--list-presets").stdout
+
+
+def test_every_key_is_documented() -> None:
+    page = (REPOSITORY / "docs/simulate.md").read_text(encoding="utf-8")
+    for key in known_keys():
+        if key.split(".")[0] not in {"politeness", "frontier", "seen", "simweb"}:
+            assert f"`{key}`" in page, key

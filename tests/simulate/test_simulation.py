@@ -1,0 +1,186 @@
+"""Simulated crawls whose figures can be told in advance."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gossamer
+from gossamer.frontier.options import FrontierOptions, PolitenessOptions
+from gossamer.model.errors import ConfigError
+from gossamer.seen.options import SeenOptions
+from gossamer.simulate.limits import LIMITS
+from gossamer.simulate.options import MachineOptions, SimulateOptions
+from gossamer.simulate.simulation import scale_of, simulate
+from tests.simulate.webs import LARGE, SOUND, simulated
+
+STEADY = {"fetch_s_median": 0.5, "fetch_sigma_host": 0.0, "fetch_sigma_page": 0.0, "hosts_per_address": 1.0}
+FIXED = PolitenessOptions(delay_s_min=2.0, delay_factor=0.0)
+EVEN = {**STEADY, "zipf_exponent": 0.0}
+
+
+def test_politeness_decides_how_long_a_web_of_equal_hosts_takes() -> None:
+    result = simulated({**EVEN, "hosts": 50, "pages": 2_000}, politeness=FIXED)
+    assert result.pages == 2_000
+    assert result.ended == "finished"
+    # 40 pages a host: 40 fetches of 0.5 s and 39 rests of 2 s between them.
+    assert result.time_s == pytest.approx(40 * 0.5 + 39 * 2.0, rel=0.02)
+    assert result.largest_host_s == pytest.approx(40 * 2.5)
+    assert next(iter(result.limits)) == "politeness"
+
+
+def test_the_rest_grows_with_the_fetch_time() -> None:
+    slow = simulated({**EVEN, "hosts": 10, "pages": 300}, politeness=PolitenessOptions(delay_factor=10))
+    # The first five rests are the least, 1 s; the others ten times the mean of five fetches of 0.5 s.
+    assert slow.time_s == pytest.approx(30 * 0.5 + 4 * 1.0 + 25 * 5.0, rel=0.03)
+
+
+def test_hosts_of_one_address_take_turns() -> None:
+    web = {**EVEN, "hosts": 40, "pages": 400, "hosts_per_address": 40.0}
+    result = simulated(web, politeness=PolitenessOptions(delay_s_min=1.0, delay_factor=0.0, address_delay_s=0.5))
+    assert result.time_s == pytest.approx(400 * (0.5 + 0.5), rel=0.02)
+
+
+def test_the_processor_limits_a_crawl_that_has_hosts_enough() -> None:
+    machine = LARGE.model_copy(update={"cores_per_shard": 1.0, "cpu_us_per_page": 20_000.0, "concurrency": 200})
+    result = simulated({**EVEN, "hosts": 1_000, "pages": 6_000}, machine=machine, politeness=FIXED)
+    assert result.pages_per_s == pytest.approx(50, rel=0.1)
+    assert next(iter(result.limits)) == "cpu"
+    assert result.cpu_share > 0.9
+
+
+def test_the_network_limits_a_crawl_of_large_pages() -> None:
+    web = {**EVEN, "hosts": 500, "pages": 4_000, "page_bytes_mean": 98_500.0, "wire_share": 1.0}
+    machine = LARGE.model_copy(update={"bandwidth_bits_per_s": 32e6, "concurrency": 200})
+    result = simulated(web, machine=machine, politeness=FIXED)
+    assert result.pages_per_s == pytest.approx(4e6 / 1e5, rel=0.15)
+    assert next(iter(result.limits)) == "network"
+
+
+def test_requests_at_once_limit_a_crawl() -> None:
+    machine = LARGE.model_copy(update={"concurrency": 10})
+    result = simulated({**EVEN, "hosts": 200, "pages": 2_000}, machine=machine, politeness=FIXED)
+    assert result.pages_per_s == pytest.approx(10 / 0.5, rel=0.05)
+    assert next(iter(result.limits)) == "concurrency"
+
+
+def test_a_small_workbench_limits_a_crawl() -> None:
+    web = {**EVEN, "hosts": 400, "pages": 8_000}
+    small = simulated(web, frontier=FrontierOptions(bench_hosts_max=40), politeness=FIXED, pages=4_000)
+    large = simulated(web, politeness=FIXED, pages=4_000)
+    assert next(iter(small.limits)) == "workbench"
+    assert small.hosts_benched_most <= 40
+    assert small.pages_per_s == pytest.approx(40 / 2.5, rel=0.15)
+    assert large.pages_per_s > 5 * small.pages_per_s
+
+
+def test_few_seeds_are_a_limit_until_hosts_are_found() -> None:
+    web = {**STEADY, "hosts": 1_000, "pages": 10_000, "seed_hosts": 1}
+    result = simulated(web, politeness=FIXED, pages=5_000)
+    assert result.hosts_known > 750
+    assert result.limits["hosts"] > 0.05
+    assert result.intervals[0].limit == "hosts"
+
+
+def test_dead_hosts_are_given_up_and_bring_nothing() -> None:
+    result = simulated({**EVEN, "hosts": 40, "pages": 400, "dead_host_share": 0.25, "robots": True}, politeness=FIXED)
+    assert result.ended == "finished"
+    assert result.pages == 300
+    assert result.samples[-1].hosts_active == 0
+    assert result.time_s > 6 * 3_600  # So long a robots.txt that cannot be had is asked for.
+    assert result.nine_tenths_s < 60
+
+
+def test_closed_hosts_cost_one_request_and_errors_bring_no_page() -> None:
+    web = {**EVEN, "hosts": 40, "pages": 400, "robots": True, "denied_host_share": 0.5}
+    closed = simulated(web, politeness=FIXED)
+    assert closed.pages == 200
+    assert closed.requests == 200 + 40
+    failing = simulated({**EVEN, "hosts": 40, "pages": 4_000, "error_share": 0.3}, politeness=FIXED)
+    assert failing.requests == pytest.approx(failing.pages / 0.7, rel=0.05)
+
+
+def test_a_crawl_delay_is_kept() -> None:
+    web = {**EVEN, "hosts": 10, "pages": 200, "robots": True, "crawl_delay_share": 1.0, "crawl_delay_s": 7.0}
+    result = simulated(web, politeness=FIXED)
+    assert result.time_s == pytest.approx(21 * 0.5 + 20 * 7.0, rel=0.02)
+
+
+def test_a_crawl_ends_at_its_pages_or_its_time() -> None:
+    assert simulated(EVEN | {"pages": 100_000}, politeness=FIXED, pages=500).pages == 500
+    timed = simulated(EVEN | {"pages": 100_000}, politeness=FIXED, time_s_max=100.0)
+    assert (timed.ended, timed.time_s) == ("time", 100.0)
+    assert timed.pages == pytest.approx(100 * 100 / 2.5, rel=0.05)
+
+
+def test_one_huge_slow_site_does_not_slow_ten_thousand_small_ones() -> None:
+    web = {**STEADY, "zipf_exponent": 0.0, "hosts": 10_000, "pages": 20_000, "same_host_share": 1.0}
+    bench = FrontierOptions(bench_hosts_max=1_000)  # They must take turns in memory.
+    alone = simulated(web, politeness=FIXED, frontier=bench)
+    giant = {"giant_pages": 100_000, "giant_fetch_s": 5.0}
+    beside = simulated(web | giant, politeness=FIXED, frontier=bench, time_s_max=1.5 * alone.time_s)
+    assert alone.pages == 20_000
+    small_ones_done_s = next(sample.at_s for sample in beside.samples if sample.hosts_active <= 1)
+    assert small_ones_done_s == pytest.approx(alone.time_s, rel=0.05)
+    assert beside.pages > 20_000  # The giant has had its turns too.
+
+
+def test_shards_share_the_work_and_give_the_same_pages() -> None:
+    web = {**EVEN, "hosts": 400, "pages": 4_000}
+    one, four = (simulated(web, politeness=FIXED, shards=shards) for shards in (1, 4))
+    assert (one.pages, four.pages) == (4_000, 4_000)
+    assert four.shards_simulated == 4
+    assert four.time_s == pytest.approx(one.time_s, rel=0.15)  # Politeness is no slower for shards.
+
+
+def test_the_memory_form_of_the_eliminator_gives_the_same_crawl() -> None:
+    web = {"hosts": 50, "pages": 2_000}
+    first = simulated(web, pages=1_000)
+    second = simulated(web, pages=1_000, seen=SeenOptions(form="memory"))
+    assert second.samples == first.samples
+    with pytest.raises(ConfigError, match="takes rocksdb or memory"):
+        simulated(web, seen=SeenOptions(form="bloom"))
+
+
+SAME = """
+from tests.simulate.webs import simulated
+print(simulated({"hosts": 60, "pages": 3000, "dead_host_share": 0.1, "robots": True}, pages=1500, seed=%d).as_json())
+"""
+
+
+def test_the_same_seed_gives_the_same_result_in_any_process() -> None:
+    root = Path(gossamer.__file__).parents[2]
+    said = []
+    for seed, hashes in ((7, "1"), (7, "2"), (8, "1")):
+        environment = {**os.environ, "PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}", "PYTHONHASHSEED": hashes}
+        command = [sys.executable, "-c", SAME % seed]
+        said.append(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
+    assert said[0] == said[1]
+    assert json.loads(said[0])["samples"] != json.loads(said[2])["samples"]
+
+
+def test_progress_is_told_and_nothing_is_left_behind(tmp_path: Path) -> None:
+    told: list[float] = []
+    simulate(SimulateOptions(web=SOUND, pages=800), told.append, tmp_path)
+    assert told == sorted(told)
+    assert 0.5 < told[-1] <= 1.0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_small_crawls_are_simulated_whole_and_large_ones_by_a_shard() -> None:
+    assert scale_of(SimulateOptions(web=SOUND, shards=4)) == (1, 4)
+    assert scale_of(SimulateOptions(pages=10**9, shards=12)) == (278, 1)
+    few = FrontierOptions(bench_hosts_max=10_000)
+    assert scale_of(SimulateOptions(pages=10**9, shards=12, frontier=few)) == (200, 1)  # 50 hosts on the workbench.
+    many = MachineOptions(concurrency=100)
+    assert scale_of(SimulateOptions(pages=10**9, machine=many)) == (50, 1)
+    assert scale_of(SimulateOptions(scale=7, shards=3, shards_simulated=2)) == (7, 2)
+
+
+def test_every_limit_is_explained() -> None:
+    assert set(LIMITS) == {"cpu", "network", "concurrency", "workbench", "politeness", "hosts"}
