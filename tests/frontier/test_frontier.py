@@ -11,6 +11,8 @@ import pytest
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
+from gossamer.frontier.record import RECORD_VERSION
+from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Again, Contact, Errand
 from gossamer.state.contacts import FILE
 from tests.frontier.disk import check_disk
@@ -618,3 +620,19 @@ def test_next_turn_tells_who_is_waited_for(opened: Open) -> None:
     assert shard.frontier.next_turn() == (ended + 7, "a.test (politeness)")
     shard.frontier.control.rest(named("http://a.test/"), T0 + 500, "it is busy", ended)
     assert shard.frontier.next_turn() == (T0 + 500, "a sleeping host")
+
+
+def test_a_crawl_of_another_version_is_refused_when_it_is_opened(opened: Open) -> None:
+    shard = opened()
+    shard.frontier.add(linked("http://a.test/1"), 1, T0)
+    shard.commit_all(T0)
+    (key, data), *_ = shard.store.scan("host", b"\0\0", b"\xff\xff")
+    shard.epochs.put("host", key, data[:1] + bytes((RECORD_VERSION + 1,)) + data[2:])
+    shard.epochs.delete("ready", next(key for key, _ in shard.store.scan("ready", b"\0\0", b"\xff\xff")))
+    shard.cut(T0)
+    shard.commit()
+    shard.settle()
+    shard.crash()
+
+    with pytest.raises(ConfigError, match="start anew in another directory"):
+        shard.open(T0)

@@ -6,7 +6,7 @@ import itertools
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gossamer.frontier.record import (
@@ -94,7 +94,7 @@ ADDRESSES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(deadline=None, derandomize=True)
+@settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(ADDRESSES, st.integers(0, 1), st.integers(0, 1), ADDRESSES | st.just(""), st.integers(0, 1))))
 def test_a_blocks_urls_come_back_as_they_were_put(put: list[tuple[str, int, int, str, int]]) -> None:
     block = Block(7)
@@ -114,6 +114,7 @@ def test_a_blocks_urls_come_back_as_they_were_put(put: list[tuple[str, int, int,
             assert back.items("a.example", 3, begin, end) == items[begin:end]
 
 
+@settings(deadline=None, derandomize=True)
 @given(ADDRESSES)
 def test_an_address_without_its_host_comes_back_whole(text: str) -> None:
     assert lengthened(shortened(text, "a.example"), "a.example") == text

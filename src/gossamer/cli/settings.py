@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from gossamer.cli.crawling import require_crawl
+from gossamer.config.footprint import ORIGIN
 from gossamer.config.gather import configure, reopen
 from gossamer.config.lists import check_lists
 from gossamer.config.sections import Config, keys
@@ -32,7 +33,7 @@ def check(file: Path) -> int:
     """Say whether a configuration file is right, and how much it sets."""
     config = configure(file)
     check_lists(config)
-    changed = sum(config.origin(key) != "default" for key in keys())
+    changed = sum(config.origin(key) not in {"default", ORIGIN} for key in keys())
     typer.echo(f"{file} is right: {changed} of {len(keys())} keys set")
     return 0
 

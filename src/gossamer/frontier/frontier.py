@@ -20,7 +20,7 @@ from gossamer.frontier.ledger import Ledger
 from gossamer.frontier.options import BudgetOptions, FrontierOptions
 from gossamer.frontier.politeness import SAMPLES, Politeness
 from gossamer.frontier.queues import Queues
-from gossamer.frontier.record import Entry, Item
+from gossamer.frontier.record import Entry, Item, decode_record
 from gossamer.frontier.sites import Sites
 from gossamer.frontier.turns import Turns
 from gossamer.model.links import Link
@@ -28,7 +28,7 @@ from gossamer.model.visits import Again, Contact, HostFacts
 from gossamer.ports import Prioritizer
 from gossamer.state.contacts import Contacts, Rest
 from gossamer.state.epoch import Epochs
-from gossamer.state.store import Store
+from gossamer.state.store import META_PARTITION, Store
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice
 
@@ -63,6 +63,9 @@ class Frontier:
         is_new = contacts.recovered.missing and not store.epoch
         if contacts.recovered.missing and not is_new:
             contacts.lost(now)
+        for _, data in store.scan("host", b"\0\0", META_PARTITION):
+            decode_record(data)  # A crawl of another version is refused here, not in the middle of a visit.
+            break
         counts = store.get("meta", COUNTS_KEY)
         self.counts = Counts() if counts is None else msgspec.msgpack.decode(counts, type=Counts)
         bias = LevelBias(options.level_bias, dice)
