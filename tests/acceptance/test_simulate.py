@@ -11,7 +11,7 @@ import pytest
 from gossamer.frontier.options import FrontierOptions
 from gossamer.simulate.options import SimulateOptions, WebOptions
 from gossamer.simulate.simulation import simulate
-from tests.simulate.webs import LARGE
+from tests.simulate.webs import LARGE, small_sites_s
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from bench_simulate import TOLERANCE, compare, predicted, real
@@ -52,3 +52,8 @@ def test_one_host_of_a_hundred_tells_what_a_workbench_does(capsys: pytest.Captur
         print(f"\nsimulate: time of 80,000 pages: whole {whole:.1f} s, means of samples {samples}")
     assert samples[10] == pytest.approx(whole, rel=0.05)
     assert samples[100] == pytest.approx(whole, rel=0.10)
+
+
+def test_one_huge_slow_site_does_not_slow_ten_thousand_small_ones() -> None:
+    alone_s, beside_s = small_sites_s(10_000)
+    assert beside_s == pytest.approx(alone_s, rel=0.05)

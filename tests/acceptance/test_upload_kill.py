@@ -35,6 +35,7 @@ def test_kills_while_uploading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
                 if not crawl.runs:
                     break
                 crawl.kill(VICTIMS[kill % len(VICTIMS)])
+                bucket.wire.forget()
                 if not crawl.runs:
                     crawl.start()
             assert kill > 2, "it was over before it could be killed"

@@ -135,6 +135,11 @@ class Wire:
     def mend(self) -> None:
         self.is_cut = False
 
+    def forget(self) -> None:
+        """Drop what is under way, as when whoever sent it has died: nothing of it arrives late."""
+        self.cut()
+        self.mend()
+
     def close(self) -> None:
         self.cut()
         with suppress(OSError):

@@ -54,7 +54,7 @@ def test_what_is_to_be_uploaded_is_shown() -> None:
     uploads = {"store": "s3://b/p", "waiting_files": 3, "waiting_bytes": 2_000_000, "uploaded_files": 1}
     status = {**STATUS, "uploads": {**uploads, "uploaded_bytes": 1000, "error": ""}}
     assert "3 files (2.0 MB) to upload" in line_of(status)
-    assert "Uploaded to s3://b/p: 1 file (1.0 kB)." in summary_of(status, "d", "finished")
+    assert "Uploaded: 1 file (1.0 kB) to s3://b/p." in summary_of(status, "d", "finished")
     terminal = Terminal()
     live = Live(terminal)
     live.show(status)

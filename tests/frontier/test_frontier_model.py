@@ -633,8 +633,8 @@ class TestPair(PairMachine.TestCase):  # type: ignore[name-defined,misc]
 
 
 class TestSite(SiteMachine.TestCase):  # type: ignore[name-defined,misc]
-    settings = _settings(60)
+    settings = _settings(40)
 
 
 class TestCompany(CompanyMachine.TestCase):  # type: ignore[name-defined,misc]
-    settings = _settings(50)
+    settings = _settings(30)

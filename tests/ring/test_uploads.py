@@ -16,6 +16,7 @@ import pytest
 import gossamer
 from gossamer import Crawler
 from gossamer.api.status import status_of
+from gossamer.cli.ask import status_text
 from gossamer.config import configure
 from gossamer.simweb.options import SimwebOptions
 from gossamer.simweb.process import SimwebProcess
@@ -117,7 +118,7 @@ def test_a_server_that_is_away_for_a_while_holds_up_nobody(web: SimwebProcess, b
                 assert isinstance(uploads, dict)
                 backlog.append(uploads["waiting_files"])
                 if uploads["waiting_files"] > 3 and notes:
-                    assert "on their way to s3://archive/crawls/one" in str(status["waiting_for"])
+                    assert status["waiting_for"] == "uploads to s3://archive/crawls/one"
                     bucket.wire.mend()
         return await crawling
 
@@ -127,7 +128,8 @@ def test_a_server_that_is_away_for_a_while_holds_up_nobody(web: SimwebProcess, b
     check(bucket, tmp_path / "crawl", tmp_path / "copy")
     about = [note for note in notes if "Uploads" in note]
     assert len(about) == 2
-    assert about[0].startswith("Uploads to s3://archive/crawls/one fail: ")
+    assert about[0].startswith("Uploads to s3://archive/crawls/one fail: Error performing HEAD http://127.0.0.1:")
+    assert "retries" not in about[0]
     assert about[1] == "Uploads to s3://archive/crawls/one work again."
 
 
@@ -150,6 +152,11 @@ def test_wrong_credentials_cost_nothing_but_the_upload(web: SimwebProcess, bucke
     assert uploads["waiting_files"] > 3
     bucket.let_all_in()
     assert (status["state"], bucket.objects()) == ("finished", {})
+    told = status_text(status).splitlines()
+    assert [line for line in told if line.startswith("uploaded")] == [
+        "uploaded     0 files (0 B) to s3://archive/crawls/one"
+    ]
+    assert next(line for line in told if line.startswith("to upload")).endswith(")")
     with command_line(directory) as cli:
         cli.start("resume", str(directory), "--quiet")
         assert cli.wait() == 0
@@ -178,6 +185,7 @@ def test_two_signals_end_an_upload_at_once(web: SimwebProcess, bucket: Bucket, t
         cli.process.send_signal(signal.SIGINT)
         assert cli.wait(20.0) in (1, 130)
     assert "resume" in cli.errors.read_text()
+    bucket.wire.forget()
     bucket.wire.bytes_s = 0.0
     with command_line(directory) as cli:
         cli.start("resume", str(directory), "--quiet")

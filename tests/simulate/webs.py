@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gossamer.frontier.options import FrontierOptions, PolitenessOptions
 from gossamer.simulate.options import MachineOptions, SimulateOptions, WebOptions
 from gossamer.simulate.result import Simulated
 from gossamer.simulate.simulation import simulate
@@ -14,3 +15,21 @@ def simulated(web: dict[str, object] | None = None, **options: object) -> Simula
     """Simulate a sound web with changes, on a machine that limits nothing."""
     values = {"web": SOUND.model_copy(update=web or {}), "machine": LARGE, **options}
     return simulate(SimulateOptions.model_validate(values))
+
+
+def small_sites_s(hosts: int) -> tuple[float, float]:
+    """Return how long small sites of two pages take alone, and beside a huge slow one; memory holds a tenth of them."""
+    web = {
+        "hosts": hosts, "pages": 2 * hosts, "zipf_exponent": 0.0, "same_host_share": 1.0, "hosts_per_address": 1.0,
+        "fetch_s_median": 0.5, "fetch_sigma_host": 0.0, "fetch_sigma_page": 0.0,
+    }  # fmt: skip
+    rules = {
+        "politeness": PolitenessOptions(delay_s_min=2.0, delay_factor=0.0),
+        "frontier": FrontierOptions(bench_hosts_max=hosts // 20 * 21 // 10),
+    }
+    alone = simulated(web, **rules)
+    giant = {"giant_pages": 10 * hosts, "giant_fetch_s": 5.0}
+    beside = simulated(web | giant, time_s_max=1.5 * alone.time_s, **rules)
+    assert alone.pages == 2 * hosts
+    assert beside.pages > 2 * hosts  # The giant has had its turns too.
+    return alone.time_s, next(sample.at_s for sample in beside.samples if sample.hosts_active <= 1)

@@ -161,7 +161,8 @@ class Walker:
 
 
 def key(url: str) -> str:
-    return url.replace("%7E", "~")
+    # Escapes of unreserved characters only (RFC 3986, section 6.2.2.2).
+    return re.sub(r"%(2[DdEe]|3\d|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff]|7[Ee])", lambda found: chr(int(found[1], 16)), url)
 
 
 def joined(base: str, href: str) -> str | None:

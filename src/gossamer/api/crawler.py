@@ -278,6 +278,7 @@ class Crawler:
     async def _finish_files(self, shard: Assembled) -> None:
         """Complete what others read: WARC files get their names, tables become Parquet, the index is sorted."""
         shard.archives.close()
+        shard.committer.on_durable = None  # What follows commits files alone: rows of that would begin new logs.
         await shard.committer.commit()
         while await self._convert_one():
             await shard.committer.commit()

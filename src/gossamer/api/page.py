@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from io import BytesIO
+from typing import BinaryIO
 
 from gossamer.model.links import Found
 from gossamer.model.visits import PageRow, Visited
@@ -64,9 +66,16 @@ class Page:
 
     @property
     def body(self) -> bytes:
-        """The content, its content coding removed; empty when there is none."""
+        """The content, its content coding removed; empty when there is none. Of one that is too large for memory its
+        beginning: `open` reads the whole.
+        """
         content = self._visited.content
         return content.body if content is not None else b""
+
+    def open(self) -> BinaryIO:
+        """Return a reader of the whole content, from its first byte."""
+        content = self._visited.content
+        return content.file.open() if content is not None and content.file is not None else BytesIO(self.body)
 
     @cached_property
     def text(self) -> str:

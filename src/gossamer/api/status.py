@@ -126,12 +126,9 @@ def _budget(config: Config, counts: Counts, number: int) -> dict[str, object]:
 def _waiting_for(shard: Assembled, under_way: int) -> str:
     if shard.shard.paused:
         return "`gossamer unpause`"
-    if (
-        shard.uploads is not None
-        and shard.shard.state in ("finished", "stopped")
-        and shard.uploads.counts.waiting_files
-    ):
-        return f"{shard.uploads.counts.waiting_files} files on their way to {shard.uploads.counts.store}"
+    uploads = shard.uploads.counts if shard.uploads is not None else None
+    if uploads is not None and uploads.waiting_files and shard.shard.state in ("finished", "stopped"):
+        return f"uploads to {uploads.store}"
     if under_way or shard.shard.state != "running":
         return ""
     turn = shard.frontier.next_turn()

@@ -41,6 +41,7 @@ _CLIENT_KEYS = frozenset({
     "root_certificate", "timeout", "user_agent",
 })  # fmt: skip
 _SECRET = re.compile(r"secret|token|key|password")
+_NOISE = re.compile(r"^Generic \w+ error: | in [\d.]+[mµn]?s(?=[ ,])|, after \d+ retries(, \w+: \w+)*")
 _NO_SECRET = ("_id", "_file", "_enabled", "_url")
 
 
@@ -228,4 +229,4 @@ def _one_line(error: Exception) -> str:
     code, message = (re.search(rf"<{name}>(.*?)</{name}>", text, re.DOTALL) for name in ("Code", "Message"))
     if code and message:
         text = f"{message[1].strip().rstrip('.')} ({code[1]})"
-    return " ".join(text.split())[:ERROR_CHARACTERS_MAX]
+    return " ".join(_NOISE.sub("", text).split())[:ERROR_CHARACTERS_MAX]

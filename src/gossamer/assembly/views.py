@@ -15,6 +15,7 @@ from gossamer.model.visits import Page
 from gossamer.plugins import build
 from gossamer.ports import ProcessingModule
 from gossamer.process.chain import Modules
+from gossamer.process.html import bears_tree
 from gossamer.process.registry import MODULES, NEEDED
 from gossamer.process.text import TitleAndText
 from gossamer.state.journals import Entry
@@ -48,7 +49,8 @@ def export_means(config: Config) -> Means:
     options = config.process.model_copy(update={"text": True})
     reading = Modules([TitleAndText(options)], options)
     main = reading
-    if find_spec(NEEDED["markdown"]) is not None:  # Without it Markdown is the visible text.
+    needed = NEEDED.get("markdown")
+    if needed is None or find_spec(needed) is not None:  # Without it Markdown is the visible text.
         module = cast("ProcessingModule", build(MODULES["markdown"], "process.modules", options=options))
         main = Modules([module], options)
 
@@ -57,6 +59,9 @@ def export_means(config: Config) -> Means:
 
     def content(page: Page) -> str:
         found = main.process(page).findings.columns.get("markdown")
-        return text(page) if found is None else str(found)
+        if found is None or not bears_tree(page.body, options):
+            # The whole visible text, then: its lines are the page's blocks.
+            return "\n\n".join(line for line in text(page).splitlines() if line.strip())
+        return str(found)
 
     return Means(BoundedDecoder(config.fetch), content, text)

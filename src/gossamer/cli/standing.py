@@ -38,6 +38,15 @@ def to_upload_of(status: Status) -> str:
     return f"{counted(number(uploads, 'waiting_files'), 'file')} ({size(number(uploads, 'waiting_bytes'))})"
 
 
+def uploaded_of(status: Status) -> str:
+    """Return what an object store holds, and which, or nothing."""
+    uploads = status.get("uploads")
+    if not isinstance(uploads, dict):
+        return ""
+    held = f"{counted(number(uploads, 'uploaded_files'), 'file')} ({size(number(uploads, 'uploaded_bytes'))})"
+    return f"{held} to {harmless(uploads.get('store', ''))}"
+
+
 def done_of(status: Status) -> str:
     """Return how far a crawl with a limit has come, or nothing."""
     parts = []
@@ -89,10 +98,8 @@ def summary_of(status: Status, directory: str, ended: str) -> str:
         lines.append("Not fetched: " + ", ".join(f"{name} {count(n)}" for name, n in errors.items()) + ".")
     if queued := number(status, "queued"):
         lines.append(f"Still queued: {count(queued)}; gossamer resume {harmless(directory)} continues.")
-    uploads = status.get("uploads")
-    if isinstance(uploads, dict):
-        held = f"{counted(number(uploads, 'uploaded_files'), 'file')} ({size(number(uploads, 'uploaded_bytes'))})"
-        lines.append(f"Uploaded to {harmless(uploads.get('store', ''))}: {held}.")
+    if uploaded := uploaded_of(status):
+        lines.append(f"Uploaded: {uploaded}.")
     lines.append(
         f"It lies in {harmless(directory)}: warc/, pages/, links/, index.cdxj. gossamer report {harmless(directory)}"
     )

@@ -173,8 +173,8 @@ class Ends(Generic[L]):
     def _linked(self, visit: Visit, findings: Findings, visited: Visited) -> list[Link]:
         """Name a page's links, hand them to the links table, and return those that may be followed.
 
-        An embed is no click but part of its page, whatever that says of its links; an embed's own embeds count as
-        hops, so that a chain of them ends. Of what lies beyond the scope only these lead on.
+        An embed is part of its page, whatever that says of its links; an embed's own embeds count as hops, so that a
+        chain of them ends. Of what lies beyond the scope only these lead on.
         """
         named = self._rooms.namer.names([found.url for found in findings.links])
         links = []
@@ -185,7 +185,7 @@ class Ends(Generic[L]):
                 visited.links.append(found)
                 visited.link_keys.append(url.key)
                 if found.link_type == EMBED:
-                    links.append(Link(url, EMBED, visit.depth, embed_hops, visit.url.text))
+                    links.append(Link(url, EMBED, visit.depth + 1, embed_hops, visit.url.text))
                 elif not (found.nofollow or findings.nofollow or beyond):
                     links.append(Link(url, found.link_type, visit.depth + 1, 0, visit.url.text))
         return links

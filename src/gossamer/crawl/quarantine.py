@@ -65,7 +65,10 @@ class Quarantine:
             return None
         del self._suspects[fingerprint]
         self._save()
-        return _decode_examined(output)
+        examined = _decode_examined(output)
+        if reply.file is not None and reply.header("content-encoding") is None:  # Nothing was removed from it.
+            examined.content = msgspec.structs.replace(examined.content, file=reply.file)
+        return examined
 
     async def _answer(self, reply: Reply) -> bytes | None:
         process = await asyncio.create_subprocess_exec(

@@ -23,7 +23,7 @@ _LINE_START = re.compile(r"^(#{1,6} |[-+] |\d+[.)] )", re.MULTILINE)
 class MainText:
     """Finds the main text of HTML pages, in `Findings.text` and in the column `main_text`.
 
-    About 0.7 ms for a page of 28 KB (trafilatura: 14 ms; docs/decisions/0007-processing-modules.md). A page that would
+    About 0.7 ms for a page of 28 KB (trafilatura: 14 ms; docs/decisions/0008-processing-modules.md). A page that would
     cost a tree too much (`process.open_tags_max`) gives its whole visible text.
     """
 

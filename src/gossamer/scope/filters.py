@@ -145,7 +145,9 @@ class Hops:
 
 
 class Depth:
-    """Links more than `depth_max` clicks from every seed, as far as is known: a shorter way may appear."""
+    """Links more than `depth_max` clicks from every seed, as far as is known: a shorter way may appear.
+    Embeds belong to their page, however deep.
+    """
 
     name = "depth"
 
@@ -153,7 +155,7 @@ class Depth:
         self._depth_max = depth_max
 
     def rejects(self, link: Link) -> bool:
-        return link.depth > self._depth_max
+        return link.depth > self._depth_max and link.link_type != "embed"
 
     def detail(self, link: Link) -> str:
         return f"it is {link.depth} clicks from a seed, more than {self._depth_max}"

@@ -14,6 +14,8 @@ from gossamer.simulate.sizes import sampled_sizes
 from gossamer.simweb.hosts import populate
 from gossamer.simweb.options import SimwebOptions
 
+CORNER_PAGES = {"private": 6, "directory": 3}
+"""Pages of those corners that a web has without odd behaviour."""
 GIANT_ADDRESS = "10.255.255.254"
 
 
@@ -43,7 +45,8 @@ def synthetic(simweb: SimwebOptions, options: WebOptions, shards: int) -> list[M
     """Return the hosts of a synthetic web, with their sizes, addresses and manners."""
     hosts = []
     for made in populate(simweb):
-        host = ModelHost(made.name, made.address, made.pages, options.fetch_s_median, shards)
+        pages = made.pages + sum(CORNER_PAGES.get(corner, 0) for corner in made.corners)
+        host = ModelHost(made.name, made.address, pages, options.fetch_s_median, shards)
         host.slow, host.denied = made.slow, made.robots == "robots_deny_all"
         host.crawl_delay_s = simweb.crawl_delay_s if made.robots == "robots_crawl_delay" else None
         hosts.append(host)

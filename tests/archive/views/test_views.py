@@ -10,10 +10,12 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+import brotli
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+import zstandard
 from warcio.archiveiterator import ArchiveIterator
 
 from gossamer.archive.cdxj import entries_of_warcs, write_index
@@ -38,10 +40,24 @@ def as_text(row: Row) -> Row:
     return {k: f"{v:%Y-%m-%dT%H:%M:%S.%fZ}" if k == "fetched_at" else v for k, v in row.items()}  # type: ignore[str-format]
 
 
-def bodies(directory: Path) -> dict[tuple[str, str], bytes]:
+def decoded(body: bytes, coding: str) -> bytes | None:
+    """Remove one content coding; None where that is not simply done."""
+    decoders = {
+        "gzip": gzip.decompress,
+        "deflate": zlib.decompress,
+        "br": brotli.decompress,
+        "zstd": lambda data: zstandard.ZstdDecompressor().decompressobj().decompress(data),
+    }
+    try:
+        return decoders[coding.lower()](body) if coding else body
+    except (KeyError, OSError, EOFError, zlib.error, brotli.error, zstandard.ZstdError):
+        return None
+
+
+def bodies(directory: Path) -> dict[tuple[str, str], bytes | None]:
     """Content by URL and payload digest, read by warcio; a revisit has that of its digest."""
-    found: dict[tuple[str, str], bytes] = {}
-    by_digest: dict[str, bytes] = {}
+    found: dict[tuple[str, str], bytes | None] = {}
+    by_digest: dict[str, bytes | None] = {}
     for path in sorted((directory / "warc").glob("*.warc.gz")):
         with path.open("rb") as file:
             for record in ArchiveIterator(file):
@@ -49,11 +65,17 @@ def bodies(directory: Path) -> dict[tuple[str, str], bytes]:
                     record.rec_headers.get_header(name) for name in ("WARC-Target-URI", "WARC-Payload-Digest")
                 )
                 if record.rec_type == "response":
-                    content = record.content_stream().read()
+                    coding = record.http_headers.get_header("Content-Encoding") or ""
+                    content = decoded(record.raw_stream.read(), coding)
                     found[url, digest] = by_digest[digest] = content
                 elif record.rec_type == "revisit":
                     found[url, digest] = by_digest[digest]
     return found
+
+
+def text_in(body: bytes | None) -> str:
+    assert body is not None
+    return body.decode()
 
 
 def latest(directory: Path) -> dict[str, Row]:
@@ -207,7 +229,7 @@ def test_markdown_holds_every_page_and_its_front_matter_is_yaml(
     assert len(files) == len(read) == len(pages)
     for row in pages.values():
         url = str(row["url"])
-        assert read[url] == (row["title"], "\n" + contents[url, str(row["digest"])].decode().strip("\n") + "\n")
+        assert read[url] == (row["title"], "\n" + text_in(contents[url, str(row["digest"])]).strip("\n") + "\n")
 
 
 def test_names_are_safe_whatever_a_url_says() -> None:
