@@ -114,7 +114,7 @@ def test_a_seed_from_a_file_brings_in_the_other_sites_directory_only(site: Site,
     site.pages = {
         "http://a.test/": (301, "http://b.test:PORT/shop/"),
         "http://b.test/shop/": links,
-        "http://b.test/shop/item": links,
+        "http://b.test/shop/item": links + "no copy: a copy's links are left out where they lead nowhere new",
         "http://b.test/all": links,
         "http://d.test/x/": (301, "http://c.d.test:PORT/y/"),
         "http://c.d.test/y/": links,

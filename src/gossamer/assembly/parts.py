@@ -250,7 +250,10 @@ def copies_of(
 ) -> Copies:
     """Return what tells copies and near-duplicates."""
     near_sketch = partial(sketch, lowest=False)
-    return Copies(content_seen, near_seen, near_sketch, history, url_seen, namer, follow=config.crawl.follow_copies)
+    crawl, walks = config.crawl, config.frontier.form == "walk"
+    return Copies(
+        content_seen, near_seen, near_sketch, history, url_seen, namer, follow=crawl.follow_copies, every=walks
+    )
 
 
 def near_seen_of(config: Config, epochs: Epochs) -> NearSeen | None:

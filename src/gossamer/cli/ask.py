@@ -46,7 +46,8 @@ def why(directory: Path, url: str, *, as_json: bool) -> int:
 def report(directory: Path, *, as_json: bool, page: Path | None = None) -> int:
     """Print the statistics of a crawl, or write them to `page` as HTML."""
     require_crawl(directory)
-    found = door.report_of(directory, _rejected(directory))
+    status = _standing(directory)
+    found = door.report_of(directory, _rejected(status))
     if page is not None:
         _write(page, door.written(found, "html", directory.resolve().name))
     if as_json:
@@ -55,6 +56,8 @@ def report(directory: Path, *, as_json: bool, page: Path | None = None) -> int:
         typer.echo(f"The report is in {harmless(page)}")
     else:
         typer.echo(door.written(found, "text", width=shutil.get_terminal_size().columns))
+        if budgets := _budgets(status):
+            typer.echo(f"\nBudgets: {budgets}")
     return 0
 
 
@@ -65,15 +68,19 @@ def _write(page: Path, text: str) -> None:
         raise ConfigError(f"cannot write {page}: {error.strerror}; name another with --html FILE") from error
 
 
-def _rejected(directory: Path) -> dict[str, int]:
-    """Return what each filter refused; nothing where only the tables are left of a crawl."""
+def _standing(directory: Path) -> Mapping[str, object]:
+    """Return a crawl's status; nothing where only the tables are left of it."""
     try:
-        status = mapping(ask(directory, "status"))
+        return mapping(ask(directory, "status"))
     except NotRunningError:
         try:
-            status = door.status_of(directory)
+            return door.status_of(directory)
         except ConfigError:
             return {}
+
+
+def _rejected(status: Mapping[str, object]) -> dict[str, int]:
+    """Return what each filter refused."""
     counts = status.get("rejected")
     return {str(name): int(n) for name, n in counts.items()} if isinstance(counts, Mapping) else {}
 
@@ -161,8 +168,9 @@ def status_text(status: Mapping[str, object]) -> str:
 def _budgets(status: Mapping[str, object]) -> str:
     if "budget_round" not in status:
         return ""
-    waiting = count(number(status, "hosts_deferred"))
-    return f"round {count(number(status, 'budget_round'))}, {waiting} hosts wait for the next"
+    waiting = number(status, "hosts_deferred")
+    who = "1 host waits" if waiting == 1 else f"{count(waiting)} hosts wait"
+    return f"round {count(number(status, 'budget_round'))}, {who} for the next"
 
 
 def pairs_text(found: Mapping[str, object]) -> str:

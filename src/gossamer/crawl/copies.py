@@ -33,6 +33,7 @@ class Copies:
         namer: Namer,
         *,
         follow: bool,
+        every: bool = False,
     ) -> None:
         self._content_seen = content_seen
         self._near_seen = near_seen
@@ -41,6 +42,8 @@ class Copies:
         self._url_seen = url_seen
         self._namer = namer
         self._follow = follow
+        self._every = every
+        """A walk goes on from every page that it is at, copies too."""
 
     def judge(self, visit: Visit, content: Content, links: Sequence[Link], row: PageRow) -> bool:
         """Fill in whose copy a page is; return whether its links are to be followed. Parts of pages are nobody's copy.
@@ -61,7 +64,7 @@ class Copies:
         if original.url == row.url:
             return True
         row.duplicate_of = original.url
-        return not self._leads_nowhere_new(visit, original, led_to)
+        return self._every or not self._leads_nowhere_new(visit, original, led_to)
 
     def _leads_nowhere_new(self, visit: Visit, original: Original, led_to: int) -> bool:
         first = self._namer.name(original.url)

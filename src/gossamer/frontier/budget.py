@@ -31,7 +31,7 @@ class Budget:
     def used_up(self, pages: int, wire_bytes: int, time_s: float) -> str:
         """Return what is used up, for people; empty while there is something left of everything."""
         if self.pages is not None and pages >= int(self.pages):
-            return f"{int(self.pages)} pages"
+            return f"{int(self.pages)} page{'s' * (int(self.pages) != 1)}"
         if self.wire_bytes is not None and wire_bytes >= self.wire_bytes:
             return f"{int(self.wire_bytes)} bytes"
         if self.time_s is not None and time_s >= self.time_s:
