@@ -6,7 +6,9 @@ import asyncio
 import gzip
 import hashlib
 import os
+import threading
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import brotli
@@ -24,6 +26,8 @@ from gossamer.world.spill import Spills
 from tests.ring.hostile import MIB, Answer, HostileServer, noise, whole
 
 SMALL = FetchOptions(body_memory_bytes_max=MIB // 4, decoded_bytes_max=8 * MIB, decode_ratio_max=10_000)
+AT_ONCE = 8
+"""As many as there are connections to a host."""
 TEXT = b"".join(b"%09d " % n for n in range(200_000))  # 2 MB
 
 
@@ -80,10 +84,17 @@ def test_a_large_body_is_cut_exactly_at_its_bound(tmp_path: Path) -> None:
 def test_when_many_are_under_way_those_that_are_not_small_go_to_disk(tmp_path: Path) -> None:
     """The memory of all together is bounded; each alone would have stayed."""
     options = SMALL.model_copy(update={"bodies_memory_bytes_max": 4 * SPILL_BYTES_MIN})
-    replies = fetched(tmp_path, whole(b"y" * (MIB // 8)), options, times=12)
-    assert all(body_of(reply) == b"y" * (MIB // 8) for reply in replies)
+    begun = threading.Barrier(AT_ONCE, timeout=30)
+
+    def halves() -> Iterator[bytes]:
+        yield b"y" * SPILL_BYTES_MIN
+        begun.wait()  # Nobody has its second half before all have their first.
+        yield b"y" * SPILL_BYTES_MIN
+
+    replies = fetched(tmp_path, Answer(halves), options, times=AT_ONCE)
+    assert all(body_of(reply) == b"y" * 2 * SPILL_BYTES_MIN for reply in replies)
     held = [reply for reply in replies if isinstance(reply, Reply) and reply.file is None]
-    assert len(held) < 12
+    assert len(held) <= 4
 
 
 def test_a_disk_that_refuses_is_no_doing_of_the_webs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

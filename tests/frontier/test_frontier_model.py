@@ -480,6 +480,8 @@ class FrontierMachine(RuleBasedStateMachine):
             if id(lease) in self.begun:
                 # The host sees its connection end now, after a request as long as this.
                 felt = copy.copy(self.known.felt[lease.url.host])
+                # One that closed the host, in an epoch that is lost, is obeyed as the longest that we wait.
+                felt.crawl_delay_s = felt.crawl_delay_s and min(felt.crawl_delay_s, self.politeness.crawl_delay_s_max)
                 lasted_s = self.now - self.begun[id(lease)]
                 felt.fetches_s = [*felt.fetches_s, lasted_s][-5:] if lasted_s else felt.fetches_s
                 rest_until = self.now + self.rest_s(felt)

@@ -58,7 +58,9 @@ class Control:
             return
         record.crawl_delay_s = delay_s
         self._hosts.touch(host)
-        if delay_s is not None and delay_s > self._politeness.crawl_delay_s_max:
+        longest_s = self._politeness.crawl_delay_s_max
+        if delay_s is not None and delay_s > longest_s:
+            self._prolong(host, now + longest_s)  # The closing may be lost with its epoch, and the host asked again.
             self.close(url, f"its Crawl-delay of {delay_s:.0f} s is more than we wait", now)
             return
         self._prolong(host, now + (delay_s or 0.0))
