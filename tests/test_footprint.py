@@ -28,6 +28,7 @@ def share_bytes(config: Config) -> int:
         + robots
         + config.frontier.bench_bytes_max
         + config.seen.popular_bytes_max
+        + config.fetch.bodies_memory_bytes_max
         + 2 * (config.crawl.epoch_bytes_max)
     )
 

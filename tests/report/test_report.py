@@ -119,6 +119,11 @@ def test_traps_and_near_duplicates_are_counted(tmp_path: Path) -> None:
     assert report.trapped_hosts == (Count("t.example.org", 3, 0.75), Count("a.example.org", 1, 0.25))
 
 
+def told(report: Report) -> object:
+    """All figures; sums in another order differ in their last bits."""
+    return json.loads(as_json(report), parse_float=lambda number: round(float(number), 6))
+
+
 def test_in_slices_the_figures_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [
         page(
@@ -135,5 +140,5 @@ def test_in_slices_the_figures_are_the_same(tmp_path: Path, monkeypatch: pytest.
     directory = crawled(tmp_path, rows)
     whole = summary(directory)
     monkeypatch.setattr("gossamer.report.tables.ROWS_A_SLICE", 11)
-    assert summary(directory) == whole
+    assert told(summary(directory)) == told(whole)
     assert (whole.hosts, whole.sites, len(whole.copied), len(whole.troubles)) == (161, 1, 5, 7)

@@ -21,6 +21,7 @@ SHARES = {
     "seen.popular_urls_max": 2_000,
     "robots.cache_bytes_max": 1 << 20,
     "crawl.epoch_bytes_max": 4 << 20,
+    "fetch.bodies_memory_bytes_max": 4 << 20,
 }
 """The keys that take a share, and the least that each can work with."""
 

@@ -42,7 +42,7 @@ class FrontierOptions(BaseModel):
     bench_hosts_first: int = Field(
         1_000, ge=1, description="Hosts in memory from the beginning; more come when requests wait for hosts"
     )
-    bench_bytes_max: int = Field(64 << 20, ge=1 << 20, description="Memory of those hosts and their URLs")
+    bench_bytes_max: int = Field(48 << 20, ge=1 << 20, description="Memory of those hosts and their URLs")
     window_s_max: float = Field(
         180.0, gt=0, description="URLs of one host in memory for so many seconds of its visits, at least one"
     )

@@ -10,7 +10,7 @@ class StateOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    cache_bytes: int = Field(96 << 20, ge=1 << 20, description="Blocks of the store kept in memory")
+    cache_bytes: int = Field(64 << 20, ge=1 << 20, description="Blocks of the store kept in memory")
     write_buffer_bytes: int = Field(
         48 << 20, ge=1 << 20, description="Writes gathered in memory before they are sorted"
     )
