@@ -314,7 +314,7 @@ def main() -> None:
     for size in sizes:
         command = [sys.executable, __file__, "--inside", "--urls", str(size), "--budget", str(given.budget)]
         command += ["--preset", given.preset, *(["--log", str(given.log)] if given.log else [])]
-        # Asked for by our own command too (`cli.child`): freed memory goes back instead of lying in arenas of threads.
+        # Freed memory goes back instead of lying in arenas of threads.
         ran = run_within(given.budget << 20, command, {**os.environ, "MALLOC_ARENA_MAX": "2"}, timeout_s=86_400)
         assert ran.status == 0, ran.output
         rows.append({**json.loads(ran.output.splitlines()[-1]), "held_mib": ran.peak_bytes >> 20})

@@ -171,6 +171,9 @@ BEHAVIOURS = (
     Behaviour("trap_near", "trap", 0.05, "one article, one word in a hundred changed for each address", "cut off"),
     Behaviour("trap_segments", "trap", 0.05, "the same names below themselves", "cut off"),
     Behaviour("trap_maze", "trap", 0.05, "pages of random words, no two alike, each naming five new ones", "cut off"),
+    Behaviour(
+        "trap_listings", "trap", 0.05, "directories in nine orders each, as Apache lists them", "shown once each"
+    ),
 )
 SHARES = {each.name: each.share for each in BEHAVIOURS}
 ROBOTS = tuple(each.name for each in BEHAVIOURS if each.kind == "robots")

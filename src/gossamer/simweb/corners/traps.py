@@ -15,6 +15,7 @@ from gossamer.simweb.sheet import Place, Sheet, hash_of
 
 GOOD_PAGES = 30
 """In a chain, each with words of its own: they must be found beside the trap."""
+DIRECTORIES = 5
 DEEP_BYTES_MAX = 7_000
 """Servers take no longer addresses (8 KB are common)."""
 MONTHS = (
@@ -39,6 +40,7 @@ _SESSION = re.compile(r"([0-9a-f]{12})/(\d{1,2})\.html")
 _PAGE = re.compile(r"(\d{1,9})\.html")
 _ROOM = re.compile(r"([a-z]+)-([a-z]+)/([0-9a-f]{8})\.html")
 _SEGMENTS = re.compile(r"(?:(?:more|again)/)*")
+_LISTING = re.compile(rf"(?:dir-[1-{DIRECTORIES}]/)?(?:\?C=[NMSD];O=[AD])?")
 _DEEP = re.compile(r"(?:[a-z]+/)*")
 
 
@@ -183,6 +185,20 @@ def _maze(place: Place, at: str, path: str) -> Made | None:
     return sheet.made()
 
 
+def _listings(place: Place, at: str, path: str) -> Made | None:
+    """Five directories and the one above them, each in eight orders beside its own, as Apache lists them."""
+    if not _LISTING.fullmatch(path[len(at) :]):
+        return None
+    directory = path.partition("?")[0]
+    sheet = Sheet(place, path, f"Index of {directory}", about=("listing", directory))
+    for column in "NMSD":
+        for order in "AD":
+            sheet.anchor(f"{directory}?C={column};O={order}")
+    for number in range(1, DIRECTORIES + 1) if directory == at else ():
+        sheet.anchor(f"{at}dir-{number}/")
+    return sheet.made()
+
+
 def _letters(code: int) -> str:
     return "".join(chr(97 + (code >> shift) % 26) for shift in (0, 5, 10, 15))
 
@@ -197,11 +213,14 @@ ENTRIES: dict[str, tuple[str, Callable[[Place, str, str], Made | None]]] = {
     "trap_near": ("1.html", _near),
     "trap_segments": ("", _segments),
     "trap_maze": ("about-team/00000000.html", _maze),
+    "trap_listings": ("", _listings),
 }
 """By kind: where one enters, below `/KIND/x/`, and what is there."""
 KINDS = tuple(ENTRIES)
 SPENT_MAX = {
     "trap_calendar": 700, "trap_session_path": 700, "trap_session_query": 700, "trap_facets": 900, "trap_depth": 700,
     "trap_soft_404": 700, "trap_near": 1_500, "trap_segments": 700, "trap_maze": 12_000,
+    "trap_listings": DIRECTORIES + 1,
 }  # fmt: skip
-"""Endless pages that a crawl needs to tell each kind, by our own measure twice over."""
+"""Endless pages that a crawl needs to tell each kind, by our own measure twice over; other orders of a listing are told
+by their address, so each directory is shown once."""
