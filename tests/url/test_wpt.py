@@ -93,7 +93,9 @@ def test_hosts_are_written_by_idna(name: str, count: int, empty: int) -> None:
 
 
 def test_a_file_that_is_missing_says_where_it_is_to_be_had() -> None:
-    with pytest.raises(AssertionError, match=f"put there none.json of the web-platform-tests .{UPSTREAM}none.json"):
+    with pytest.raises(
+        pytest.skip.Exception, match=f"put there none.json of the web-platform-tests .{UPSTREAM}none.json"
+    ):
         cases("none.json")
 
 
