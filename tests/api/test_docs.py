@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import asyncio
 import re
-import sys
 import types
 from pathlib import Path
 from typing import Any
@@ -92,7 +91,6 @@ def test_the_examples_of_the_page_about_python_run_in_order(local: Path, capsys:
             (local / "crawl").rename(local / f"crawl{len(said)}")
         run(code)
         said.append(capsys.readouterr().out)
-    sys.modules.pop("words", None)
     first, options, resumed, asked, counted, tested = said
     assert first.count(" 200 ") == 3
     assert options.splitlines() == ["finished", "3"]
@@ -115,7 +113,6 @@ def test_the_examples_of_the_page_about_priorities_run(local: Path, capsys: pyte
             (local / "news_first.py").write_text(code)
         else:
             run(code)
-    sys.modules.pop("news_first", None)
     assert capsys.readouterr().out == "finished\n"
     (local / "whole.toml").write_text('[components]\nprioritizer = "news_first.py:NewsFirst"\n')
     assert configure(local / "whole.toml").components.prioritizer == "news_first.py:NewsFirst"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -65,4 +64,3 @@ def test_a_suspect_is_examined_alone_with_the_modules_that_we_have(
             assert ours["worse"].row.warc_file
 
     run(scenario())
-    sys.modules.pop("marks_of_ours", None)
