@@ -68,7 +68,7 @@ def in_order(build: Build) -> Iterator[pa.Table]:
             batch = _batch(path, at)
             held.append(batch)
             size += batch.nbytes
-            if size > build.room_bytes // 5:
+            if size > build.buffer_bytes:
                 # One site may have more than memory holds.
                 rest = (_batch(other, at) for other in files[number + 1 :])
                 yield from _on_disk(build, held, rest)
@@ -76,7 +76,9 @@ def in_order(build: Build) -> Iterator[pa.Table]:
         else:
             table = pa.Table.from_batches(held, ROWS).combine_chunks()
             del held
-            yield sorted_rows(once(table))
+            table = sorted_rows(once(table))
+            yield table
+            del table
         build.progress("sorting", at + 1, count)
 
 

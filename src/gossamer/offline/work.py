@@ -140,7 +140,7 @@ class Work:
         """Remove the folder: the build is finished. The state goes last."""
         self.state.runs = {}
         for path in self.folder.iterdir():
-            if path.name in ("logs", "tables"):
+            if path.is_dir():
                 shutil.rmtree(path)
             elif path.name not in ("lock", "state.json"):
                 path.unlink()
