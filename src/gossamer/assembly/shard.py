@@ -31,6 +31,7 @@ from gossamer.assembly.parts import (
     quarantine_of,
     resolver_of,
     retries_of,
+    scoped,
     store_sizes,
     stored,
     traps_of,
@@ -219,8 +220,10 @@ def _assembled(
     kept = _kept(config, directory, clock, undo)
     slots, store, epochs, journals, tally = kept.slots, kept.store, kept.epochs, kept.journals, kept.tally
     namer = namer_of(config, epochs)
-    roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)
-    chain = scope_chain(config.scope, roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(config))
+    asked = scoped(config)
+    roots, exclusions, traps = Roots(asked.scope.scope), ExcludedHost(), traps_of(config, epochs)
+    more = [*filters_of(config), Trapped(traps)]
+    chain = scope_chain(asked.scope, roots, exclusions, more, scope_lists(asked))
     memory = ScopeMemory(epochs, roots, exclusions, chain.counts)
     trapping = Trapping(traps, epochs, sketch, tally)
     rules, prioritizer = politeness(config.politeness), prioritizer_of(config)
@@ -261,7 +264,7 @@ def _assembled(
         trapping=trapping,
         apart=apart,
         watcher=frontier if frontier.watches_links else None,
-        beyond=memory.beyond if config.scope.scope != "any" else None,
+        beyond=memory.beyond if asked.scope.scope != "any" else None,
     )
     pipeline = Pipeline(rooms, retries_of(config, dice), config.crawl, clock, kept.logs, tally)
     cuts: list[Cuts] = [frontier, memory, trapping, *([url_seen] if isinstance(url_seen, Cuts) else [])]

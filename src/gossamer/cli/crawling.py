@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from gossamer.cli.door import check_segments
 from gossamer.cli.ends import REFUSED, complain
 from gossamer.cli.job import Job
 from gossamer.cli.supervisor import Slots, Supervisor
@@ -22,15 +23,27 @@ from gossamer.config.lists import check_lists
 from gossamer.config.seeds import check_seeds
 from gossamer.model.errors import ConfigError
 
+SPOOLED = "seeds.txt"
+"""What came on standard input, in the crawl's directory."""
 
-def crawl(seeds: Sequence[str], file: Path | None, options: Mapping[str, object], sets: Sequence[str]) -> int:
-    """Start a crawl in a new directory and return its exit status.
+
+def crawl(
+    seeds: Sequence[str],
+    file: Path | None,
+    options: Mapping[str, object],
+    sets: Sequence[str],
+    *,
+    or_resume: bool = False,
+) -> int:
+    """Start a crawl in a new directory and return its exit status; with `or_resume` continue what is there already.
 
     Raises:
         ConfigError: something that the operator can mend; nothing was started.
     """
     config = configure(file, options=options, sets=sets, seeds=seeds)
     directory = Path(config.output.directory)
+    if holds_crawl(directory) and or_resume:
+        return go_on(directory, config)
     if holds_crawl(directory):
         raise ConfigError(
             f"{directory} already holds a crawl: gossamer resume {directory} continues it, -o DIR starts another"
@@ -51,6 +64,8 @@ def begin(config: Config, directory: Path) -> int:
         config = spooled(config, directory)
     check_lists(config)
     check_seeds(config)
+    if config.seeds.segments:
+        check_segments(config.seeds.segments)
     make_directory(directory)
     return supervised(Job(directory=str(directory), config=effective_toml(config), seeds=config.seeds.urls), config)
 
@@ -64,6 +79,25 @@ def resume(directory: Path, options: Mapping[str, object], sets: Sequence[str]) 
     require_crawl(directory)
     config = reopen(directory / "crawl.toml", options=options, sets=sets)
     return supervised(Job(directory=str(directory), config=effective_toml(config), resume=True), config)
+
+
+def go_on(directory: Path, given: Config) -> int:
+    """Continue the crawl in a directory where it was interrupted, as it was begun; one that has ended stays as it is.
+
+    Raises:
+        ConfigError: it was begun with something else.
+    """
+    config = reopen(directory / "crawl.toml")
+    if (given.crawl.mode, *_begun_with(given)) != (config.crawl.mode, *_begun_with(config)):
+        raise ConfigError(f"{directory} holds a crawl of other seeds or segments; -o DIR starts another")
+    return supervised(Job(directory=str(directory), config=effective_toml(config), resume=True, settle=True), config)
+
+
+def _begun_with(config: Config) -> tuple[object, ...]:
+    seeds = config.seeds
+    # Those of standard input are kept in the crawl's directory, and are what they were then.
+    file = "" if seeds.file == "-" or Path(seeds.file).name == SPOOLED else seeds.file
+    return seeds.urls, file, seeds.domains_file, seeds.segments
 
 
 def holds_crawl(directory: Path) -> bool:
@@ -113,7 +147,7 @@ def make_directory(directory: Path) -> None:
 def spooled(config: Config, directory: Path) -> Config:
     """Keep the seeds on standard input in the crawl's directory, where a restart finds them."""
     make_directory(directory)
-    file = directory / "seeds.txt"
+    file = directory / SPOOLED
     with file.open("wb") as copy:
         shutil.copyfileobj(sys.stdin.buffer, copy)
     seeds = config.seeds.model_copy(update={"file": str(file.absolute())})

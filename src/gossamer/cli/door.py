@@ -42,8 +42,8 @@ class CrawlerType(Protocol):
         """Begin a crawl in a new directory."""
         ...
 
-    def resume(self, directory: str, *, config: Config) -> Running:
-        """Continue the crawl in a directory."""
+    def resume(self, directory: str, *, config: Config, settle: bool) -> Running:
+        """Continue the crawl in a directory; with `settle` only finish the files of one that has ended."""
         ...
 
 
@@ -52,6 +52,14 @@ def crawler() -> CrawlerType:
     from gossamer.api import Crawler
 
     return cast("CrawlerType", Crawler)
+
+
+def check_segments(paths: Sequence[str]) -> None:
+    """Look whether these files are segments. Raises ConfigError when one is not."""
+    from gossamer.offline.segment import Segment
+
+    for path in paths:
+        Segment(Path(path)).close()
 
 
 def status_of(directory: Path) -> Status:

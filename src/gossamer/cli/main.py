@@ -26,6 +26,9 @@ app.add_typer(config_app, name="config")
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The crawl's directory.")]
 Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 Sets = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set any key; repeatable.")]
+PresetName = Annotated[
+    str | None, typer.Option("--preset", metavar="NAME", help="Begin with a way to crawl: whitelist.")
+]
 Urls = Annotated[list[str], typer.Argument(metavar="URL", help="More seeds.")]
 Hosts = Annotated[list[str], typer.Argument(metavar="HOST", help="Hosts to leave alone.")]
 Trap = Annotated[str, typer.Argument(metavar="NAME", help="A trap as `status` names it; or a host, for all of its.")]
@@ -37,15 +40,22 @@ Size = Annotated[str, typer.Option("--size", metavar="SIZE", help="small, medium
 @app.command("crawl")
 @with_flags()
 def crawl(
-    urls: Annotated[list[str] | None, typer.Argument(metavar="SEED", help="Where to begin.")] = None,
+    urls: Annotated[
+        list[str] | None, typer.Argument(metavar="SEED", help="Where to begin: URLs; segments of an offline crawl.")
+    ] = None,
     config: Annotated[Path | None, typer.Option("--config", "-c", metavar="FILE", help="A TOML file.")] = None,
+    preset: PresetName = None,
+    or_resume: Annotated[
+        bool, typer.Option("--or-resume", help="Continue the crawl that is there; one that has ended is left as it is.")
+    ] = False,
     sets: Sets = None,
     **options: object,
 ) -> None:
     """Start a crawl in a new directory."""
     from gossamer.cli import crawling
 
-    _end(crawling.crawl(urls or (), config, options, sets or ()))
+    options["preset"] = preset
+    _end(crawling.crawl(urls or (), config, options, sets or (), or_resume=or_resume))
 
 
 @app.command("resume")
@@ -205,11 +215,12 @@ def stop(
 @app.command("init")
 def init(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write.")] = Path("gossamer.toml"),
+    preset: PresetName = None,
 ) -> None:
     """Write a configuration file that explains every key."""
     from gossamer.cli import settings
 
-    _end(settings.init(file))
+    _end(settings.init(file, preset or ""))
 
 
 @config_app.command("check")

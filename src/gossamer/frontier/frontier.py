@@ -74,7 +74,7 @@ class Frontier:
         self._bench = Bench(politeness.per_address, politeness.per_site, politeness.site_delay_s)
         self._index = index = HostIndex(epochs, dice, bias)
         index.hosts, index.hosts_deferred = self.counts.working, self.counts.deferred
-        index.hosts_most = index.hosts
+        index.hosts_most = max(index.hosts, self.counts.most)
         self._ledger = ledger = Ledger(epochs, budget or BudgetOptions(), prioritizer, options.records_cached_max, now)
         self._budgets = ledger.budgets
         self._resumed_at = 0.0 if is_new else now
@@ -108,8 +108,12 @@ class Frontier:
 
     @property
     def hosts_most(self) -> int:
-        """Most of them at once, in this process."""
+        """Most of them at once, since `count_anew`, over all runs."""
         return self._index.hosts_most
+
+    def count_anew(self) -> None:
+        """Forget how many hosts there were at most."""
+        self._index.hosts_most = self._index.hosts
 
     @property
     def round(self) -> int:
@@ -294,7 +298,12 @@ class Frontier:
         self._turns.room.fit(now)
         self._bench.forget_rested(now)
         self._ledger.cut()
-        self.counts.working, self.counts.deferred = self._index.hosts, self._index.hosts_deferred
+        index = self._index
+        self.counts.working, self.counts.deferred, self.counts.most = (
+            index.hosts,
+            index.hosts_deferred,
+            index.hosts_most,
+        )
         self._epochs.put("meta", COUNTS_KEY, msgspec.msgpack.encode(self.counts))
 
     # ---- inside
