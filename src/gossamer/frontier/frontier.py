@@ -21,6 +21,7 @@ from gossamer.frontier.options import BudgetOptions, FrontierOptions
 from gossamer.frontier.politeness import SAMPLES, Politeness
 from gossamer.frontier.queues import Queues
 from gossamer.frontier.record import Entry, Item, decode_record
+from gossamer.frontier.remembered import Remembered
 from gossamer.frontier.sites import Sites
 from gossamer.frontier.turns import Turns
 from gossamer.model.links import Link
@@ -53,7 +54,9 @@ class Frontier:
         now: float,
         budget: BudgetOptions | None = None,
         prioritizer: Prioritizer | None = None,
+        remembered: Remembered | None = None,
     ) -> None:
+        """`remembered` is what earlier crawls learned of hosts, where somebody keeps that."""
         self.politeness = politeness
         self._epochs = epochs
         self._contacts = contacts
@@ -69,13 +72,16 @@ class Frontier:
         counts = store.get("meta", COUNTS_KEY)
         self.counts = Counts() if counts is None else msgspec.msgpack.decode(counts, type=Counts)
         bias = LevelBias(options.level_bias, dice)
-        self._hosts = Hosts(epochs, politeness, contacts.recovered, options.records_cached_max)
+        self._remembered = remembered
+        self._hosts = Hosts(epochs, politeness, contacts.recovered, options.records_cached_max, remembered)
         self._queues = Queues(epochs, bias, politeness, options)
         self._bench = Bench(politeness.per_address, politeness.per_site, politeness.site_delay_s)
         self._index = index = HostIndex(epochs, dice, bias)
         index.hosts, index.hosts_deferred = self.counts.working, self.counts.deferred
         index.hosts_most = max(index.hosts, self.counts.most)
-        self._ledger = ledger = Ledger(epochs, budget or BudgetOptions(), prioritizer, options.records_cached_max, now)
+        self._ledger = ledger = Ledger(
+            epochs, budget or BudgetOptions(), prioritizer, options.records_cached_max, now, remembered
+        )
         self._budgets = ledger.budgets
         self._resumed_at = 0.0 if is_new else now
         resting_until = now + politeness.site_delay_s if self._resumed_at else 0.0
@@ -225,6 +231,7 @@ class Frontier:
             if self._budgets is not None:
                 self._budgets.spend(host, contact, page=lease.item is not None)
             settle(host.record, contact, now, self.politeness, self._options, self._dice.uniform(0.0, 1.0))
+            host.contacted = True
             self._turns.room.rested(host.record.rest_until - now)
             if contact.kind == "failed":
                 host.located_until = 0.0  # Another of its addresses may answer.
@@ -290,8 +297,12 @@ class Frontier:
 
     def cut(self, now: float) -> None:
         """Give the open epoch all that changed: records, new URLs, counts."""
+        if self._remembered is not None:
+            self._remembered.now = now
         for host in self._hosts.cut():
             self._queues.cut(host)
+            if self._remembered is not None:
+                self._remembered.keep(host)
             self.counts.hosts += host.is_new
             host.is_new = False
         self._queues.fresh_bytes = 0

@@ -11,6 +11,7 @@ from xxhash import xxh3_64_intdigest
 from gossamer.frontier.host import Host
 from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.record import RECORD_VERSION, HostRecord, decode_record, encode_record, host_prefix
+from gossamer.frontier.remembered import Remembered
 from gossamer.state.contacts import Recovered
 from gossamer.state.epoch import Epochs
 
@@ -21,11 +22,19 @@ HOST_BYTES = 2_000
 class Hosts:
     """Name to `Host`. What is dirty, lent or on the bench stays; of the rest, the least recently used leaves."""
 
-    def __init__(self, epochs: Epochs, politeness: Politeness, recovered: Recovered, cached_max: int) -> None:
+    def __init__(
+        self,
+        epochs: Epochs,
+        politeness: Politeness,
+        recovered: Recovered,
+        cached_max: int,
+        remembered: Remembered | None = None,
+    ) -> None:
         self._epochs = epochs
         self._politeness = politeness
         self._recovered = recovered
         self._cached_max = cached_max
+        self._remembered = remembered
         self._evict_at = cached_max
         """Number of hosts at which to look for some that may leave."""
         self._hosts: OrderedDict[str, Host] = OrderedDict()
@@ -67,6 +76,8 @@ class Hosts:
         prefix = host_prefix(partition, name)
         data = self._epochs.get("host", prefix)
         record = HostRecord(RECORD_VERSION, name) if data is None else decode_record(data)
+        if self._remembered is not None:
+            self._remembered.recall(record, partition, is_new=data is None)
         fingerprint = xxh3_64_intdigest(name.encode())
         if self._recovered.unknown_at:
             # Those without a record too: what was found and asked in an epoch that was lost left none.
