@@ -54,14 +54,6 @@ def crawler() -> CrawlerType:
     return cast("CrawlerType", Crawler)
 
 
-def check_segments(paths: Sequence[str]) -> None:
-    """Look whether these files are segments. Raises ConfigError when one is not."""
-    from gossamer.offline.segment import Segment
-
-    for path in paths:
-        Segment(Path(path)).close()
-
-
 def status_of(directory: Path) -> Status:
     """Return the status of a crawl that does not run, from its store."""
     from gossamer import api
