@@ -220,8 +220,7 @@ class SegmentWriter:
         if kind is None:
             self.finish()
         else:
-            self._writer.close()
-            self._aside.unlink(missing_ok=True)
+            self.drop()
 
     def write(self, rows: pa.Table) -> None:
         """Take rows that follow those that were written. `key` may be as the URL; it is left out then."""
@@ -246,6 +245,11 @@ class SegmentWriter:
         self._writer.close()
         publish(self._aside, self.path)
         return about
+
+    def drop(self) -> None:
+        """Leave nothing of it."""
+        self._writer.close()
+        self._aside.unlink(missing_ok=True)
 
     def _flush(self, rows_min: int) -> None:
         if self._held_rows < rows_min:
