@@ -12,6 +12,7 @@ from typing import Protocol
 from gossamer.archive.archive import Archives, Followers
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.archive.uploads import Uploads, uploads_of
+from gossamer.assembly.hosts import HostsKept, hosts_kept, remembered_of
 from gossamer.assembly.parts import (
     apart_of,
     archives_of,
@@ -31,6 +32,7 @@ from gossamer.assembly.parts import (
     quarantine_of,
     resolver_of,
     retries_of,
+    scoped,
     store_sizes,
     stored,
     traps_of,
@@ -122,6 +124,7 @@ class Assembled:
     uploads: Uploads | None
     trapping: Trapping
     traps: Traps
+    hosts_kept: HostsKept | None
 
     async def close(self) -> None:
         """Let go of everything. What was committed is safe whether this is called or not."""
@@ -135,7 +138,10 @@ class Assembled:
         self.logs.close()
         self.journals.close_files()
         self.store.close()
-        self.contacts.close()
+        if self.hosts_kept is not None:
+            self.hosts_kept.close(self.contacts)
+        else:
+            self.contacts.close(synced=True)
         self.slots.close()
         self.lock.release()
 
@@ -197,20 +203,25 @@ class _Kept:
     journals: Journals
     tally: Tally
     logs: Logs
+    hosts: HostsKept | None
 
 
 def _kept(config: Config, directory: Path, clock: Clock, undo: ExitStack) -> _Kept:
     state = directory / "state"
     slots = held(Slots(state), undo)
     store = held(Store(state / "store", *store_sizes(config)), undo)
-    contacts = held(Contacts(state, boot_id(), clock.now()), undo)
+    hosts = hosts_kept(config)
+    if hosts is not None:
+        held(hosts, undo)
+    contacts = hosts.contacts(state, clock.now()) if hosts is not None else Contacts(state, boot_id(), clock.now())
+    held(contacts, undo)
     journals = Journals(directory)
     undo.callback(journals.close_files)
     journals.recover(stored(store, MANIFEST, list[Entry], []), JOURNAL_FOLDERS)
     totals = stored(store, TALLY, Totals, Totals())
     totals.incarnation += 1
     logs = held(Logs(directory / "logs", clock), undo)
-    return _Kept(slots, store, contacts, Epochs(store), journals, Tally(totals, config.crawl), logs)
+    return _Kept(slots, store, contacts, Epochs(store), journals, Tally(totals, config.crawl), logs, hosts)
 
 
 def _assembled(
@@ -219,13 +230,17 @@ def _assembled(
     kept = _kept(config, directory, clock, undo)
     slots, store, epochs, journals, tally = kept.slots, kept.store, kept.epochs, kept.journals, kept.tally
     namer = namer_of(config, epochs)
-    roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)
-    chain = scope_chain(config.scope, roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(config))
+    asked = scoped(config)
+    roots, exclusions, traps = Roots(asked.scope.scope), ExcludedHost(), traps_of(config, epochs)
+    more = [*filters_of(config), Trapped(traps)]
+    chain = scope_chain(asked.scope, roots, exclusions, more, scope_lists(asked))
     memory = ScopeMemory(epochs, roots, exclusions, chain.counts)
     trapping = Trapping(traps, epochs, sketch, tally)
     rules, prioritizer = politeness(config.politeness), prioritizer_of(config)
     forms = (config.frontier, config.budget, config.walk)
-    frontier = frontier_of(store, epochs, kept.contacts, rules, forms, prioritizer, namer.name, dice, clock.now())
+    hosts = kept.hosts.store if kept.hosts is not None else None
+    past = remembered_of(config, hosts, clock.now())
+    frontier = frontier_of(store, epochs, kept.contacts, rules, forms, prioritizer, namer.name, dice, clock.now(), past)
     url_seen, history = url_seen_of(config, epochs, journals), History(epochs)
     content_seen, near_seen = content_seen_of(config, epochs), near_seen_of(config, epochs)
     undo.callback(close, url_seen)
@@ -247,7 +262,7 @@ def _assembled(
         source=frontier,
         hosts=frontier.control,
         resolver=resolver,
-        permit=permit_of(config, exclusions, SiteRobots(epochs, config.robots, namer.name, dice), trapping),
+        permit=permit_of(config, exclusions, SiteRobots(epochs, config.robots, namer.name, dice, hosts), trapping),
         protocols=protocols,
         content_seen=content_seen,
         examiner=examiner(config, modules.inside, clock, slots, spills),
@@ -261,11 +276,11 @@ def _assembled(
         trapping=trapping,
         apart=apart,
         watcher=frontier if frontier.watches_links else None,
-        beyond=memory.beyond if config.scope.scope != "any" else None,
+        beyond=memory.beyond if asked.scope.scope != "any" else None,
     )
     pipeline = Pipeline(rooms, retries_of(config, dice), config.crawl, clock, kept.logs, tally)
     cuts: list[Cuts] = [frontier, memory, trapping, *([url_seen] if isinstance(url_seen, Cuts) else [])]
-    committer = Committer(epochs, journals, kept.contacts, archives, cuts, tally, kept.logs, clock)
+    committer = Committer(epochs, journals, kept.contacts, archives, cuts, tally, kept.logs, clock, hosts)
     committer.on_epoch = slots.note_epoch
     committer.on_durable = archives.add_epoch
     crowding = partial(_crowding, kept.contacts, (frontier, epochs), config.crawl.epoch_bytes_max)
@@ -275,7 +290,7 @@ def _assembled(
         config, directory, clock, lock, slots, store, epochs, kept.contacts, journals, archives, followers,
         namer, roots, exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, kept.logs,
         protocols, resolver, quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice,
-        tally.note), trapping, traps,
+        tally.note), trapping, traps, kept.hosts,
     )  # fmt: skip
 
 

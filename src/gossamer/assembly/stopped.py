@@ -14,6 +14,7 @@ from gossamer.assembly.parts import (
     held,
     locked,
     namer_of,
+    scoped,
     store_sizes,
     stored,
     traps_of,
@@ -75,8 +76,10 @@ def open_stopped(config: Config, directory: Path) -> Opened:
         store = held(Store(directory / "state/store", *store_sizes(config)), undo)
         epochs = Epochs(store)
         namer = namer_of(config, epochs)
-        roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)
-        chain = scope_chain(config.scope, roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(config))
+        asked = scoped(config)
+        roots, exclusions, traps = Roots(asked.scope.scope), ExcludedHost(), traps_of(config, epochs)
+        more = [*filters_of(config), Trapped(traps)]
+        chain = scope_chain(asked.scope, roots, exclusions, more, scope_lists(asked))
         Trapping(traps, epochs, sketch, Tally(Totals(), config.crawl))
         ScopeMemory(epochs, roots, exclusions, chain.counts)
         journals = Journals(directory)

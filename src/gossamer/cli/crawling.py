@@ -13,24 +13,39 @@ from pathlib import Path
 
 import msgspec
 
+from gossamer.cli.early import Early
 from gossamer.cli.ends import REFUSED, complain
 from gossamer.cli.job import Job
 from gossamer.cli.supervisor import Slots, Supervisor
-from gossamer.config import Config, configure, effective_toml
+from gossamer.config import Config, configure
 from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
 from gossamer.config.seeds import check_seeds
 from gossamer.model.errors import ConfigError
 
+SPOOLED = "seeds.txt"
+"""What came on standard input, in the crawl's directory."""
 
-def crawl(seeds: Sequence[str], file: Path | None, options: Mapping[str, object], sets: Sequence[str]) -> int:
-    """Start a crawl in a new directory and return its exit status.
+
+def crawl(
+    seeds: Sequence[str],
+    file: Path | None,
+    options: Mapping[str, object],
+    sets: Sequence[str],
+    early: Early,
+    *,
+    or_resume: bool = False,
+) -> int:
+    """Start a crawl in a new directory, in `early`'s process, and return its exit status; with `or_resume` continue
+    what is there already.
 
     Raises:
         ConfigError: something that the operator can mend; nothing was started.
     """
     config = configure(file, options=options, sets=sets, seeds=seeds)
     directory = Path(config.output.directory)
+    if holds_crawl(directory) and or_resume:
+        return go_on(directory, config, early)
     if holds_crawl(directory):
         raise ConfigError(
             f"{directory} already holds a crawl: gossamer resume {directory} continues it, -o DIR starts another"
@@ -38,32 +53,58 @@ def crawl(seeds: Sequence[str], file: Path | None, options: Mapping[str, object]
     missing, before = there_before(directory)
     status = REFUSED
     try:
-        status = begin(config, directory)
+        status = begin(config, directory, early)
     finally:
         if status == REFUSED:
             unmake(directory, missing, before)
     return status
 
 
-def begin(config: Config, directory: Path) -> int:
+def begin(config: Config, directory: Path, early: Early) -> int:
     """Check the seeds, and crawl."""
     if config.seeds.file == "-":
         config = spooled(config, directory)
     check_lists(config)
     check_seeds(config)
     make_directory(directory)
-    return supervised(Job(directory=str(directory), config=effective_toml(config), seeds=config.seeds.urls), config)
+    return supervised(job_of(config, directory, seeds=config.seeds.urls), config, early)
 
 
-def resume(directory: Path, options: Mapping[str, object], sets: Sequence[str]) -> int:
-    """Continue the crawl in a directory, with changes, and return its exit status.
+def resume(directory: Path, options: Mapping[str, object], sets: Sequence[str], early: Early) -> int:
+    """Continue the crawl in a directory, with changes, in `early`'s process, and return its exit status.
 
     Raises:
         ConfigError: something that the operator can mend; nothing was started.
     """
     require_crawl(directory)
     config = reopen(directory / "crawl.toml", options=options, sets=sets)
-    return supervised(Job(directory=str(directory), config=effective_toml(config), resume=True), config)
+    return supervised(job_of(config, directory, resume=True), config, early)
+
+
+def job_of(config: Config, directory: Path, *, seeds: tuple[str, ...] = (), resume: bool = False) -> Job:
+    """Return what the child has to do."""
+    values = config.model_dump_json()
+    return Job(directory=str(directory), values=values, origins=config.origins, seeds=seeds, resume=resume)
+
+
+def go_on(directory: Path, given: Config, early: Early) -> int:
+    """Continue the crawl in a directory where it was interrupted, as it was begun; one that has ended stays as it is.
+
+    Raises:
+        ConfigError: it was begun with something else.
+    """
+    config = reopen(directory / "crawl.toml")
+    if (given.crawl.mode, *_begun_with(given)) != (config.crawl.mode, *_begun_with(config)):
+        raise ConfigError(f"{directory} holds a crawl of other seeds or segments; -o DIR starts another")
+    job = msgspec.structs.replace(job_of(config, directory, resume=True), settle=True)
+    return supervised(job, config, early)
+
+
+def _begun_with(config: Config) -> tuple[object, ...]:
+    seeds = config.seeds
+    # Those of standard input are kept in the crawl's directory, and are what they were then.
+    file = "" if seeds.file == "-" or Path(seeds.file).name == SPOOLED else seeds.file
+    return seeds.urls, file, seeds.domains_file, seeds.segments
 
 
 def holds_crawl(directory: Path) -> bool:
@@ -113,14 +154,14 @@ def make_directory(directory: Path) -> None:
 def spooled(config: Config, directory: Path) -> Config:
     """Keep the seeds on standard input in the crawl's directory, where a restart finds them."""
     make_directory(directory)
-    file = directory / "seeds.txt"
+    file = directory / SPOOLED
     with file.open("wb") as copy:
         shutil.copyfileobj(sys.stdin.buffer, copy)
     seeds = config.seeds.model_copy(update={"file": str(file.absolute())})
     return config.model_copy(update={"seeds": seeds})
 
 
-def supervised(job: Job, config: Config) -> int:
+def supervised(job: Job, config: Config, early: Early) -> int:
     """Run a job in a child, restarted as often as it takes, and return the exit status."""
     from gossamer.state import slots
     from gossamer.world.clock import WallClock
@@ -132,7 +173,8 @@ def supervised(job: Job, config: Config) -> int:
     def start_again(restarts: int) -> subprocess.Popen[bytes]:
         nonlocal started_at
         started_at = clock.now()
-        return start(job, restart=restarts > 0)
+        now = msgspec.structs.replace(job, parent=os.getpid(), restart=restarts > 0)
+        return (Early() if restarts else early).begin(now)
 
     watched = Slots(
         accuse=lambda: slots.accuse(state, started_at),
@@ -143,20 +185,6 @@ def supervised(job: Job, config: Config) -> int:
     status = supervisor.run()
     show_cursor()
     return status
-
-
-def start(job: Job, *, restart: bool) -> subprocess.Popen[bytes]:
-    """Start a child on a job. It is a process group of its own: the terminal's Ctrl-C reaches it through us alone."""
-    with tempfile.TemporaryFile() as line:  # Not a pipe: nothing waits for a child that does not read.
-        line.write(msgspec.structs.replace(job, parent=os.getpid(), restart=restart).encode())
-        line.seek(0)
-        return subprocess.Popen(  # noqa: S603 - ourselves
-            [sys.executable, "-P", "-m", "gossamer.cli.child", job.directory],
-            stdin=line,
-            process_group=0,
-            # -P and our own path: the child imports what we would, whatever lies in the current directory.
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-        )
 
 
 def show_cursor() -> None:

@@ -44,8 +44,8 @@ class CrawlerType(Protocol):
         """Begin a crawl in a new directory."""
         ...
 
-    def resume(self, directory: str, *, config: Config) -> Running:
-        """Continue the crawl in a directory."""
+    def resume(self, directory: str, *, config: Config, settle: bool) -> Running:
+        """Continue the crawl in a directory; with `settle` only finish the files of one that has ended."""
         ...
 
 

@@ -16,6 +16,7 @@ from gossamer.model.visits import EpochRow, Visited
 from gossamer.ports import Archive
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
+from gossamer.state.hosts_store import HostsStore
 from gossamer.state.journals import Entry, Journals
 from gossamer.state.store import META_PARTITION
 from gossamer.world.clock import Clock
@@ -44,7 +45,10 @@ class Committer:
         tally: Tally,
         logs: Logs,
         clock: Clock,
+        kept: HostsStore | None = None,
     ) -> None:
+        """`kept` is what later crawls will know of hosts: written with each commit, and before it."""
+        self._kept = kept
         self._epochs = epochs
         self._journals = journals
         self._contacts = contacts
@@ -91,6 +95,8 @@ class Committer:
                 await loop.run_in_executor(self._thread, self._make_durable, number)
                 self._epochs.settle()
                 self._journals.settle(manifest)
+                if self._kept is not None:
+                    self._kept.settle()
             except Exception as error:
                 self._tally.fatal(error)  # Whoever commits next must not build on this.
                 raise
@@ -117,6 +123,8 @@ class Committer:
         self._since = now
         for room in self._rooms:
             room.cut(now)
+        if self._kept is not None:
+            self._kept.cut()
         self._archive.cut()
         manifest = self._journals.cut()
         self._epochs.put("meta", MANIFEST, _encode(manifest))
@@ -129,5 +137,7 @@ class Committer:
 
     def _make_durable(self, number: int) -> None:
         self._journals.sync()
+        if self._kept is not None:
+            self._kept.write()  # Facts about hosts are true, whatever becomes of the epoch.
         self._epochs.commit(number)
         self._epochs.apply(number)

@@ -252,6 +252,8 @@ class PageRow(msgspec.Struct):
     """The URL whose content is nearly the same."""
     simhash: int | None = None
     """64 bits, where near-duplicates are looked for."""
+    hops: int = 0
+    """Redirects in a row that led here."""
 
 
 class Visited(msgspec.Struct):

@@ -33,6 +33,9 @@ class ScopeOptions(BaseModel):
         default="host",
         description="What a seed brings in: its directory (prefix), host, registrable domain, or the whole web (any).",
     )
+    own_site: bool = Field(
+        default=False, description="Follow links only within the registrable domain of the page that names them."
+    )
     include: tuple[str, ...] = Field(
         default=(),
         description="Regular expressions (RE2); a URL must contain a match of one, unless it is a seed.",

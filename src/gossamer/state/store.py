@@ -41,6 +41,8 @@ FAMILIES = (
     "queue", "host", "ready", "sleep", "due", "seen", "content", "page", "outbox", "inbox", "meta", "deferred",
     "account", "walk", "scope", "trap",
 )  # fmt: skip
+ASKED_BY_KEY = ("seen", "host", "queue", "content", "page", "account")
+"""Families whose keys are asked for one by one."""
 META_PARTITION = b"\xff\xff"
 """Partitions end at 4095, so keys of the shard itself stand after all of them."""
 SLICE_OPERATIONS_MAX = 2000
@@ -108,9 +110,12 @@ class Store:
         options = _options(cache, write_buffer_bytes)
         options.set_ratelimiter(background_bytes_s, 100_000, 10)
         families = {name: _options(cache, write_buffer_bytes) for name in FAMILIES}
-        # Most of the duplicate test's questions are about keys that are not there: spare the walk through memory.
-        families["seen"].set_memtable_prefix_bloom_ratio(0.05)
-        families["seen"].set_memtable_whole_key_filtering(True)
+        # Many questions are about keys that are not there, or not there yet: spare the walk through memory.
+        for name in ASKED_BY_KEY:
+            families[name].set_memtable_prefix_bloom_ratio(0.05)
+            families[name].set_memtable_whole_key_filtering(True)
+        # Fingerprints are noise: zstd makes them no smaller than lz4 does, and takes four times as long to undo.
+        families["seen"].set_bottommost_compression_type(DBCompressionType.lz4())
         try:
             self._db = Rdict(str(path), options, column_families=families, access_type=AccessType.read_write())
         except Exception as error:  # rocksdict raises bare Exception for all that RocksDB reports.
@@ -120,7 +125,7 @@ class Store:
         self._meta = self._families["meta"]
         if fresh:
             sync_directory(path.parent)
-        with _refusals(f"cannot open the store {path}"):
+        with refusals(f"cannot open the store {path}"):
             self.epoch = self._recover()
         """Number of the last committed epoch; 0 in a new store."""
 
@@ -150,7 +155,7 @@ class Store:
             OSError: the disk refuses. Write nothing more then; the next opening tells which epoch was the last.
         """
         chunks = 0
-        with _refusals("cannot commit"):
+        with refusals("cannot commit"):
             for chunk in _chunks(ranges, changes):
                 self._wait_for_background()
                 self._put_meta(_redo_key(epoch, chunks), _encoder.encode(chunk))
@@ -168,7 +173,7 @@ class Store:
             OSError: the disk refuses. The epoch is committed all the same, and applied when the store is next opened.
         """
         chunks = 0
-        with _refusals("cannot apply a commit"):
+        with refusals("cannot apply a commit"):
             for chunk in _chunks(ranges, changes):
                 self._wait_for_background()
                 self._db.write(self._batch(chunk))
@@ -281,7 +286,8 @@ def _parts(changed: Mapping[bytes, bytes | None]) -> Iterator[tuple[list[bytes],
 
 
 @contextmanager
-def _refusals(what: str) -> Iterator[None]:
+def refusals(what: str) -> Iterator[None]:
+    """Make of what RocksDB reports an OSError that says what could not be done."""
     try:
         yield
     except (AssertionError, OSError):
@@ -332,3 +338,8 @@ def _options(cache: Cache, write_buffer_bytes: int) -> Options:
     table.set_format_version(5)
     options.set_block_based_table_factory(table)
     return options
+
+
+def store_options(cache_bytes: int, write_buffer_bytes: int) -> Options:
+    """Return options of a small store of one family that is asked by key."""
+    return _options(Cache(cache_bytes), write_buffer_bytes)
