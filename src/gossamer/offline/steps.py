@@ -86,7 +86,7 @@ class Build:
     @property
     def own_site(self) -> bool:
         """Links are followed only within the site of the page that names them."""
-        return bool(getattr(self.config.scope, "own_site", False))
+        return self.config.scope.own_site
 
     @property
     def sites_needed(self) -> bool:
