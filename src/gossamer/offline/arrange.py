@@ -177,6 +177,7 @@ class _Caps:
         self._per_host = per_host
         self._counts: dict[str, int] = {}
         """Of the hosts of the site with which the last table ended."""
+        self._site = ""
         self.left = 0
 
     def mask(self, table: pa.Table) -> npt.NDArray[np.bool_]:
@@ -196,7 +197,10 @@ class _Caps:
         self.left += int((~mask).sum())
         sites = table["site"].combine_chunks()
         of_last = np.unique(codes[pc.equal(sites, sites[-1]).to_numpy(zero_copy_only=False)])
-        self._counts = {hosts[code]: int(begun[code] + lengths[code]) for code in of_last}
+        site = sites[-1].as_py()
+        kept = self._counts if site == self._site else {}
+        self._counts = kept | {hosts[code]: int(begun[code] + lengths[code]) for code in of_last}
+        self._site = site
         return mask
 
 

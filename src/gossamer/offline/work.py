@@ -95,7 +95,7 @@ class Work:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(error, ConfigError) and not self.state.step:
+        if isinstance(error, ConfigError) and not self.state.runs and not self.state.position:
             shutil.rmtree(self.folder, ignore_errors=True)  # Asked for wrongly: there is nothing to go on with.
         self._lock.release()
 
