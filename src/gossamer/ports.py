@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from gossamer.model.links import Link
+from gossamer.model.revisits import Habits, Held, Notice, Sight
 from gossamer.model.sketches import Sketch
 from gossamer.model.standing import Standing
 from gossamer.model.visits import (
@@ -302,6 +303,38 @@ class VisitSource(Protocol[L]):
 
     def give_back(self, lease: L, now: float) -> None:
         """Take it back as if it had not been lent."""
+        ...
+
+
+class RevisitPolicy(Protocol):
+    """Divides visits between pages that were visited before (`revisit.policy`)."""
+
+    priced: bool
+    """It divides a budget: rates go by change rate and importance alone, and fall as the price rises. Otherwise each
+    page has its own rhythm, and the price means nothing."""
+
+    def rate(self, habits: Habits, price: float) -> float:
+        """Return visits a second. Pure and quick: it runs for each visit, and for each cell of the census."""
+        ...
+
+
+class Revisits(Protocol):
+    """Remembers pages, and says when each is worth seeing again. Durable with the epoch."""
+
+    def held(self, url: Url) -> Held | None:
+        """Return what the last visit left; None when there was none that was answered."""
+        ...
+
+    def seen(self, sight: Sight) -> float | None:
+        """Take in what a visit saw; return the wall time at which the page is due again, None when never."""
+        ...
+
+    def told(self, notice: Notice, now: float) -> bool:
+        """Take in what somebody said of a page; its due time moves where that follows.
+
+        False when no visit of the page is remembered: what is said of it is lost, and its URL is to be discovered as
+        any link is.
+        """
         ...
 
 
