@@ -36,6 +36,7 @@ from gossamer.fetch.http import HttpModule
 from gossamer.fetch.registry import Protocols
 from gossamer.frontier import forms
 from gossamer.model.errors import ConfigError
+from gossamer.model.links import FEED_FILE
 from gossamer.model.product import __version__
 from gossamer.model.visits import Page, Visited
 from gossamer.plugins import build, component
@@ -47,6 +48,7 @@ from gossamer.ports import (
     ProcessingModule,
     ProtocolModule,
     Resolver,
+    Revisits,
     UrlSeen,
 )
 from gossamer.process.chain import Modules, Watch
@@ -54,8 +56,10 @@ from gossamer.process.choice import Chosen, chosen
 from gossamer.process.registry import MODULES, NEEDED
 from gossamer.process.text import TitleAndText
 from gossamer.resolve.resolver import DnsResolver
+from gossamer.revisit.told.hints import SitemapHints
 from gossamer.robots.robots import SiteRobots
 from gossamer.scope.exclusions import ExcludedHost
+from gossamer.scope.options import ScopeOptions
 from gossamer.scope.patterns import PatternSet
 from gossamer.scope.traps import Traps
 from gossamer.seen.content import ExactContentSeen
@@ -228,6 +232,21 @@ def url_seen_of(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
         return RocksUrlSeen(epochs, config.seen.popular_bytes_max // POPULAR_BYTES)
     given = {"epochs": epochs} if form == "memory" else {"epochs": epochs, "journals": journals, "options": config.seen}
     return cast("UrlSeen", build(SEEN_FORMS[form], "seen.form", **given))
+
+
+def hints_of(config: Config, epochs: Epochs, namer: Namer, revisits: Revisits | None) -> SitemapHints:
+    """Return what knows of sitemaps and feeds."""
+    wanted = config.told.sitemaps
+    sitemaps = wanted == "always" or (wanted == "auto" and config.scope.depth_max is None)
+    return SitemapHints(epochs, config.told, namer.name, revisits, sitemaps=sitemaps)
+
+
+def scope_options(config: Config, *, continuous: bool) -> ScopeOptions:
+    """Return the scope's options, with the types of link that are followed for what they tell."""
+    feeds = config.told.feeds
+    if feeds == "always" or (feeds == "auto" and continuous):
+        return config.scope.model_copy(update={"follow": (*config.scope.follow, FEED_FILE)})
+    return config.scope
 
 
 def permit_of(config: Config, exclusions: ExcludedHost, robots: SiteRobots, trapping: Trapping) -> Permit:

@@ -22,6 +22,7 @@ from gossamer.assembly.parts import (
     examiner,
     filters_of,
     held,
+    hints_of,
     locked,
     namer_of,
     near_seen_of,
@@ -31,6 +32,7 @@ from gossamer.assembly.parts import (
     quarantine_of,
     resolver_of,
     retries_of,
+    scope_options,
     store_sizes,
     stored,
     traps_of,
@@ -220,7 +222,8 @@ def _assembled(
     slots, store, epochs, journals, tally = kept.slots, kept.store, kept.epochs, kept.journals, kept.tally
     namer = namer_of(config, epochs)
     roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)
-    chain = scope_chain(config.scope, roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(config))
+    followed, more = scope_options(config, continuous=False), [*filters_of(config), Trapped(traps)]
+    chain = scope_chain(followed, roots, exclusions, more, scope_lists(config))
     memory = ScopeMemory(epochs, roots, exclusions, chain.counts)
     trapping = Trapping(traps, epochs, sketch, tally)
     rules, prioritizer = politeness(config.politeness), prioritizer_of(config)
@@ -261,6 +264,8 @@ def _assembled(
         trapping=trapping,
         apart=apart,
         watcher=frontier if frontier.watches_links else None,
+        hints=hints_of(config, epochs, namer, None),
+        sitemap_bytes_max=config.told.sitemap_bytes_max,
         beyond=memory.beyond if config.scope.scope != "any" else None,
     )
     pipeline = Pipeline(rooms, retries_of(config, dice), config.crawl, clock, kept.logs, tally)

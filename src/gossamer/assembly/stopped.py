@@ -14,6 +14,7 @@ from gossamer.assembly.parts import (
     held,
     locked,
     namer_of,
+    scope_options,
     store_sizes,
     stored,
     traps_of,
@@ -76,7 +77,8 @@ def open_stopped(config: Config, directory: Path) -> Opened:
         epochs = Epochs(store)
         namer = namer_of(config, epochs)
         roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)
-        chain = scope_chain(config.scope, roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(config))
+        followed, more = scope_options(config, continuous=False), [*filters_of(config), Trapped(traps)]
+        chain = scope_chain(followed, roots, exclusions, more, scope_lists(config))
         Trapping(traps, epochs, sketch, Tally(Totals(), config.crawl))
         ScopeMemory(epochs, roots, exclusions, chain.counts)
         journals = Journals(directory)

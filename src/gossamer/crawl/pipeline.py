@@ -24,9 +24,9 @@ from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.retries import Retries
 from gossamer.crawl.rooms import Rooms
 from gossamer.crawl.tally import Tally
-from gossamer.model.links import Link
+from gossamer.model.links import SITEMAP_FILE, Link
 from gossamer.model.visits import Again, Contact, Errand, Failure, Reply, Request
-from gossamer.ports import L, Located
+from gossamer.ports import Hints, L, Located
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 
@@ -199,12 +199,11 @@ class Pipeline(Generic[L]):
 
     async def _fetch(self, lease: L, started: float) -> Reply | Failure:
         """Send the one request that the gates let pass, and open them again when it has ended."""
-        rooms, url = self._rooms, lease.url
+        rooms = self._rooms
         contact = Contact(0.0, "failed", error="the request was not finished")
         try:
             async with asyncio.timeout(self._options.request_s_max):
-                wanted = rooms.chain.media_types if lease.errand is None else ()
-                request = Request(url.text, lease.address, port_of(url), media_types=wanted)
+                request = self._request(lease)
                 result = await rooms.protocols.fetch(request)
             contact = self._contact(result, started)
         except TimeoutError:
@@ -218,6 +217,13 @@ class Pipeline(Generic[L]):
                 contact = msgspec.structs.replace(contact, fetch_s=now - started)
             rooms.source.ended(lease, contact, now)
         return result
+
+    def _request(self, lease: L) -> Request:
+        url, visit = lease.url, lease.visit
+        if visit is not None and visit.link_type == SITEMAP_FILE:
+            return Request(url.text, lease.address, port_of(url), body_bytes_max=self._rooms.sitemap_bytes_max)
+        wanted = self._rooms.chain.media_types if visit is not None else ()
+        return Request(url.text, lease.address, port_of(url), media_types=wanted)
 
     def _contact(self, result: Reply | Failure, started: float) -> Contact:
         now = self._clock.now()
@@ -243,6 +249,19 @@ class Pipeline(Generic[L]):
             else:
                 body = self._rooms.examiner.decode(result, errand.url.fingerprint)
         self._errands.answer(errand, body, result, self._clock.now())
+        if isinstance(result, Reply) and self._rooms.hints is not None:
+            self._look_into_sitemaps(errand.origin, self._rooms.hints)
+
+    def _look_into_sitemaps(self, origin: Url, hints: Hints) -> None:
+        """Discover the sitemaps that an origin's robots.txt names."""
+        rooms, now = self._rooms, self._clock.now()
+        links, again = hints.named(origin, rooms.permit.robots.sitemaps(origin))
+        self.discover(links)
+        for link in again:
+            record = rooms.history.get(link.url)
+            if record is not None and record.final and rooms.chain.explain(link) is None:
+                rooms.history.put(link.url, msgspec.structs.replace(record, final=False))
+                rooms.sink.add(link, rooms.prioritizer.level(link), now)
 
     def _caught(self, lease: L, error: Exception) -> None:
         if disk_refused(error):

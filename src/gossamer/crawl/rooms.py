@@ -18,6 +18,7 @@ from gossamer.model.visits import Reply
 from gossamer.ports import (
     Chain,
     ContentSeen,
+    Hints,
     HostControl,
     L,
     LinkSink,
@@ -63,5 +64,9 @@ class Rooms(Generic[L]):
     """Modules in processes of their own."""
     watcher: LinkWatcher | None = None
     """Sees every link of a finished page that is ours, known or not."""
+    hints: Hints | None = None
+    """What sitemaps and feeds say of pages."""
+    sitemap_bytes_max: int = 0
+    """Where the body of a sitemap is cut; 0: where others are."""
     beyond: Beyond | None = None
     """Links that may come into scope yet; None where nothing is beyond it."""

@@ -7,6 +7,7 @@ from typing import BinaryIO, Literal, Protocol
 
 import msgspec
 
+from gossamer.model.announced import Announcement
 from gossamer.model.links import NOT_SEED, Found
 from gossamer.url.url import Url
 
@@ -184,6 +185,8 @@ class Page(msgspec.Struct, frozen=True):
     """Decoded content; of one that is too large for memory its beginning."""
     file: LargeBody | None = None
     """The whole, where it is too large for memory."""
+    link_type: str = ""
+    """How it was reached, where that is known: it may tell what it was announced to be."""
 
     @property
     def body_bytes(self) -> int:
@@ -210,6 +213,8 @@ class Findings(msgspec.Struct):
     """Further columns of `pages`, by name."""
     rows: dict[str, list[dict[str, object]]] = msgspec.field(default_factory=dict)
     """Rows of further tables, by table; each row gets the page's `url`."""
+    announcement: Announcement | None = None
+    """What it says of other pages, where it is a sitemap or a feed."""
 
 
 class PageRow(msgspec.Struct):
