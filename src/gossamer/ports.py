@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from gossamer.model.announced import Announcement
-from gossamer.model.links import Link
+from gossamer.model.links import Found, Link
 from gossamer.model.revisits import Habits, Held, Notice, Sight
 from gossamer.model.sketches import Sketch
 from gossamer.model.standing import Standing
@@ -346,6 +346,9 @@ class Revisits(Protocol):
 class Hints(Protocol):
     """What sitemaps and feeds say of pages: hints, and links for which their authors may speak."""
 
+    wants_feeds: bool
+    """Feeds that pages name are fetched."""
+
     def named(self, origin: Url, sitemaps: Sequence[str]) -> tuple[list[Link], list[Link]]:
         """Take what the robots.txt of an origin names; return the sitemaps to fetch, and those among them to fetch
         once more though they were read: they may speak for more hosts now.
@@ -362,6 +365,18 @@ class Hints(Protocol):
 
     def heard(self, page: Url, told: Announcement, headers: Sequence[tuple[str, str]], now: float) -> None:
         """Take in what a sitemap or feed that was just read says, once its visit has ended."""
+        ...
+
+
+class Hubs(Protocol):
+    """Subscriptions to hubs (WebSub)."""
+
+    def found(self, page: Url, links: Sequence[Found], now: float) -> None:
+        """Take in what links of type `hub` and `self` a page states of itself."""
+        ...
+
+    def answered(self, errand: Errand, result: Reply | Failure, now: float) -> Errand | None:
+        """Take what a word to a hub brought; return the next hop of a redirect, if there is one."""
         ...
 
 

@@ -238,13 +238,18 @@ def hints_of(config: Config, epochs: Epochs, namer: Namer, revisits: Revisits | 
     """Return what knows of sitemaps and feeds."""
     wanted = config.told.sitemaps
     sitemaps = wanted == "always" or (wanted == "auto" and config.scope.depth_max is None)
-    return SitemapHints(epochs, config.told, namer.name, revisits, sitemaps=sitemaps)
+    feeds = wants_feeds(config, continuous=revisits is not None)
+    return SitemapHints(epochs, config.told, namer.name, revisits, sitemaps=sitemaps, feeds=feeds)
+
+
+def wants_feeds(config: Config, *, continuous: bool) -> bool:
+    """Say whether feeds that pages name are fetched."""
+    return config.told.feeds == "always" or (config.told.feeds == "auto" and continuous)
 
 
 def scope_options(config: Config, *, continuous: bool) -> ScopeOptions:
     """Return the scope's options, with the types of link that are followed for what they tell."""
-    feeds = config.told.feeds
-    if feeds == "always" or (feeds == "auto" and continuous):
+    if wants_feeds(config, continuous=continuous):
         return config.scope.model_copy(update={"follow": (*config.scope.follow, FEED_FILE)})
     return config.scope
 

@@ -17,7 +17,7 @@ from gossamer.crawl.retries import Retries
 from gossamer.crawl.rooms import Rooms
 from gossamer.crawl.rows import attempt_row, digest_text
 from gossamer.crawl.tally import Tally
-from gossamer.model.links import ANNOUNCING, EMBED, FEED_FILE, NOT_SEED, SEED_ARGUMENT, Found, Link
+from gossamer.model.links import ANNOUNCING, EMBED, NOT_SEED, SEED_ARGUMENT, Found, Link
 from gossamer.model.visits import Again, Failure, Findings, Original, PageRow, Reply, Visit, Visited
 from gossamer.ports import L
 from gossamer.url.url import Url
@@ -130,6 +130,8 @@ class Ends(Generic[L]):
         self._conclude(lease, visited, outlinks=self._kept_outlinks(links))
         if examined is not None and examined.findings.announcement is not None and self._rooms.hints is not None:
             self._rooms.hints.heard(url, examined.findings.announcement, reply.headers, self._clock.now())
+        if examined is not None and self._rooms.hubs is not None:
+            self._rooms.hubs.found(url, examined.findings.links, self._clock.now())
         return links if follow else []
 
     def _unwanted(self, lease: L, reply: Reply) -> None:
@@ -158,7 +160,7 @@ class Ends(Generic[L]):
             return links
         if told is not None:
             return hints.admitted(visit.url, visit.link_type, visit.depth, told, links)
-        return hints.feeds(links) if any(link.link_type == FEED_FILE for link in links) else links
+        return hints.feeds(links) if hints.wants_feeds else links
 
     async def _examine(self, reply: Reply, url: Url, row: PageRow, link_type: str) -> Examined | None:
         rooms = self._rooms

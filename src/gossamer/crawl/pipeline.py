@@ -32,6 +32,8 @@ from gossamer.world.clock import Clock
 
 NEW, SHORTER = 1, 2
 BUSY = frozenset((429, 503))
+HUB_BYTES_MAX = 65_536
+"""What is read of a hub's answer: it says why it refuses."""
 DEFAULT_PORTS = {"http": 80, "https": 443, "ftp": 21, "ftps": 990, "gopher": 70}
 
 
@@ -169,7 +171,7 @@ class Pipeline(Generic[L]):
         contact = Contact(0.0, "failed", error=located.error) if located.retry else None
         self._rooms.source.ended(lease, contact, now)
         if lease.errand is not None:
-            self._errands.answer(lease.errand, b"", located, now)
+            self._answered(lease.errand, b"", located, now)
         else:
             self._ends.failure(lease, located)
 
@@ -220,6 +222,8 @@ class Pipeline(Generic[L]):
 
     def _request(self, lease: L) -> Request:
         url, visit = lease.url, lease.visit
+        if lease.errand is not None and lease.errand.form:
+            return Request(url.text, lease.address, port_of(url), body_bytes_max=HUB_BYTES_MAX, form=lease.errand.form)
         if visit is not None and visit.link_type == SITEMAP_FILE:
             return Request(url.text, lease.address, port_of(url), body_bytes_max=self._rooms.sitemap_bytes_max)
         wanted = self._rooms.chain.media_types if visit is not None else ()
@@ -237,10 +241,13 @@ class Pipeline(Generic[L]):
         return Contact(fetch_s, "answered", wire_bytes=result.wire_bytes)
 
     def _answer(self, errand: Errand, result: Reply | Failure) -> None:
-        """Hand on what a robots.txt request brought. One that our process died of says nothing: not even that all is
+        """Hand on what an errand brought. One that our process died of says nothing: not even that all is
         allowed.
         """
         body = b""
+        if errand.token:
+            self._answered(errand, body, result, self._clock.now())
+            return
         if isinstance(result, Reply):
             self._rooms.archive.add_prerequisite(result, errand.origin.text, "robots")
         if isinstance(result, Reply) and 200 <= result.status < 300:
@@ -248,9 +255,17 @@ class Pipeline(Generic[L]):
                 result = Failure("process_crashed", "a process died of it", ip=result.ip)
             else:
                 body = self._rooms.examiner.decode(result, errand.url.fingerprint)
-        self._errands.answer(errand, body, result, self._clock.now())
+        self._answered(errand, body, result, self._clock.now())
         if isinstance(result, Reply) and self._rooms.hints is not None:
             self._look_into_sitemaps(errand.origin, self._rooms.hints)
+
+    def _answered(self, errand: Errand, body: bytes, result: Reply | Failure, now: float) -> None:
+        if not errand.token:
+            self._errands.answer(errand, body, result, now)
+        elif self._rooms.hubs is not None:
+            further = self._rooms.hubs.answered(errand, result, now)
+            if further is not None and not self._rooms.hosts.run_errand(further, now):
+                self._rooms.hubs.answered(further, Failure("host_closed", "the hub's host is closed"), now)
 
     def _look_into_sitemaps(self, origin: Url, hints: Hints) -> None:
         """Discover the sitemaps that an origin's robots.txt names."""
@@ -278,7 +293,7 @@ class Pipeline(Generic[L]):
         if not lease.is_ended:
             self._rooms.source.ended(lease, None, now)
         if lease.errand is not None:
-            self._errands.answer(lease.errand, b"", Failure("internal_error", str(error)), now)
+            self._answered(lease.errand, b"", Failure("internal_error", str(error)), now)
         elif not lease.is_finished:
             self._ends.internal_error(lease, error)
 

@@ -20,6 +20,7 @@ from gossamer.ports import (
     ContentSeen,
     Hints,
     HostControl,
+    Hubs,
     L,
     LinkSink,
     LinkWatcher,
@@ -66,6 +67,8 @@ class Rooms(Generic[L]):
     """Sees every link of a finished page that is ours, known or not."""
     hints: Hints | None = None
     """What sitemaps and feeds say of pages."""
+    hubs: Hubs | None = None
+    """Subscriptions; None where nobody could call back."""
     sitemap_bytes_max: int = 0
     """Where the body of a sitemap is cut; 0: where others are."""
     beyond: Beyond | None = None

@@ -43,13 +43,17 @@ class Again(msgspec.Struct, frozen=True, gc=False):
 
 
 class Errand(msgspec.Struct, frozen=True, gc=False):
-    """A request that no page asked for: a robots.txt, on behalf of an origin that may be elsewhere."""
+    """A request that no page asked for: a robots.txt, on behalf of an origin that may be elsewhere; a word to a hub."""
 
     origin: Url
     """Any URL of the origin that waits for it."""
     url: Url
     hops: int = 0
     """Redirects in a row that led here."""
+    form: bytes = b""
+    """What is sent to a hub, by POST; empty for a robots.txt."""
+    token: str = ""
+    """Of the subscription that a word to a hub is about."""
 
 
 class Contact(msgspec.Struct, frozen=True, gc=False):
@@ -96,6 +100,8 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     media_types: tuple[str, ...] = ()
     """Types (`text/html`, `image/*`) whose bodies are wanted; none means all. A module that can tell another type
     before the body has come may leave the body where it is and mark the reply as cut: `unspecified`."""
+    form: bytes = b""
+    """Sent by POST, as application/x-www-form-urlencoded; empty: a GET. For modules that speak HTTP."""
 
 
 class Reply(msgspec.Struct, frozen=True):

@@ -39,13 +39,17 @@ class SitemapHints:
         revisits: Revisits | None,
         *,
         sitemaps: bool,
+        feeds: bool,
     ) -> None:
-        """`revisits` is told of changes, where pages are visited again; `sitemaps`: those of robots.txt are wanted."""
+        """`revisits` is told of changes, where pages are visited again; `sitemaps`: those of robots.txt are wanted,
+        `feeds`: those that pages name.
+        """
         self._sources = Sources(epochs)
         self._options = options
         self._name = name
         self._revisits = revisits
         self._sitemaps = sitemaps
+        self.wants_feeds = feeds
 
     def named(self, origin: Url, sitemaps: Sequence[str]) -> tuple[list[Link], list[Link]]:
         """Take what the robots.txt of an origin names; return the sitemaps to fetch, and those to fetch once more, for
