@@ -380,6 +380,26 @@ class Hubs(Protocol):
         ...
 
 
+class RevisitSource(VisitSource[L], Protocol[L]):
+    """A source that lends what was visited before, too: through the same queues and gates."""
+
+    def finish_until(self, lease: L, outcome: str, at: float, now: float) -> None:
+        """Take a visit's URL off its queue until it is due again, at `at`."""
+        ...
+
+    def enlist(self, url: Url, depth: int, referrer: str, at: float, now: float) -> bool:
+        """Let a URL that was finished for good be due at `at`; False when its host is closed."""
+        ...
+
+    def move(self, url: Url, at: float, to: float, now: float) -> bool:
+        """Let a URL that is due at `at` be due at `to` instead; False when it does not wait any more."""
+        ...
+
+    def permitted_per_s(self, url: Url) -> float:
+        """Return how many visits a second politeness leaves for old pages of a URL's host."""
+        ...
+
+
 class HostControl(Protocol):
     """What may be asked of a host besides its URLs."""
 

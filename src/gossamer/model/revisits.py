@@ -20,7 +20,7 @@ class Notice(msgspec.Struct, frozen=True, gc=False):
     complete: bool = False
     """The source tells of every change, so that silence tells as much: the changes in between need no visit."""
     due_now: bool = False
-    """Visit the page as soon as politeness permits; otherwise a change that we lack only brings its visit forward."""
+    """Visit the page as soon as politeness permits, whatever the visit is worth."""
     interval_hint_s: float | None = None
     """Seconds between changes, as the source guesses (`changefreq`): a prior, believed until visits tell better."""
     interval_s: float | None = None

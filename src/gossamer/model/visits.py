@@ -28,6 +28,8 @@ class Visit(msgspec.Struct, frozen=True, gc=False):
     referrer: str
     attempt: int = 1
     seed: int = NOT_SEED
+    revisit: bool = False
+    """It was visited before, and a revisit is what brings us."""
 
 
 class Again(msgspec.Struct, frozen=True, gc=False):

@@ -21,8 +21,8 @@ def rate_of(history: History, prior: float, weight: float = PRIOR_WEIGHT) -> flo
 
         dated/λ + Σ t/(e^(λt) - 1) over intervals with an undated change = quiet seconds
 
-    whose left side falls in λ, so it is bisected (Cho and Garcia-Molina 2003 for the equation without dates; LambdaCrawl,
-    Kolobov et al. 2019, solve it so). `prior`, the rate of pages like this one, joins as `weight` imaginary intervals
+    whose left side falls in λ, so it is bisected (Cho and Garcia-Molina 2003 without dates; LambdaCrawl solves it so,
+    Kolobov et al. 2019). `prior`, the rate of pages like this one, joins as `weight` imaginary intervals
     with a change and as many without, of the length ln 2 / prior, whose own solution it is: that keeps estimates from
     few visits finite, and takes most of the bias. About 30 µs.
     """

@@ -6,8 +6,8 @@ Changes come as a Poisson process of rate λ. Three kinds of visits tell of it:
 - something changed within t seconds, nobody knows when: 1 - e^(-λt);
 - the last change was a seconds ago, and known to be (Last-Modified, a feed, a ping): λ e^(-λa).
 
-So the likelihood needs the sum of all quiet times, the number of dated changes, and the lengths of the intervals with an
-undated change. Only these lengths are many; they are kept in bins that are half an octave wide, as count and sum.
+So the likelihood needs the sum of all quiet times, the number of dated changes, and the lengths of the intervals with
+an undated change. Only these lengths are many; they are kept in bins that are half an octave wide, as count and sum.
 """
 
 from __future__ import annotations

@@ -9,38 +9,37 @@ pass over all pages is ever needed.
 from __future__ import annotations
 
 from math import exp, inf, sqrt
-from typing import Protocol
 
+from gossamer.model.revisits import Habits
+from gossamer.ports import RevisitPolicy
 from gossamer.revisit.freshness import gain
-
-
-class Policy(Protocol):
-    """Divides visits between pages."""
-
-    def rate(self, change_rate: float, importance: float, price: float) -> float:
-        """Return visits a second for a page; never rises with the price, and goes to 0 as that grows."""
-        ...
 
 
 class Uniform:
     """All pages alike. Never worse than proportional (Cho and Garcia-Molina 2003)."""
 
-    def rate(self, change_rate: float, importance: float, price: float) -> float:  # noqa: ARG002
+    priced = True
+
+    def rate(self, habits: Habits, price: float) -> float:  # noqa: ARG002
         return 1.0 / price
 
 
 class Proportional:
     """As often as a page changes. For comparison: it wastes the budget on pages that no visits can keep up with."""
 
-    def rate(self, change_rate: float, importance: float, price: float) -> float:  # noqa: ARG002
-        return change_rate / price
+    priced = True
+
+    def rate(self, habits: Habits, price: float) -> float:
+        return habits.change_rate / price
 
 
 class ByImportance:
     """As often as a page is important, however it changes (LambdaCrawlApprox, Kolobov et al. 2019)."""
 
-    def rate(self, change_rate: float, importance: float, price: float) -> float:  # noqa: ARG002
-        return importance / price
+    priced = True
+
+    def rate(self, habits: Habits, price: float) -> float:
+        return habits.importance / price
 
 
 class PoissonOptimal:
@@ -49,15 +48,21 @@ class PoissonOptimal:
     Gives nothing to pages that change too fast to be worth it.
     """
 
-    def rate(self, change_rate: float, importance: float, price: float) -> float:
-        return max(0.0, sqrt(importance * change_rate / price) - change_rate)
+    priced = True
+
+    def rate(self, habits: Habits, price: float) -> float:
+        change_rate = habits.change_rate
+        return max(0.0, sqrt(habits.importance * change_rate / price) - change_rate)
 
 
 class LambdaCrawl:
     """Least harmonic staleness (Kolobov et al. 2019): (√(λ² + 4wλ/θ) - λ) / 2. No page gets nothing."""
 
-    def rate(self, change_rate: float, importance: float, price: float) -> float:
-        return (sqrt(change_rate * change_rate + 4.0 * importance * change_rate / price) - change_rate) / 2.0
+    priced = True
+
+    def rate(self, habits: Habits, price: float) -> float:
+        change_rate = habits.change_rate
+        return (sqrt(change_rate * change_rate + 4.0 * habits.importance * change_rate / price) - change_rate) / 2.0
 
 
 class Optimal:
@@ -67,25 +72,50 @@ class Optimal:
     Pages with w/λ below θ get nothing.
     """
 
-    def rate(self, change_rate: float, importance: float, price: float) -> float:
+    priced = True
+
+    def rate(self, habits: Habits, price: float) -> float:
+        change_rate = habits.change_rate
         if change_rate <= 0.0:
             return 0.0
-        wanted = price * change_rate / importance if importance > 0.0 else inf
+        wanted = price * change_rate / habits.importance if habits.importance > 0.0 else inf
         return change_rate / _gains.inverse(wanted) if wanted < 1.0 else 0.0
 
 
-class Floored:
+class Adaptive:
+    """Nutch's controller: an unchanged page waits a fifth longer, a changed one a fifth less, and one whose change was
+    long ago as long as that.
+
+    It knows no budget, and comes to rest at visits in proportion to changes (at 45 % of visits with a change): with
+    visits to spare that is good, without it is the proportional policy.
+    """
+
+    priced = False
+
+    def __init__(self, step: float = 0.2) -> None:
+        assert 0.0 < step <= 0.4, "larger steps can diverge"
+        self._step = step
+
+    def rate(self, habits: Habits, price: float) -> float:  # noqa: ARG002
+        interval_s = habits.interval_s * (1.0 - self._step if habits.changed else 1.0 + self._step)
+        if habits.changed and habits.since_change_s is not None:
+            interval_s = max(interval_s, habits.since_change_s)
+        return 1.0 / interval_s if interval_s > 0.0 else 0.0
+
+
+class Bounded:
     """Another policy's rates, but no page is left alone for longer than `interval_s_max`, nor seen more often than
     every `interval_s_min`: what nobody looks at can never be known to have changed its habits.
     """
 
-    def __init__(self, policy: Policy, interval_s_min: float, interval_s_max: float) -> None:
+    def __init__(self, policy: RevisitPolicy, interval_s_min: float, interval_s_max: float) -> None:
         self._policy = policy
         self._most = 1.0 / interval_s_min
         self._least = 1.0 / interval_s_max
+        self.priced = policy.priced
 
-    def rate(self, change_rate: float, importance: float, price: float) -> float:
-        return min(max(self._policy.rate(change_rate, importance, price), self._least), self._most)
+    def rate(self, habits: Habits, price: float) -> float:
+        return min(max(self._policy.rate(habits, price), self._least), self._most)
 
 
 class _Gains:
@@ -117,32 +147,12 @@ class _Gains:
 _LOG_X_MIN, _LOG_X_MAX, _POINTS = -7.0, 3.5, 600
 _gains = _Gains()
 
-POLICIES = {
+POLICIES: dict[str, type[RevisitPolicy]] = {
     "uniform": Uniform,
     "proportional": Proportional,
     "importance": ByImportance,
     "poisson": PoissonOptimal,
     "lambda": LambdaCrawl,
     "optimal": Optimal,
+    "adaptive": Adaptive,
 }
-
-
-class Adaptive:
-    """Nutch's controller for one page: an unchanged page waits a fifth longer, a changed one a fifth less.
-
-    It has no budget, and comes to rest at visits in proportion to changes (at p = 0.45 of visits with a change); with
-    visits to spare that is good, without it is the proportional policy.
-    """
-
-    def __init__(self, interval_s_min: float, interval_s_max: float, step: float = 0.2) -> None:
-        assert 0.0 < step <= 0.4, "larger steps can diverge"
-        self._least_s = interval_s_min
-        self._most_s = interval_s_max
-        self._step = step
-
-    def interval_s(self, before_s: float, *, changed: bool, since_change_s: float | None = None) -> float:
-        """Return the next interval. A change long ago pulls the next visit towards the page's own rhythm."""
-        interval_s = before_s * (1.0 - self._step if changed else 1.0 + self._step)
-        if changed and since_change_s is not None and since_change_s > interval_s:
-            interval_s = since_change_s
-        return min(max(interval_s, self._least_s), self._most_s)

@@ -39,7 +39,7 @@ from gossamer.world.files import NO_ROOM, sync_directory
 
 FAMILIES = (
     "queue", "host", "ready", "sleep", "due", "seen", "content", "page", "outbox", "inbox", "meta", "deferred",
-    "account", "walk", "scope", "trap",
+    "account", "walk", "scope", "trap", "revisit", "rhythm",
     "told", "websub",
 )  # fmt: skip
 META_PARTITION = b"\xff\xff"
