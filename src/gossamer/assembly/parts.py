@@ -57,6 +57,7 @@ from gossamer.process.registry import MODULES, NEEDED
 from gossamer.process.text import TitleAndText
 from gossamer.resolve.resolver import DnsResolver
 from gossamer.revisit.told.hints import SitemapHints
+from gossamer.revisit.told.websub import Subscriptions
 from gossamer.robots.robots import SiteRobots
 from gossamer.scope.exclusions import ExcludedHost
 from gossamer.scope.options import ScopeOptions
@@ -71,8 +72,9 @@ from gossamer.state.journals import Journals
 from gossamer.state.slots import Slots
 from gossamer.state.store import META_PARTITION, Store
 from gossamer.url.name import Namer
+from gossamer.url.url import Url
 from gossamer.world.clock import Clock
-from gossamer.world.dice import Dice
+from gossamer.world.dice import Dice, unguessable
 from gossamer.world.process import DirectoryLock
 from gossamer.world.spill import Spills
 
@@ -240,6 +242,20 @@ def hints_of(config: Config, epochs: Epochs, namer: Namer, revisits: Revisits | 
     sitemaps = wanted == "always" or (wanted == "auto" and config.scope.depth_max is None)
     feeds = wants_feeds(config, continuous=revisits is not None)
     return SitemapHints(epochs, config.told, namer.name, revisits, sitemaps=sitemaps, feeds=feeds)
+
+
+def hubs_of(
+    config: Config, epochs: Epochs, namer: Namer, permit: Permit, now: float, *, continuous: bool
+) -> Subscriptions | None:
+    """Return the subscriptions to hubs; None where nobody could call back, or what is told would change nothing."""
+    base = config.websub.callback_url or config.console.public_url
+    if not (continuous and config.websub.enabled and base and config.console.port is not None):
+        return None
+
+    def may_ask(hub: Url) -> bool:
+        return not permit.excludes(hub)
+
+    return Subscriptions(epochs, config.websub, base, namer.name, may_ask, unguessable, now)
 
 
 def wants_feeds(config: Config, *, continuous: bool) -> bool:

@@ -23,6 +23,7 @@ from gossamer.assembly.parts import (
     filters_of,
     held,
     hints_of,
+    hubs_of,
     locked,
     namer_of,
     near_seen_of,
@@ -63,9 +64,11 @@ from gossamer.frontier.walk import Walk
 from gossamer.model.product import __version__
 from gossamer.ports import (
     Resolver,
+    Revisits,
     UrlSeen,
 )
 from gossamer.process.links import redirect_target
+from gossamer.revisit.told.websub import Subscriptions
 from gossamer.robots.robots import SiteRobots
 from gossamer.scope.chain import Chain, scope_chain
 from gossamer.scope.exclusions import ExcludedHost
@@ -124,6 +127,8 @@ class Assembled:
     uploads: Uploads | None
     trapping: Trapping
     traps: Traps
+    hubs: Subscriptions | None
+    revisits: Revisits | None
 
     async def close(self) -> None:
         """Let go of everything. What was committed is safe whether this is called or not."""
@@ -222,7 +227,8 @@ def _assembled(
     slots, store, epochs, journals, tally = kept.slots, kept.store, kept.epochs, kept.journals, kept.tally
     namer = namer_of(config, epochs)
     roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)
-    followed, more = scope_options(config, continuous=False), [*filters_of(config), Trapped(traps)]
+    is_continuous, revisits = False, None
+    followed, more = scope_options(config, continuous=is_continuous), [*filters_of(config), Trapped(traps)]
     chain = scope_chain(followed, roots, exclusions, more, scope_lists(config))
     memory = ScopeMemory(epochs, roots, exclusions, chain.counts)
     trapping = Trapping(traps, epochs, sketch, tally)
@@ -240,6 +246,8 @@ def _assembled(
     archives, followers = archives_of(config, journals, directory, tally.totals.incarnation, modules, clock)
     protocols, resolver = protocol_modules(config, agent, clock, spills), resolver_of(config, clock, archives)
     quarantine, apart = quarantine_of(config, directory, epochs, slots), apart_of(config, directory, modules.apart)
+    permit = permit_of(config, exclusions, SiteRobots(epochs, config.robots, namer.name, dice), trapping)
+    hubs = hubs_of(config, epochs, namer, permit, clock.now(), continuous=revisits is not None)
     rooms = Rooms(
         namer=namer,
         chain=chain,
@@ -250,7 +258,7 @@ def _assembled(
         source=frontier,
         hosts=frontier.control,
         resolver=resolver,
-        permit=permit_of(config, exclusions, SiteRobots(epochs, config.robots, namer.name, dice), trapping),
+        permit=permit,
         protocols=protocols,
         content_seen=content_seen,
         examiner=examiner(config, modules.inside, clock, slots, spills),
@@ -264,7 +272,8 @@ def _assembled(
         trapping=trapping,
         apart=apart,
         watcher=frontier if frontier.watches_links else None,
-        hints=hints_of(config, epochs, namer, None),
+        hints=hints_of(config, epochs, namer, revisits),
+        hubs=hubs,
         sitemap_bytes_max=config.told.sitemap_bytes_max,
         beyond=memory.beyond if config.scope.scope != "any" else None,
     )
@@ -280,7 +289,7 @@ def _assembled(
         config, directory, clock, lock, slots, store, epochs, kept.contacts, journals, archives, followers,
         namer, roots, exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, kept.logs,
         protocols, resolver, quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice,
-        tally.note), trapping, traps,
+        tally.note), trapping, traps, hubs, revisits,
     )  # fmt: skip
 
 

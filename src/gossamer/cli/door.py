@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -52,6 +53,22 @@ def crawler() -> CrawlerType:
     from gossamer.api import Crawler
 
     return cast("CrawlerType", Crawler)
+
+
+def console_of(crawl: Running, config: Config) -> AbstractAsyncContextManager[tuple[str, int]]:
+    """Serve the console of a crawl while the context is open; give address and port.
+
+    Raises:
+        ConfigError: the port is taken, or what it needs is not installed.
+    """
+    from gossamer.console.app import console_app
+    from gossamer.console.live import Live
+    from gossamer.console.server import served
+
+    options = config.console
+    assert options.port is not None
+    app = console_app(cast("Live", crawl), config.websub.body_bytes_max, options.request_s_max)
+    return served(app, options.port, options.connections_max, options.request_s_max)
 
 
 def status_of(directory: Path) -> Status:

@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 import gossamer
-from gossamer.cli.options import with_flags
+from gossamer.cli.options import with_flags, with_port
 from gossamer.model.errors import ConfigError
 
 app = typer.Typer(
@@ -348,7 +348,7 @@ def status_of_command(arguments: Sequence[str]) -> int:
 
     try:
         command: Callable[..., Any] = typer.main.get_command(app)
-        status = command(list(arguments), prog_name="gossamer", standalone_mode=False)
+        status = command(with_port(arguments), prog_name="gossamer", standalone_mode=False)
     except TyperException as error:
         from gossamer.cli.mistakes import one_line
 
