@@ -22,9 +22,11 @@ from gossamer.crawl.errands import Errands
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.retries import Retries
+from gossamer.crawl.revisiting import Revisiting
 from gossamer.crawl.rooms import Rooms
 from gossamer.crawl.tally import Tally
 from gossamer.model.links import Link
+from gossamer.model.revisits import Held
 from gossamer.model.visits import Again, Contact, Errand, Failure, Reply, Request
 from gossamer.ports import L, Located
 from gossamer.url.url import Url
@@ -152,11 +154,12 @@ class Pipeline(Generic[L]):
         if not self._rooms.source.begin(lease, started):
             self._rooms.source.give_back(lease, started)
             return
-        result = await self._fetch(lease, started)
+        held = self._held(lease)
+        result = await self._fetch(lease, started, held)
         if lease.errand is not None:
             self._answer(lease.errand, result)
         else:
-            self.discover(await self._ends.settle(lease, result), lease.url)
+            self.discover(await self._ends.settle(lease, result, held), lease.url)
             if self._rooms.beyond is not None and (regained := self._rooms.beyond.regained()):
                 self.discover(regained)
 
@@ -197,14 +200,21 @@ class Pipeline(Generic[L]):
             self._ends.failure(lease, Failure(verdict.outcome, verdict.reason, started_at=now))
         return False
 
-    async def _fetch(self, lease: L, started: float) -> Reply | Failure:
+    def _held(self, lease: L) -> Held | None:
+        """Return what the last visit left, where the request is to be conditional on it."""
+        revisiting, visit = self._rooms.revisiting, lease.visit
+        return revisiting.held(visit) if revisiting is not None and visit is not None else None
+
+    async def _fetch(self, lease: L, started: float, held: Held | None = None) -> Reply | Failure:
         """Send the one request that the gates let pass, and open them again when it has ended."""
         rooms, url = self._rooms, lease.url
         contact = Contact(0.0, "failed", error="the request was not finished")
         try:
             async with asyncio.timeout(self._options.request_s_max):
                 wanted = rooms.chain.media_types if lease.errand is None else ()
-                request = Request(url.text, lease.address, port_of(url), media_types=wanted)
+                request = Request(
+                    url.text, lease.address, port_of(url), Revisiting.conditions(held), media_types=wanted
+                )
                 result = await rooms.protocols.fetch(request)
             contact = self._contact(result, started)
         except TimeoutError:
