@@ -334,6 +334,10 @@ class Revisits(Protocol):
         """Take in what a visit saw; return the wall time at which the page is due again, None when never."""
         ...
 
+    def enrol(self, sight: Sight, at: float) -> bool:
+        """Take in a visit of which little is remembered, and let its page be due at `at`; False when it is given up."""
+        ...
+
     def told(self, notice: Notice, now: float) -> bool:
         """Take in what somebody said of a page; its due time moves where that follows.
 

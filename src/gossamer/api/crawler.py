@@ -33,7 +33,7 @@ from gossamer.config.seeds import check_seeds
 from gossamer.config.toml import written
 from gossamer.crawl.control import Control
 from gossamer.crawl.delivery import Delivery
-from gossamer.crawl.shard import End, first_of
+from gossamer.crawl.shard import Companion, End, first_of
 from gossamer.model.errors import ConfigError
 from gossamer.world.clock import WallClock
 from gossamer.world.files import write_whole
@@ -140,7 +140,9 @@ class Crawler:
             async with asyncio.TaskGroup() as group:
                 asking = group.create_task(control.serve())
                 uploading = group.create_task(shard.uploads.run()) if shard.uploads is not None else None
-                companions = [seeding.run, watching.run, low_water.run, self._follow_logs]
+                companions: list[Companion] = [seeding.run, watching.run, low_water.run, self._follow_logs]
+                if shard.enrolment is not None:
+                    companions.append(shard.enrolment.run)
                 if self._callbacks is not None:
                     companions.append(self._callbacks.run)
                 end = await shard.shard.run(companions, lambda: seeding.busy() or low_water.busy())

@@ -240,16 +240,13 @@ def hints_of(config: Config, epochs: Epochs, namer: Namer, revisits: Revisits | 
     """Return what knows of sitemaps and feeds."""
     wanted = config.told.sitemaps
     sitemaps = wanted == "always" or (wanted == "auto" and config.scope.depth_max is None)
-    feeds = wants_feeds(config, continuous=revisits is not None)
-    return SitemapHints(epochs, config.told, namer.name, revisits, sitemaps=sitemaps, feeds=feeds)
+    return SitemapHints(epochs, config.told, namer.name, revisits, sitemaps=sitemaps, feeds=wants_feeds(config))
 
 
-def hubs_of(
-    config: Config, epochs: Epochs, namer: Namer, permit: Permit, now: float, *, continuous: bool
-) -> Subscriptions | None:
+def hubs_of(config: Config, epochs: Epochs, namer: Namer, permit: Permit, now: float) -> Subscriptions | None:
     """Return the subscriptions to hubs; None where nobody could call back, or what is told would change nothing."""
     base = config.websub.callback_url or config.console.public_url
-    if not (continuous and config.websub.enabled and base and config.console.port is not None):
+    if not (is_continuous(config) and config.websub.enabled and base and config.console.port is not None):
         return None
 
     def may_ask(hub: Url) -> bool:
@@ -258,14 +255,19 @@ def hubs_of(
     return Subscriptions(epochs, config.websub, base, namer.name, may_ask, unguessable, now)
 
 
-def wants_feeds(config: Config, *, continuous: bool) -> bool:
+def is_continuous(config: Config) -> bool:
+    """Say whether pages are visited again."""
+    return config.crawl.mode == "continuous"
+
+
+def wants_feeds(config: Config) -> bool:
     """Say whether feeds that pages name are fetched."""
-    return config.told.feeds == "always" or (config.told.feeds == "auto" and continuous)
+    return config.told.feeds == "always" or (config.told.feeds == "auto" and is_continuous(config))
 
 
-def scope_options(config: Config, *, continuous: bool) -> ScopeOptions:
+def scope_options(config: Config) -> ScopeOptions:
     """Return the scope's options, with the types of link that are followed for what they tell."""
-    if wants_feeds(config, continuous=continuous):
+    if wants_feeds(config):
         return config.scope.model_copy(update={"follow": (*config.scope.follow, FEED_FILE)})
     return config.scope
 

@@ -43,6 +43,10 @@ FLAGS = (
         "embeds", "scope.embeds", bool, "Also fetch what pages need to be shown, wherever it lies.", value=True,
         resumable=True,
     ),
+    Flag(
+        "mode", "crawl.mode", str, "batch (each URL once) or continuous (pages again and again).", "MODE",
+        resumable=True,
+    ),
     Flag("max-pages", "limits.max_pages", int, "Stop after this many pages.", "N", resumable=True),
     Flag("max-depth", "scope.depth_max", int, "Follow no link further than this from a seed.", "N", resumable=True),
     Flag("max-time", "limits.max_time_s", float, "Stop after this many seconds.", "S", resumable=True),

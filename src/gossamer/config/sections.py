@@ -14,6 +14,7 @@ from gossamer.fetch.options import FetchOptions
 from gossamer.frontier.options import BudgetOptions, FrontierOptions, PolitenessOptions, WalkOptions
 from gossamer.process.options import ProcessOptions
 from gossamer.resolve.options import ResolveOptions
+from gossamer.revisit.options import RevisitOptions
 from gossamer.revisit.told.options import ToldOptions, WebsubOptions
 from gossamer.robots.options import RobotsOptions
 from gossamer.scope.options import ScopeOptions
@@ -160,6 +161,7 @@ class Config(Section):
     frontier: FrontierOptions = FrontierOptions()
     budget: BudgetOptions = BudgetOptions()
     walk: WalkOptions = WalkOptions()
+    revisit: RevisitOptions = RevisitOptions()
     resolve: ResolveOptions = ResolveOptions()
     robots: RobotsOptions = RobotsOptions()
     fetch: FetchOptions = FetchOptions()
@@ -179,6 +181,12 @@ class Config(Section):
     def _scores_are_regular(cls, frontier: FrontierOptions) -> FrontierOptions:
         PatternSet(tuple(frontier.scores))
         return frontier
+
+    @field_validator("revisit")
+    @classmethod
+    def _patterns_are_regular(cls, revisit: RevisitOptions) -> RevisitOptions:
+        PatternSet((*revisit.importance, *revisit.max_age_s))
+        return revisit
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
 

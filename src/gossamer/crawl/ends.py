@@ -14,10 +14,12 @@ from gossamer.crawl.history import page_record
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.retries import Retries
+from gossamer.crawl.revisiting import NOT_MODIFIED
 from gossamer.crawl.rooms import Rooms
 from gossamer.crawl.rows import attempt_row, digest_text
 from gossamer.crawl.tally import Tally
 from gossamer.model.links import ANNOUNCING, EMBED, NOT_SEED, SEED_ARGUMENT, Found, Link
+from gossamer.model.revisits import Held
 from gossamer.model.visits import Again, Failure, Findings, Original, PageRow, Reply, Visit, Visited
 from gossamer.ports import L
 from gossamer.url.url import Url
@@ -44,10 +46,15 @@ class Ends(Generic[L]):
         self._logs = logs
         self._tally = tally
 
-    async def settle(self, lease: L, result: Reply | Failure) -> list[Link]:
-        """End a visit by what its request brought; return the links that lead on from it."""
+    async def settle(self, lease: L, result: Reply | Failure, held: Held | None = None) -> list[Link]:
+        """End a visit by what its request brought; return the links that lead on from it. `held` is what the request
+        was conditional on.
+        """
         if isinstance(result, Failure):
             self.failure(lease, result)
+            return []
+        if result.status == NOT_MODIFIED and held is not None:
+            self._not_modified(lease, result, held)
             return []
         if result.status in REDIRECTS and (target := self._target(result)) is not None:
             return self._redirect(lease, result, target)
@@ -55,6 +62,13 @@ class Ends(Generic[L]):
             self._again(lease, result)
             return []
         return await self._document(lease, result)
+
+    def _not_modified(self, lease: L, reply: Reply, held: Held) -> None:
+        """What we have is what the page is: the record says so and refers to it (WARC 1.1, section 6.7.3)."""
+        visit = self._visit(lease)
+        row = self._reply_row(visit, reply, "not_modified")
+        row.digest = digest_text(self._rooms.digest_algorithm, held.payload) if held.payload else ""
+        self._conclude(lease, Visited(visit.url, row, reply, revisit_of=held.original, digest=held.payload))
 
     def failure(self, lease: L, failure: Failure) -> None:
         """No reply: another attempt, or the end."""
@@ -121,7 +135,8 @@ class Ends(Generic[L]):
             links = self._linked(visit, examined.findings, visited)
             visited.content, visited.findings = examined.content, examined.findings
             follow = self._rooms.copies.judge(visit, examined.content, links, row)
-            self._rooms.trapping.fetched(url, examined.content, row)
+            if not visit.revisit:  # A page that is seen twice is nobody's sign of a trap.
+                self._rooms.trapping.fetched(url, examined.content, row)
             links = self._followed(reply, examined, row, links)
             links = self._named(visit, examined.findings, links)
         elif not fetched:
@@ -262,7 +277,10 @@ class Ends(Generic[L]):
             rooms.content_seen.remember(visited.digest, visit.url, original)
         rooms.history.put(visit.url, page_record(row, final=again is None, outlinks=outlinks))
         if again is None:
-            rooms.source.finish(lease, row.outcome, self._clock.now())
+            if rooms.revisiting is not None:
+                rooms.revisiting.conclude(lease, visited, archived, self._clock.now())
+            else:
+                rooms.source.finish(lease, row.outcome, self._clock.now())
             if rooms.beyond is not None and rooms.beyond.is_open:
                 rooms.beyond.conclude(visit.url)
         else:

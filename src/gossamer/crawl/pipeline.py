@@ -22,9 +22,11 @@ from gossamer.crawl.errands import Errands
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.retries import Retries
+from gossamer.crawl.revisiting import Revisiting
 from gossamer.crawl.rooms import Rooms
 from gossamer.crawl.tally import Tally
 from gossamer.model.links import SITEMAP_FILE, Link
+from gossamer.model.revisits import Held, Notice
 from gossamer.model.visits import Again, Contact, Errand, Failure, Reply, Request
 from gossamer.ports import Hints, L, Located
 from gossamer.url.url import Url
@@ -154,11 +156,12 @@ class Pipeline(Generic[L]):
         if not self._rooms.source.begin(lease, started):
             self._rooms.source.give_back(lease, started)
             return
-        result = await self._fetch(lease, started)
+        held = self._held(lease)
+        result = await self._fetch(lease, started, held)
         if lease.errand is not None:
             self._answer(lease.errand, result)
         else:
-            self.discover(await self._ends.settle(lease, result), lease.url)
+            self.discover(await self._ends.settle(lease, result, held), lease.url)
             if self._rooms.beyond is not None and (regained := self._rooms.beyond.regained()):
                 self.discover(regained)
 
@@ -199,13 +202,18 @@ class Pipeline(Generic[L]):
             self._ends.failure(lease, Failure(verdict.outcome, verdict.reason, started_at=now))
         return False
 
-    async def _fetch(self, lease: L, started: float) -> Reply | Failure:
+    def _held(self, lease: L) -> Held | None:
+        """Return what the last visit left, where the request is to be conditional on it."""
+        revisiting, visit = self._rooms.revisiting, lease.visit
+        return revisiting.held(visit) if revisiting is not None and visit is not None else None
+
+    async def _fetch(self, lease: L, started: float, held: Held | None = None) -> Reply | Failure:
         """Send the one request that the gates let pass, and open them again when it has ended."""
         rooms = self._rooms
         contact = Contact(0.0, "failed", error="the request was not finished")
         try:
             async with asyncio.timeout(self._options.request_s_max):
-                request = self._request(lease)
+                request = self._request(lease, held)
                 result = await rooms.protocols.fetch(request)
             contact = self._contact(result, started)
         except TimeoutError:
@@ -220,14 +228,15 @@ class Pipeline(Generic[L]):
             rooms.source.ended(lease, contact, now)
         return result
 
-    def _request(self, lease: L) -> Request:
+    def _request(self, lease: L, held: Held | None) -> Request:
         url, visit = lease.url, lease.visit
         if lease.errand is not None and lease.errand.form:
             return Request(url.text, lease.address, port_of(url), body_bytes_max=HUB_BYTES_MAX, form=lease.errand.form)
         if visit is not None and visit.link_type == SITEMAP_FILE:
-            return Request(url.text, lease.address, port_of(url), body_bytes_max=self._rooms.sitemap_bytes_max)
+            most = self._rooms.sitemap_bytes_max
+            return Request(url.text, lease.address, port_of(url), Revisiting.conditions(held), body_bytes_max=most)
         wanted = self._rooms.chain.media_types if visit is not None else ()
-        return Request(url.text, lease.address, port_of(url), media_types=wanted)
+        return Request(url.text, lease.address, port_of(url), Revisiting.conditions(held), media_types=wanted)
 
     def _contact(self, result: Reply | Failure, started: float) -> Contact:
         now = self._clock.now()
@@ -273,6 +282,9 @@ class Pipeline(Generic[L]):
         links, again = hints.named(origin, rooms.permit.robots.sitemaps(origin))
         self.discover(links)
         for link in again:
+            if rooms.revisiting is not None:
+                rooms.revisiting.revisits.told(Notice(link.url, "sitemap", due_now=True), now)
+                continue
             record = rooms.history.get(link.url)
             if record is not None and record.final and rooms.chain.explain(link) is None:
                 rooms.history.put(link.url, msgspec.structs.replace(record, final=False))

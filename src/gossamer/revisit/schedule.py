@@ -110,6 +110,18 @@ class Schedule:
         self._rhythms.touch(sight.url.partition, rhythm)
         return due_at
 
+    def enrol(self, sight: Sight, at: float) -> bool:
+        """Take in a visit of which little is remembered, and let its page be due at `at`."""
+        if self.seen(sight) is None:
+            return False
+        memory = self._load(sight.url)
+        assert memory is not None
+        self.state.due.remove(memory.due_at)
+        memory.due_at = at
+        self.state.due.add(at)
+        self._keep(sight.url, memory)
+        return True
+
     def told(self, notice: Notice, now: float) -> bool:
         """Take in what somebody said of a page; its due time moves where that follows."""
         memory = self._load(notice.url)
@@ -165,7 +177,7 @@ class Schedule:
     def _there(self, memory: Memory, rhythm: Rhythm, sight: Sight, *, is_new: bool) -> Habits:
         """Take in an answer: what it tells of changes, and what the next request may be conditional on."""
         interval_s = max(sight.at - memory.visited_at, 0.0)
-        was_seen = not is_new and memory.visits > 0
+        was_seen = not is_new and memory.visits > 0 and bool(memory.digest or memory.payload)
         changed = was_seen and self._is_changed(memory, sight)
         since_s = self._since_change_s(memory, rhythm, sight, changed=changed) if was_seen else None
         if was_seen and not memory.is_told_all:
