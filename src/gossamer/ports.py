@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, Protocol, TypeVar, runtime_checkable
 
-from gossamer.model.announced import Announcement
-from gossamer.model.links import Found, Link
+from gossamer.model.links import Link
 from gossamer.model.revisits import Habits, Held, Notice, Sight
 from gossamer.model.sketches import Sketch
 from gossamer.model.standing import Standing
@@ -344,43 +343,6 @@ class Revisits(Protocol):
         False when no visit of the page is remembered: what is said of it is lost, and its URL is to be discovered as
         any link is.
         """
-        ...
-
-
-class Hints(Protocol):
-    """What sitemaps and feeds say of pages: hints, and links for which their authors may speak."""
-
-    wants_feeds: bool
-    """Feeds that pages name are fetched."""
-
-    def named(self, origin: Url, sitemaps: Sequence[str]) -> tuple[list[Link], list[Link]]:
-        """Take what the robots.txt of an origin names; return the sitemaps to fetch, and those among them to fetch
-        once more though they were read: they may speak for more hosts now.
-        """
-        ...
-
-    def admitted(self, page: Url, link_type: str, depth: int, told: Announcement, links: list[Link]) -> list[Link]:
-        """Return those of a sitemap's or feed's links that it may name. `link_type` and `depth` are of the visit."""
-        ...
-
-    def feeds(self, links: list[Link]) -> list[Link]:
-        """Return a page's links without the feeds that are more than a host may have."""
-        ...
-
-    def heard(self, page: Url, told: Announcement, headers: Sequence[tuple[str, str]], now: float) -> None:
-        """Take in what a sitemap or feed that was just read says, once its visit has ended."""
-        ...
-
-
-class Hubs(Protocol):
-    """Subscriptions to hubs (WebSub)."""
-
-    def found(self, page: Url, links: Sequence[Found], now: float) -> None:
-        """Take in what links of type `hub` and `self` a page states of itself."""
-        ...
-
-    def answered(self, errand: Errand, result: Reply | Failure, now: float) -> Errand | None:
-        """Take what a word to a hub brought; return the next hop of a redirect, if there is one."""
         ...
 
 

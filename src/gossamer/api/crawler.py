@@ -171,7 +171,12 @@ class Crawler:
 
     def status(self) -> dict[str, object]:
         """Return counts, rates and state. Cheap: it may be asked several times a second."""
-        return running_status(self._shard) if self._shard is not None else self._last_status
+        if self._shard is None:
+            return self._last_status
+        status = running_status(self._shard)
+        if self._callbacks is not None:
+            status["subscriptions"] = self._callbacks.subscriptions()
+        return status
 
     def stop(self, *, now: bool = False) -> None:
         """End the crawl: finish what is in flight and commit, or with `now` commit and go."""

@@ -36,7 +36,6 @@ from gossamer.fetch.http import HttpModule
 from gossamer.fetch.registry import Protocols
 from gossamer.frontier import forms
 from gossamer.model.errors import ConfigError
-from gossamer.model.links import FEED_FILE
 from gossamer.model.product import __version__
 from gossamer.model.visits import Page, Visited
 from gossamer.plugins import build, component
@@ -48,7 +47,6 @@ from gossamer.ports import (
     ProcessingModule,
     ProtocolModule,
     Resolver,
-    Revisits,
     UrlSeen,
 )
 from gossamer.process.chain import Modules, Watch
@@ -56,11 +54,8 @@ from gossamer.process.choice import Chosen, chosen
 from gossamer.process.registry import MODULES, NEEDED
 from gossamer.process.text import TitleAndText
 from gossamer.resolve.resolver import DnsResolver
-from gossamer.revisit.told.hints import SitemapHints
-from gossamer.revisit.told.websub import Subscriptions
 from gossamer.robots.robots import SiteRobots
 from gossamer.scope.exclusions import ExcludedHost
-from gossamer.scope.options import ScopeOptions
 from gossamer.scope.patterns import PatternSet
 from gossamer.scope.traps import Traps
 from gossamer.seen.content import ExactContentSeen
@@ -72,9 +67,8 @@ from gossamer.state.journals import Journals
 from gossamer.state.slots import Slots
 from gossamer.state.store import META_PARTITION, Store
 from gossamer.url.name import Namer
-from gossamer.url.url import Url
 from gossamer.world.clock import Clock
-from gossamer.world.dice import Dice, unguessable
+from gossamer.world.dice import Dice
 from gossamer.world.process import DirectoryLock
 from gossamer.world.spill import Spills
 
@@ -234,42 +228,6 @@ def url_seen_of(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
         return RocksUrlSeen(epochs, config.seen.popular_bytes_max // POPULAR_BYTES)
     given = {"epochs": epochs} if form == "memory" else {"epochs": epochs, "journals": journals, "options": config.seen}
     return cast("UrlSeen", build(SEEN_FORMS[form], "seen.form", **given))
-
-
-def hints_of(config: Config, epochs: Epochs, namer: Namer, revisits: Revisits | None) -> SitemapHints:
-    """Return what knows of sitemaps and feeds."""
-    wanted = config.told.sitemaps
-    sitemaps = wanted == "always" or (wanted == "auto" and config.scope.depth_max is None)
-    return SitemapHints(epochs, config.told, namer.name, revisits, sitemaps=sitemaps, feeds=wants_feeds(config))
-
-
-def hubs_of(config: Config, epochs: Epochs, namer: Namer, permit: Permit, now: float) -> Subscriptions | None:
-    """Return the subscriptions to hubs; None where nobody could call back, or what is told would change nothing."""
-    base = config.websub.callback_url or config.console.public_url
-    if not (is_continuous(config) and config.websub.enabled and base and config.console.port is not None):
-        return None
-
-    def may_ask(hub: Url) -> bool:
-        return not permit.excludes(hub)
-
-    return Subscriptions(epochs, config.websub, base, namer.name, may_ask, unguessable, now)
-
-
-def is_continuous(config: Config) -> bool:
-    """Say whether pages are visited again."""
-    return config.crawl.mode == "continuous"
-
-
-def wants_feeds(config: Config) -> bool:
-    """Say whether feeds that pages name are fetched."""
-    return config.told.feeds == "always" or (config.told.feeds == "auto" and is_continuous(config))
-
-
-def scope_options(config: Config) -> ScopeOptions:
-    """Return the scope's options, with the types of link that are followed for what they tell."""
-    if wants_feeds(config):
-        return config.scope.model_copy(update={"follow": (*config.scope.follow, FEED_FILE)})
-    return config.scope
 
 
 def permit_of(config: Config, exclusions: ExcludedHost, robots: SiteRobots, trapping: Trapping) -> Permit:

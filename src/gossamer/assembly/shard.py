@@ -22,8 +22,6 @@ from gossamer.assembly.parts import (
     examiner,
     filters_of,
     held,
-    hints_of,
-    hubs_of,
     locked,
     namer_of,
     near_seen_of,
@@ -33,7 +31,6 @@ from gossamer.assembly.parts import (
     quarantine_of,
     resolver_of,
     retries_of,
-    scope_options,
     store_sizes,
     stored,
     traps_of,
@@ -46,6 +43,7 @@ from gossamer.assembly.revisits import (
     schedule_of,
     share_new_of,
 )
+from gossamer.assembly.told import hints_of, hubs_of, scope_options
 from gossamer.config import Config
 from gossamer.config.lists import scope_lists
 from gossamer.crawl.apart import Apart
@@ -310,7 +308,8 @@ def _assembled(
         config, directory, clock, lock, slots, store, epochs, kept.contacts, journals, archives, followers,
         namer, roots, exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, kept.logs,
         protocols, resolver, quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice,
-        tally.note), trapping, traps, schedule, enrolment_of(config, (store, epochs), namer, revisiting, clock, dice), hubs,
+        tally.note), trapping, traps, schedule, enrolment_of(config, (store, epochs), namer, revisiting, clock, dice),
+        hubs,
     )  # fmt: skip
 
 

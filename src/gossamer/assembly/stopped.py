@@ -14,12 +14,12 @@ from gossamer.assembly.parts import (
     held,
     locked,
     namer_of,
-    scope_options,
     store_sizes,
     stored,
     traps_of,
     url_seen_of,
 )
+from gossamer.assembly.told import scope_options
 from gossamer.config import Config
 from gossamer.config.lists import scope_lists
 from gossamer.crawl.commit import MANIFEST

@@ -14,14 +14,13 @@ from gossamer.crawl.history import History
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.quarantine import Quarantine
 from gossamer.crawl.revisiting import Revisiting
+from gossamer.crawl.told import Hints, Hubs
 from gossamer.crawl.trapping import Trapping
 from gossamer.model.visits import Reply
 from gossamer.ports import (
     Chain,
     ContentSeen,
-    Hints,
     HostControl,
-    Hubs,
     L,
     LinkSink,
     LinkWatcher,

@@ -29,7 +29,7 @@ FUTURE_S_MAX = 86_400.0
 
 
 class SitemapHints:
-    """`ports.Hints`. A reading costs about 1 µs a link beyond what links cost, and a record in the store."""
+    """`crawl.told.Hints`. A reading costs about 1 µs a link beyond what links cost, and a record in the store."""
 
     def __init__(
         self,

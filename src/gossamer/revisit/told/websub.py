@@ -60,8 +60,8 @@ _decode = msgspec.msgpack.Decoder(Subscription).decode
 
 
 class Subscriptions:
-    """`ports.Hubs`. Promises: a callback's address is in the store before the hub hears of it (who asks `due` commits
-    before he sends); intents are confirmed only as far as they are ours; what dies in between is asked anew.
+    """`crawl.told.Hubs`. Promises: a callback's address is in the store before the hub hears of it (who asks `due`
+    commits before he sends); intents are confirmed only as far as they are ours; what dies in between is asked anew.
     """
 
     def __init__(
