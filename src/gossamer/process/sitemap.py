@@ -64,7 +64,7 @@ def listed(lines: Iterable[bytes]) -> list[Announced]:
     """Return the addresses of a sitemap in plain text: one a line, nothing else (the protocol's third form)."""
     found = []
     for line in lines:
-        text = line.strip().decode("utf-8", "replace")
+        text = line.decode("utf-8", "replace").strip("\ufeff \t\r\n\f")
         if text[:7].lower() == "http://" or text[:8].lower() == "https://":
             found.append(Announced(text))
             if len(found) >= URLS_MAX:
