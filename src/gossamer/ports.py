@@ -329,6 +329,10 @@ class Revisits(Protocol):
         """Return what the last visit left; None when there was none that was answered."""
         ...
 
+    def change(self, sight: Sight) -> str:
+        """Return what a visit means for its page: `appeared`, `changed`, `same`, `vanished`, or nothing."""
+        ...
+
     def seen(self, sight: Sight) -> float | None:
         """Take in what a visit saw; return the wall time at which the page is due again, None when never."""
         ...

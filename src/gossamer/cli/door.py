@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from pathlib import Path
@@ -184,6 +184,48 @@ def stream_of(directory: Path, to: str, out: BinaryIO, *, table: str, where: str
     from gossamer.api import views
 
     return views.stream_of(directory, to, out, table=table, where=where)
+
+
+class Change(Protocol):
+    """A page that appeared, changed or vanished, or a version of it; its fields are those of JSON lines."""
+
+    @property
+    def at(self) -> str: ...
+
+    @property
+    def change(self) -> str: ...
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def outcome(self) -> str: ...
+
+    @property
+    def status(self) -> int | None: ...
+
+    @property
+    def digest(self) -> str: ...
+
+    @property
+    def body_bytes(self) -> int: ...
+
+    @property
+    def warc_file(self) -> str: ...
+
+    @property
+    def warc_offset(self) -> int | None: ...
+
+    def as_object(self) -> dict[str, object]:
+        """Return all that is known, by name."""
+        ...
+
+
+def changes_of(directory: Path, since: str, url: str) -> Iterator[Change]:
+    """Yield what appeared, changed and vanished; with `url`, the versions of that page."""
+    from gossamer.api import changes
+
+    return changes.changes(directory, since, url)
 
 
 class Hit(Protocol):

@@ -112,6 +112,21 @@ def search(
     _end(status)
 
 
+@app.command("changes")
+def changes(
+    directory: Directory,
+    since: Annotated[
+        str, typer.Option("--since", metavar="T", help="From then on: 2026-01-31T12:00 (UTC), or 12h, 3d ago.")
+    ] = "",
+    url: Annotated[str, typer.Option("--url", metavar="URL", help="All versions of one page.")] = "",
+    as_json: Json = False,
+) -> None:
+    """List what appeared, changed and vanished, in the order of time."""
+    from gossamer.cli import changes as changing
+
+    _end(changing.changes(directory, since=since, url=url, as_json=as_json))
+
+
 @app.command("export")
 def export(
     directory: Directory,

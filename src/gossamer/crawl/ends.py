@@ -270,6 +270,8 @@ class Ends(Generic[L]):
     def _conclude(self, lease: L, visited: Visited, again: Again | None = None, outlinks: Sequence[str] = ()) -> None:
         """Record the attempt and give the URL back: for good, or for another time. All or nothing is the commit's."""
         rooms, row, visit = self._rooms, visited.row, visit_of(lease)
+        revisiting = rooms.revisiting if again is None else None
+        sight = revisiting.look(visit, visited) if revisiting is not None else None
         archived = rooms.archive.add(visited)
         reply = visited.reply
         if reply is not None and reply.body_bytes and not reply.truncated and visited.revisit_of is None:
@@ -277,8 +279,8 @@ class Ends(Generic[L]):
             rooms.content_seen.remember(visited.digest, visit.url, original)
         rooms.history.put(visit.url, page_record(row, final=again is None, outlinks=outlinks))
         if again is None:
-            if rooms.revisiting is not None:
-                rooms.revisiting.conclude(lease, visited, archived, self._clock.now())
+            if revisiting is not None and sight is not None:
+                revisiting.conclude(lease, visited, sight, archived, self._clock.now())
             else:
                 rooms.source.finish(lease, row.outcome, self._clock.now())
             if rooms.beyond is not None and rooms.beyond.is_open:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic
 
+import msgspec
 from xxhash import xxh3_64_intdigest
 
 from gossamer.crawl.copies import is_text
@@ -64,26 +65,31 @@ class Revisiting(Generic[L]):
             headers.append(("If-Modified-Since", held.last_modified))
         return tuple(headers)
 
-    def conclude(self, lease: L, visited: Visited, archived: Archived, now: float) -> None:
+    def look(self, visit: Visit, visited: Visited) -> Sight:
+        """Return what a visit saw, and write into its row what that means."""
+        sight = self._sight(visit, visited)
+        visited.row.change = self.revisits.change(sight)
+        return sight
+
+    def conclude(self, lease: L, visited: Visited, sight: Sight, archived: Archived, now: float) -> None:
         """Take in what a visit saw, and give its URL back until it is due again, or for good."""
-        visit = lease.visit
-        assert visit is not None
-        due_at = self.revisits.seen(self._sight(visit, visited, archived))
+        row, reply = visited.row, visited.reply
+        if row.outcome == "fetched" and reply is not None and not reply.truncated:
+            original = visited.revisit_of or Original(row.url, row.fetched_at, archived.record_id)
+            sight = msgspec.structs.replace(sight, original=original)
+        due_at = self.revisits.seen(sight)
         if due_at is None:
             self.source.finish(lease, visited.row.outcome, now)
         else:
             self.source.finish_until(lease, visited.row.outcome, due_at, now)
 
-    def _sight(self, visit: Visit, visited: Visited, archived: Archived) -> Sight:
+    def _sight(self, visit: Visit, visited: Visited) -> Sight:
         row, reply = visited.row, visited.reply
         etag = last_modified = ""
-        original: Original | None = None
         if row.outcome == "fetched" and reply is not None:
             etag, last_modified = _validator(reply.header("etag")), _validator(reply.header("last-modified"))
-            if not reply.truncated:
-                original = visited.revisit_of or Original(row.url, row.fetched_at, archived.record_id)
         return Sight(
-            visit.url, row.outcome, row.fetched_at, row.status, self._digest(visited), etag, last_modified, original,
+            visit.url, row.outcome, row.fetched_at, row.status, self._digest(visited), etag, last_modified, None,
             visited.digest if reply is not None and reply.body_bytes else b"", visit.depth,
             self.source.permitted_per_s(visit.url),
         )  # fmt: skip

@@ -122,8 +122,8 @@ def _revisited(facts: dict[str, object] | None) -> dict[str, object]:
     }
     due_at, recent = told.pop("next_due_at"), told.pop("recent")
     assert isinstance(recent, list)
-    told["recent_visits"] = [f"{_instant(at)} {kind}" for at, kind in recent]
-    return ({"next_due": due_at} if due_at is not None else {}) | {"revisits": told}
+    visits = [f"{_instant(at)} {kind}" for at, kind in recent]
+    return ({"next_due": due_at} if due_at is not None else {}) | {"revisits": told, "recent_visits": visits}
 
 
 def _reasons(record: PageRecord) -> str:

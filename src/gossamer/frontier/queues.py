@@ -109,7 +109,7 @@ class Queues:
         """Read on into the window: first what is due, then one level's run. One or two reads of 1 to 20 µs."""
         # Not for one free place in the window: each look passes over those that are out.
         is_room = 2 * len(host.window) <= self._window_urls_max
-        if host.record.due and host.due_next <= now and is_room and not self._is_turn_of_new(host):
+        if host.record.due and host.due_next <= now and is_room and not self._is_turn_of_others(host):
             self._take_due(host, now)
         if not host.window:
             level = self._choose_level(host)
@@ -193,8 +193,11 @@ class Queues:
             if host.ends:
                 self._drop_passed(host, level, queue)
 
-    def _is_turn_of_new(self, host: Host) -> bool:
-        return bool(host.record.revisits) and not host.window and self.has_unread(host) and self._share_new()
+    def _is_turn_of_others(self, host: Host) -> bool:
+        """Say whether old pages that are due leave the window to new ones: a whole window at a time, by chance."""
+        if not host.record.revisits:
+            return False
+        return bool(host.window) or (self.has_unread(host) and self._share_new())
 
     def _choose_level(self, host: Host) -> int | None:
         waiting = [level for level, queue in host.record.levels.items() if self._unread(host, level, queue)]

@@ -265,6 +265,9 @@ class PageRow(msgspec.Struct):
     """The URL whose content is nearly the same."""
     simhash: int | None = None
     """64 bits, where near-duplicates are looked for."""
+    change: str = ""
+    """What a continuous crawl saw: `appeared`, `changed`, `same`, `vanished`, `unknown` where it had nothing to
+    compare with; empty where a visit told nothing."""
 
 
 class Visited(msgspec.Struct):

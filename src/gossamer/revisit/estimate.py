@@ -11,6 +11,8 @@ RATE_MIN, RATE_MAX = 1e-9, 10.0
 """Changes a second: one in 30 years, ten a second."""
 PRIOR_WEIGHT = 0.5
 """Imaginary visits of each kind: see `rate_of`."""
+BIAS_VISITS = 0.25
+"""Of a visit: see `rate_of`."""
 _ROUNDS = 60
 
 
@@ -24,21 +26,31 @@ def rate_of(history: History, prior: float, weight: float = PRIOR_WEIGHT) -> flo
     whose left side falls in λ, so it is bisected (Cho and Garcia-Molina 2003 without dates; LambdaCrawl solves it so,
     Kolobov et al. 2019). `prior`, the rate of pages like this one, joins as `weight` imaginary intervals
     with a change and as many without, of the length ln 2 / prior, whose own solution it is: that keeps estimates from
-    few visits finite, and takes most of the bias. About 30 µs.
+    few visits finite.
+
+    The likelihood's own estimate lies too high where visits are few, by some 20 % at ten visits. As Cho and
+    Garcia-Molina do for even intervals, a part of an imaginary quiet visit is added for that: a quarter of one, as
+    long as the intervals with a change are on average, and of dated changes a quarter is taken off; then what is left
+    is below 10 % (docs/continuous.md has the table). About 30 µs.
     """
     interval_s = log(2.0) / min(max(prior, RATE_MIN), RATE_MAX)
     quiet_s = history.quiet_s + weight * interval_s
     changed = [(count, sum_s / count) for count, sum_s in history.undated.values()]
+    if changed:
+        changes = sum([count for count, _ in changed])
+        mean_s = sum([count * length_s for count, length_s in changed]) / changes
+        quiet_s += BIAS_VISITS * min(changes, 1.0) * mean_s
+    dated = history.dated - BIAS_VISITS * min(history.dated, 1.0)
     if weight:
         changed.append((weight, interval_s))
-    if not changed and not history.dated:
+    if not changed and not dated:
         return RATE_MIN
     if quiet_s <= 0.0:
         return RATE_MAX
     low, high = log(RATE_MIN), log(RATE_MAX)
     for _ in range(_ROUNDS):
         middle = (low + high) / 2
-        if _pull(exp(middle), history.dated, changed) > quiet_s:
+        if _pull(exp(middle), dated, changed) > quiet_s:
             low = middle
         else:
             high = middle

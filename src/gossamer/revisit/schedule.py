@@ -89,6 +89,19 @@ class Schedule:
             return None
         return Held(memory.etag, memory.last_modified, memory.held, memory.payload, memory.visited_at)
 
+    def change(self, sight: Sight) -> str:
+        """Return what a visit means for its page, before it is taken in. About 8 µs."""
+        memory = self._load(sight.url)
+        was_there = memory is not None and memory.visits > 0
+        was_gone = memory is not None and bool(memory.recent) and memory.recent[-1][1] == "gone"
+        if sight.outcome not in THERE:
+            return "vanished" if was_there and not was_gone and sight.status in GONE else ""
+        if memory is None or not was_there or was_gone:
+            return "appeared"
+        if not (memory.digest or memory.payload):
+            return "unknown"
+        return "changed" if self._is_changed(memory, sight) else "same"
+
     def seen(self, sight: Sight) -> float | None:
         """Take in what a visit saw; return when the page is due again."""
         memory = self._load(sight.url)
@@ -214,7 +227,7 @@ class Schedule:
     def _is_changed(self, memory: Memory, sight: Sight) -> bool:
         if sight.outcome == "not_modified" or (sight.payload and sight.payload == memory.payload):
             return False
-        return bool(memory.failures) or sight.digest != memory.digest
+        return sight.digest != memory.digest
 
     def _since_change_s(self, memory: Memory, rhythm: Rhythm, sight: Sight, *, changed: bool) -> float | None:
         """Return how long ago the last change was, where it can be believed; note whether the server's date can be."""

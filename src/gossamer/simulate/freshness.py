@@ -103,9 +103,10 @@ def crawl(
         shard.close()
 
 
-def watched(web: ChangingWeb, visits: list[list[float]], burn_in_days: float) -> Watched:
-    """Return how fresh copies were, exactly, by the instants of changes and visits."""
-    begin, end = BEGUN_AT + burn_in_days * DAY_S, BEGUN_AT + web.options.days * DAY_S
+def watched(web: ChangingWeb, visits: list[list[float]], begin_days: float, end_days: float | None = None) -> Watched:
+    """Return how fresh copies were in a time, exactly, by the instants of changes and visits."""
+    end_days = web.options.days if end_days is None else end_days
+    begin, end = BEGUN_AT + begin_days * DAY_S, BEGUN_AT + end_days * DAY_S
     fresh = aged = made = 0.0
     for page, instants in enumerate(visits):
         share, age = _fresh_share(web.changes[page], np.asarray(instants), begin, end)
