@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from gossamer.api.callbacks import Callbacks
 from gossamer.api.feeding import Feeding, check_segments
 from gossamer.api.low_water import LowWater, MoreSeeds
 from gossamer.api.page import Page
@@ -35,7 +36,7 @@ from gossamer.config.seeds import check_seeds
 from gossamer.config.toml import written
 from gossamer.crawl.control import Control
 from gossamer.crawl.delivery import Delivery
-from gossamer.crawl.shard import End, first_of
+from gossamer.crawl.shard import Companion, End, first_of
 from gossamer.model.errors import ConfigError
 from gossamer.world.clock import WallClock
 from gossamer.world.files import write_whole
@@ -103,6 +104,7 @@ class Crawler:
         self._task: asyncio.Task[None] | None = None
         self._more_seeds = more_seeds
         self._settle = settle
+        self._callbacks: Callbacks | None = None
         self._told = False
         """Whoever iterates has heard how it ended."""
         self._conversion: asyncio.Future[int] | None = None
@@ -151,7 +153,13 @@ class Crawler:
             async with asyncio.TaskGroup() as group:
                 asking = group.create_task(control.serve())
                 uploading = group.create_task(shard.uploads.run()) if shard.uploads is not None else None
-                companions = (seeding.run, feeding.run, watching.run, low_water.run, self._follow_logs)
+                companions: list[Companion] = [
+                    seeding.run, feeding.run, watching.run, low_water.run, self._follow_logs,
+                ]  # fmt: skip
+                if shard.enrolment is not None:
+                    companions.append(shard.enrolment.run)
+                if self._callbacks is not None:
+                    companions.append(self._callbacks.run)
                 busy = (seeding.busy, feeding.busy, low_water.busy)
                 end = await shard.shard.run(companions, lambda: any(one() for one in busy))
                 await self._finish_files(shard)
@@ -171,6 +179,7 @@ class Crawler:
             shard.shard.state = "failed"
             raise
         finally:
+            self._callbacks = None
             await self._conversion_ended()
             self._last_status = running_status(shard)
             self._shard = None
@@ -179,13 +188,27 @@ class Crawler:
 
     def status(self) -> dict[str, object]:
         """Return counts, rates and state. Cheap: it may be asked several times a second."""
-        return running_status(self._shard) if self._shard is not None else self._last_status
+        if self._shard is None:
+            return self._last_status
+        status = running_status(self._shard)
+        if self._callbacks is not None:
+            status["subscriptions"] = self._callbacks.subscriptions()
+        return status
 
     def stop(self, *, now: bool = False) -> None:
         """End the crawl: finish what is in flight and commit, or with `now` commit and go."""
         self._stop = now or bool(self._stop)
-        if self._shard is not None:
+        if self._shard is None:
+            return
+        if self._callbacks is not None and self.config.websub.unsubscribe and not now:
+            self._callbacks.leave(self._shard.shard.stop)
+        else:
             self._shard.shard.stop(now=now)
+
+    @property
+    def callbacks(self) -> Callbacks | None:
+        """What hubs say is said to this; None while nothing runs, and where nothing is subscribed to."""
+        return self._callbacks
 
     def on_note(self, callback: Callable[[str], None]) -> None:
         """Have `callback` called with sentences for people. What it raises is logged."""
@@ -240,6 +263,8 @@ class Crawler:
             shard.tally.delivery = self._delivery
             shard.committer.on_committed = self._delivery.committed
             self._delivery.on_room = shard.shard.stir
+        if shard.hubs is not None:
+            self._callbacks = Callbacks(shard, shard.hubs)
         if self._stop is not None:
             shard.shard.stop(now=self._stop)
 

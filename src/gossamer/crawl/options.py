@@ -22,10 +22,10 @@ class CrawlOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    mode: Literal["batch", "offline"] = Field(
+    mode: Literal["batch", "continuous", "offline"] = Field(
         "batch",
-        description="batch: follow links until nothing is left; offline: fetch what is given, record links and follow "
-        "none (see offline.md)",
+        description="batch: each URL once, then the end; continuous: pages again and again, without end; offline: what "
+        "is given, links recorded and none followed",
     )
     concurrency: int = Field(256, ge=1, le=16_384, description="Requests at once")
     commit_s: float = Field(1.0, gt=0, description="Longest time between two commits, in seconds")
