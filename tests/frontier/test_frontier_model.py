@@ -622,10 +622,10 @@ class SiteMachine(FrontierMachine):
 
 
 class CompanyMachine(FrontierMachine):
-    """Two at once to a site and several to a host: the site's gate alone holds them back."""
+    """Two at once to a site, which rests too, and several to a host: the site's gate alone holds them back."""
 
     asked = PolitenessOptions(
-        preset="own", per_site=2, backoff_s_first=4.0, crawl_delay_s_max=40.0, retry_after_s_max=90.0
+        preset="own", per_site=2, site_delay_s=1.0, backoff_s_first=4.0, crawl_delay_s_max=40.0, retry_after_s_max=90.0
     )
     bench_hosts_first = 1
 
