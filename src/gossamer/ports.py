@@ -220,6 +220,10 @@ class Robots(Protocol):
         """Return the delay that the rules in force ask for."""
         ...
 
+    def sitemaps(self, url: Url) -> Sequence[str]:
+        """Return the sitemaps that the file of a URL's origin names, as written."""
+        ...
+
 
 class Exclusions(Protocol):
     """Hosts whose owners asked to be left alone."""

@@ -43,6 +43,7 @@ from gossamer.assembly.revisits import (
     schedule_of,
     share_new_of,
 )
+from gossamer.assembly.told import hints_of, hubs_of, scope_options
 from gossamer.config import Config
 from gossamer.config.lists import scope_lists
 from gossamer.crawl.apart import Apart
@@ -74,6 +75,7 @@ from gossamer.ports import (
 from gossamer.process.links import redirect_target
 from gossamer.revisit.facts import page_facts
 from gossamer.revisit.schedule import Schedule
+from gossamer.revisit.told.websub import Subscriptions
 from gossamer.robots.robots import SiteRobots
 from gossamer.scope.chain import Chain, scope_chain
 from gossamer.scope.exclusions import ExcludedHost
@@ -134,6 +136,7 @@ class Assembled:
     traps: Traps
     revisits: Schedule | None
     enrolment: Enrolment[Lease] | None
+    hubs: Subscriptions | None
 
     async def close(self) -> None:
         """Let go of everything. What was committed is safe whether this is called or not."""
@@ -232,7 +235,11 @@ def _assembled(
     slots, store, epochs, journals, tally = kept.slots, kept.store, kept.epochs, kept.journals, kept.tally
     namer = namer_of(config, epochs)
     roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)
-    chain = scope_chain(config.scope, roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(config))
+    followed, more = (
+        scope_options(config),
+        [*filters_of(config), Trapped(traps)],
+    )
+    chain = scope_chain(followed, roots, exclusions, more, scope_lists(config))
     memory = ScopeMemory(epochs, roots, exclusions, chain.counts)
     trapping = Trapping(traps, epochs, sketch, tally)
     rules, prioritizer = politeness(config.politeness), prioritizer_of(config)
@@ -253,6 +260,8 @@ def _assembled(
     archives, followers = archives_of(config, journals, directory, tally.totals.incarnation, modules, clock)
     protocols, resolver = protocol_modules(config, agent, clock, spills), resolver_of(config, clock, archives)
     quarantine, apart = quarantine_of(config, directory, epochs, slots), apart_of(config, directory, modules.apart)
+    permit = permit_of(config, exclusions, SiteRobots(epochs, config.robots, namer.name, dice), trapping)
+    hubs = hubs_of(config, epochs, namer, permit, clock.now())
     rooms = Rooms(
         namer=namer,
         chain=chain,
@@ -263,7 +272,7 @@ def _assembled(
         source=frontier,
         hosts=frontier.control,
         resolver=resolver,
-        permit=permit_of(config, exclusions, SiteRobots(epochs, config.robots, namer.name, dice), trapping),
+        permit=permit,
         protocols=protocols,
         content_seen=content_seen,
         examiner=examiner(config, modules.inside, clock, slots, spills),
@@ -278,6 +287,9 @@ def _assembled(
         apart=apart,
         watcher=frontier if frontier.watches_links else None,
         revisiting=revisiting,
+        hints=hints_of(config, epochs, namer, schedule),
+        hubs=hubs,
+        sitemap_bytes_max=config.told.sitemap_bytes_max,
         beyond=memory.beyond if config.scope.scope != "any" else None,
     )
     pipeline = Pipeline(rooms, retries_of(config, dice), config.crawl, clock, kept.logs, tally)
@@ -297,6 +309,7 @@ def _assembled(
         namer, roots, exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, kept.logs,
         protocols, resolver, quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice,
         tally.note), trapping, traps, schedule, enrolment_of(config, (store, epochs), namer, revisiting, clock, dice),
+        hubs,
     )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from gossamer.assembly.parts import (
     traps_of,
     url_seen_of,
 )
+from gossamer.assembly.told import scope_options
 from gossamer.config import Config
 from gossamer.config.lists import scope_lists
 from gossamer.crawl.commit import MANIFEST
@@ -79,7 +80,11 @@ def open_stopped(config: Config, directory: Path) -> Opened:
         epochs = Epochs(store)
         namer = namer_of(config, epochs)
         roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)
-        chain = scope_chain(config.scope, roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(config))
+        followed, more = (
+            scope_options(config),
+            [*filters_of(config), Trapped(traps)],
+        )
+        chain = scope_chain(followed, roots, exclusions, more, scope_lists(config))
         Trapping(traps, epochs, sketch, Tally(Totals(), config.crawl))
         ScopeMemory(epochs, roots, exclusions, chain.counts)
         journals = Journals(directory)

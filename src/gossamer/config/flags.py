@@ -73,6 +73,10 @@ FLAGS = (
         resumable=True,
     ),
     Flag("no-robots", "robots.obey", bool, "Ignore robots.txt: for your own servers.", value=False, resumable=True),
+    Flag(
+        "serve", "console.port", int, "Serve the console on loopback while the crawl runs; without PORT on 8817.",
+        "[PORT]", resumable=True,
+    ),
     Flag("json", "progress.form", bool, "Progress as JSON lines.", value="json", resumable=True),
     Flag("quiet", "progress.form", bool, "No progress; errors only.", value="quiet", resumable=True),
 )  # fmt: skip

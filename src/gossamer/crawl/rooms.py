@@ -14,6 +14,7 @@ from gossamer.crawl.history import History
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.quarantine import Quarantine
 from gossamer.crawl.revisiting import Revisiting
+from gossamer.crawl.told import Hints, Hubs
 from gossamer.crawl.trapping import Trapping
 from gossamer.model.visits import Reply
 from gossamer.ports import (
@@ -66,5 +67,11 @@ class Rooms(Generic[L]):
     """Sees every link of a finished page that is ours, known or not."""
     revisiting: Revisiting[L] | None = None
     """Sees pages again; None where a crawl ends."""
+    hints: Hints | None = None
+    """What sitemaps and feeds say of pages."""
+    hubs: Hubs | None = None
+    """Subscriptions; None where nobody could call back."""
+    sitemap_bytes_max: int = 0
+    """Where the body of a sitemap is cut; 0: where others are."""
     beyond: Beyond | None = None
     """Links that may come into scope yet; None where nothing is beyond it."""

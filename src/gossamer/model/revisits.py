@@ -58,6 +58,8 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     last_modified: str
     original: Original | None
     payload: bytes
+    at: float = 0.0
+    """Wall time of that visit."""
 
 
 class Habits(msgspec.Struct, frozen=True, gc=False):

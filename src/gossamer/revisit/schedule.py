@@ -87,7 +87,7 @@ class Schedule:
         memory = self._load(url)
         if memory is None or memory.original is None or memory.failures or memory.address != url.text:
             return None
-        return Held(memory.etag, memory.last_modified, memory.held, memory.payload)
+        return Held(memory.etag, memory.last_modified, memory.held, memory.payload, memory.visited_at)
 
     def change(self, sight: Sight) -> str:
         """Return what a visit means for its page, before it is taken in. About 8 µs."""
