@@ -23,7 +23,7 @@ class CrawlOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     mode: Literal["batch", "continuous"] = Field(
-        "batch", description="batch: each URL once, then the end; continuous: pages again and again, without end"
+        "batch", description="batch: each URL once, then the end; continuous: pages again and again, without end."
     )
     concurrency: int = Field(256, ge=1, le=16_384, description="Requests at once")
     commit_s: float = Field(1.0, gt=0, description="Longest time between two commits, in seconds")
