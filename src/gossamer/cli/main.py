@@ -43,18 +43,24 @@ def crawl(
     **options: object,
 ) -> None:
     """Start a crawl in a new directory."""
-    from gossamer.cli import crawling
+    from gossamer.cli.early import Early
 
-    _end(crawling.crawl(urls or (), config, options, sets or ()))
+    with Early() as early:
+        from gossamer.cli import crawling
+
+        _end(crawling.crawl(urls or (), config, options, sets or (), early))
 
 
 @app.command("resume")
 @with_flags(resumable_only=True)
 def resume(directory: Directory, sets: Sets = None, **options: object) -> None:
     """Continue after a stop or a crash; what is given here changes from now on."""
-    from gossamer.cli import crawling
+    from gossamer.cli.early import Early
 
-    _end(crawling.resume(directory, options, sets or ()))
+    with Early() as early:
+        from gossamer.cli import crawling
+
+        _end(crawling.resume(directory, options, sets or (), early))
 
 
 @app.command("status")

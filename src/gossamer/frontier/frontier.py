@@ -238,7 +238,8 @@ class Frontier:
         if contact is not None:
             if self._budgets is not None:
                 self._budgets.spend(host, contact, page=lease.item is not None)
-            settle(host.record, contact, now, self.politeness, self._options, self._dice.uniform(0.0, 1.0))
+            jitter = self._dice.uniform(0.0, 1.0) if contact.kind == "busy" else 0.0
+            settle(host.record, contact, now, self.politeness, self._options, jitter)
             self._turns.room.rested(host.record.rest_until - now)
             if contact.kind == "failed":
                 host.located_until = 0.0  # Another of its addresses may answer.

@@ -112,10 +112,8 @@ class Queues:
         if host.record.due and host.due_next <= now and is_room and not self._is_turn_of_others(host):
             self._take_due(host, now)
         if not host.window:
-            level = self._choose_level(host)
-            while level is not None and not host.window:
+            while not host.window and (level := self._choose_level(host)) is not None:
                 self._read_run(host, level)
-                level = self._choose_level(host)
 
     def take(self, host: Host) -> Item:
         """Take the next URL out of the window."""

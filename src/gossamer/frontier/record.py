@@ -126,7 +126,7 @@ def lengthened(text: str, host: str) -> str:
     return text
 
 
-class LevelQueue(msgspec.Struct, array_like=True):
+class LevelQueue(msgspec.Struct, array_like=True, gc=False):
     """A host's queue at one level. URLs are numbered; blocks of them are stored under the number of their first.
 
     Finished URLs leave from the head. Those that finished before an older one did are kept as ranges until the head
@@ -174,7 +174,7 @@ class LevelQueue(msgspec.Struct, array_like=True):
         return number < self.head or any(begin <= number < end for begin, end in self.done)
 
 
-class HostRecord(msgspec.Struct, array_like=True):
+class HostRecord(msgspec.Struct, array_like=True, gc=False):
     """All that is remembered of a host."""
 
     version: int
