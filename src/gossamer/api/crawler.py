@@ -188,6 +188,11 @@ class Crawler:
         else:
             self._shard.shard.stop(now=now)
 
+    def failed(self, error: Exception) -> None:
+        """Note a mistake of ours beside the crawl, of who serves its console, in its log."""
+        if self._shard is not None:
+            self._shard.logs.critical("console_failed", error)  # noqa: PLE1205 - not the logging module
+
     @property
     def callbacks(self) -> Callbacks | None:
         """What hubs say is said to this; None while nothing runs, and where nothing is subscribed to."""
