@@ -19,6 +19,7 @@ from typing import Self
 from gossamer.api.low_water import LowWater, MoreSeeds
 from gossamer.api.page import Page
 from gossamer.api.seeding import Seeding
+from gossamer.api.setting import Setting
 from gossamer.api.status import running_status
 from gossamer.api.verbs import Verbs
 from gossamer.api.watching import Watching
@@ -134,7 +135,9 @@ class Crawler:
                 await shard.committer.commit()
             seeding, watching = Seeding(shard), Watching(shard)
             low_water = LowWater(shard, seeding, self._more_seeds)
-            control = Control(self.directory / "state", Verbs(shard, seeding, self.status).table(), shard.logs)
+            setting = Setting(shard, self._reconfigured)
+            verbs = Verbs(shard, seeding, setting, self.status)
+            control = Control(self.directory / "state", verbs.table(), shard.logs)
             async with asyncio.TaskGroup() as group:
                 asking = group.create_task(control.serve())
                 uploading = group.create_task(shard.uploads.run()) if shard.uploads is not None else None
@@ -218,6 +221,9 @@ class Crawler:
             delivery.end()
 
     # ---- inside
+
+    def _reconfigured(self, config: Config) -> None:
+        self.config = config
 
     def _attach(self, shard: Assembled) -> None:
         shard.tally.listeners.append(lambda sentence: self._tell(sentence, shard))

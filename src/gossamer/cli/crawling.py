@@ -128,11 +128,16 @@ def supervised(job: Job, config: Config) -> int:
     directory = Path(job.directory)
     state, clock = directory / "state", WallClock()
     started_at = clock.now()
+    before = _effective(directory)
 
     def start_again(restarts: int) -> subprocess.Popen[bytes]:
         nonlocal started_at
         started_at = clock.now()
-        return start(job, restart=restarts > 0)
+        now = _effective(directory) if restarts else before
+        if now is None or now == before:
+            return start(job, restart=restarts > 0)
+        # Its child has written what it runs with, and with it what was changed since.
+        return start(msgspec.structs.replace(job, config=now), restart=True)
 
     watched = Slots(
         accuse=lambda: slots.accuse(state, started_at),
@@ -143,6 +148,12 @@ def supervised(job: Job, config: Config) -> int:
     status = supervisor.run()
     show_cursor()
     return status
+
+
+def _effective(directory: Path) -> str | None:
+    """Return what `crawl.toml` says; None where there is none yet."""
+    file = directory / "crawl.toml"
+    return file.read_text(encoding="utf-8") if file.exists() else None
 
 
 def start(job: Job, *, restart: bool) -> subprocess.Popen[bytes]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from gossamer.frontier.bias import LevelBias
 from gossamer.frontier.host import Host
 from gossamer.frontier.options import FrontierOptions
-from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.record import (
     Block,
     Entry,
@@ -35,10 +34,9 @@ NEVER = float("inf")
 class Queues:
     """Order: within a level first in, first out; between levels by chance, biased to the more urgent."""
 
-    def __init__(self, epochs: Epochs, bias: LevelBias, politeness: Politeness, options: FrontierOptions) -> None:
+    def __init__(self, epochs: Epochs, bias: LevelBias, options: FrontierOptions) -> None:
         self._epochs = epochs
         self._bias = bias
-        self._politeness = politeness
         self._window_urls_max = options.window_urls_max
         self._window_s_max = options.window_s_max
         self._referrer = self._referred = self._shortened = ""
@@ -196,7 +194,7 @@ class Queues:
 
     def _window_urls(self, host: Host) -> int:
         """Return how many URLs of a host are worth reading: what it may be asked for in a few minutes."""
-        rest_s = self._politeness.rest_s(host.record.fetches_s, host.record.crawl_delay_s)
+        rest_s = host.rules.rest_s(host.record.fetches_s, host.record.crawl_delay_s)
         if rest_s * self._window_urls_max <= self._window_s_max:
             return self._window_urls_max
         return max(1, int(self._window_s_max / rest_s))
