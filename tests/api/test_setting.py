@@ -134,20 +134,21 @@ def test_filters_of_a_resume_hold_for_what_is_queued_too(run: Run, make: Make) -
 
 def test_one_host_gets_rules_of_its_own_and_loses_them(run: Run, make: Make) -> None:
     async def scenario() -> None:
-        async with Site(star(30)) as site:
+        async with Site(star(2_000)) as site:
             crawler = make(site.root, per_host=1, delay=0.01, politeness="polite")
             most = 0
             async with asyncio.TaskGroup() as group:
                 running = group.create_task(crawler.run())
                 await site.asked(3)
-                site.open.clear()
                 changes = await setting(crawler).set_host("127.0.0.1", {"per_host": 3, "delay_s": 0})
                 assert changes[0].key == "host.127.0.0.1"
+                site.open.clear()
                 while most < 3 and not running.done():
                     await asyncio.sleep(0.01)
                     most = max(most, int(str(crawler.status()["in_flight"])))
                 await setting(crawler).set_host("127.0.0.1", {"per_host": None, "delay_s": None})
                 assert crawler.config.host.overrides == {}
+                crawler.stop()
                 site.open.set()
             assert most == 3
 

@@ -15,5 +15,6 @@ def reconfigure(shard: Assembled, config: Config) -> None:
         shard.pipeline.judges_again = judges_again(config, shard.epochs)
     shard.tally.reconfigure(config.crawl)
     shard.pipeline.reconfigure(retries_of(config, shard.dice), config.crawl)
+    shard.watchdogs.reconfigure(config.watch)
     shard.shard.reconfigure(config.crawl, config.limits)
     shard.frontier.reconfigure(politeness_of(config), config.frontier, budget_of(config), shard.clock.now())

@@ -6,6 +6,7 @@ import difflib
 import json
 import os
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from importlib.util import find_spec
@@ -21,13 +22,17 @@ from gossamer.archive.warc import About, WarcArchive
 from gossamer.config import Config, effective_toml
 from gossamer.config.live import live_keys
 from gossamer.crawl.apart import Apart
+from gossamer.crawl.commit import Committer
 from gossamer.crawl.copies import Copies
 from gossamer.crawl.examine import Examiner
 from gossamer.crawl.history import History
+from gossamer.crawl.logs import Logs
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.quarantine import Quarantine
 from gossamer.crawl.retries import Retries
+from gossamer.crawl.tally import Tally
 from gossamer.crawl.trapping import Trapping, watch_key
+from gossamer.crawl.watchdogs import Steered, Watchdogs
 from gossamer.fetch.bodies import Bodies
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.fetch.file import FileModule
@@ -72,6 +77,7 @@ from gossamer.state.store import META_PARTITION, Store
 from gossamer.url.name import Namer
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
+from gossamer.world.machine import ThisMachine
 from gossamer.world.process import DirectoryLock
 from gossamer.world.spill import Spills
 
@@ -81,6 +87,8 @@ LOCK_S_MAX = 5.0
 """How long a directory is waited for: a child whose supervisor was killed lets go within that."""
 SEEN_FORM = META_PARTITION + b"seen_form"
 URL_RULES = META_PARTITION + b"url_rules"
+STALLED = "state/stalled.json"
+"""Says where the event loop stands still, while it does."""
 FILTERS = META_PARTITION + b"filters"
 SEEN_FORMS = {
     "memory": "gossamer.seen.memory:MemoryUrlSeen",
@@ -350,6 +358,24 @@ def judges_again(config: Config, epochs: Epochs) -> bool:
     if begun is None:
         epochs.put("meta", FILTERS, filters)
     return begun is not None and begun != filters
+
+
+def watchdogs_of(
+    config: Config,
+    directory: Path,
+    clock: Clock,
+    shard: Steered,
+    committer: Committer,
+    tally: Tally,
+    logs: Logs,
+    shrink: Callable[[], None],
+) -> Watchdogs:
+    """Return what watches the crawl and its machine."""
+    names = (".", "warc", "state", "state/spill", "search", "pages")
+    return Watchdogs(
+        shard, committer, ThisMachine(), [directory / name for name in names], directory / STALLED, config.watch,
+        config.memory.budget_bytes, clock, tally, logs, shrink,
+    )  # fmt: skip
 
 
 def store_sizes(config: Config) -> tuple[int, int, int]:

@@ -40,6 +40,7 @@ from gossamer.assembly.parts import (
     stored,
     traps_of,
     url_seen_of,
+    watchdogs_of,
 )
 from gossamer.config import Config
 from gossamer.config.lists import scope_lists
@@ -56,6 +57,7 @@ from gossamer.crawl.story import Story
 from gossamer.crawl.tally import KEY as TALLY
 from gossamer.crawl.tally import Tally, Totals
 from gossamer.crawl.trapping import Trapping
+from gossamer.crawl.watchdogs import Watchdogs
 from gossamer.fetch.headers import retry_after_s
 from gossamer.fetch.registry import Protocols
 from gossamer.frontier.forms import frontier_of
@@ -131,9 +133,11 @@ class Assembled:
     dice: Dice
     chain_of: Callable[[ScopeOptions], Chain]
     """Makes the filters of other options."""
+    watchdogs: Watchdogs
 
     async def close(self) -> None:
         """Let go of everything. What was committed is safe whether this is called or not."""
+        self.watchdogs.close()
         if self.alarm is not None:
             self.alarm.close()
         await self.apart.close()
@@ -281,12 +285,13 @@ def _assembled(
     committer.on_durable = archives.add_epoch
     crowding = partial(_crowding, kept.contacts, (frontier, epochs), config.crawl.epoch_bytes_max)
     shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)
+    watchdogs = watchdogs_of(config, directory, clock, shard, committer, tally, kept.logs, frontier.shrink)
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent)
     return Assembled(
         config, directory, clock, lock, slots, store, epochs, kept.contacts, journals, archives, followers,
         namer, roots, exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, kept.logs,
         protocols, resolver, quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice,
-        tally.note), trapping, traps, dice, chain_of,
+        tally.note), trapping, traps, dice, chain_of, watchdogs,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr,
 
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.search.options import SearchOptions
-from gossamer.crawl.options import CrawlOptions, LimitsOptions
+from gossamer.crawl.options import CrawlOptions, LimitsOptions, WatchOptions
 from gossamer.fetch.options import FetchOptions
 from gossamer.frontier.options import (
     BudgetOptions,
@@ -156,6 +156,7 @@ class Config(Section):
     search: SearchOptions = SearchOptions()
     state: StateOptions = StateOptions()
     crawl: CrawlOptions = CrawlOptions()
+    watch: WatchOptions = WatchOptions()
     components: ComponentsOptions = ComponentsOptions()
     progress: ProgressOptions = ProgressOptions()
 

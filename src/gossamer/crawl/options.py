@@ -23,6 +23,37 @@ class LimitsOptions(BaseModel):
     )
 
 
+class WatchOptions(BaseModel):
+    """What the crawl watches of itself and of its machine: see docs/operation.md."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    look_s: float = Field(1.0, ge=0.05, description="Between two looks, in seconds", json_schema_extra=LIVE)
+    stall_s: float = Field(
+        5.0, ge=0.5, description="The event loop standing still for so long is a stall", json_schema_extra=LIVE
+    )
+    commit_s_max: float = Field(10.0, gt=0, description="A commit that takes longer is stuck", json_schema_extra=LIVE)
+    disk_free_bytes_min: int = Field(
+        256 << 20,
+        ge=0,
+        description="With less room on a disk the crawl pauses; with a quarter more than that it goes on",
+        json_schema_extra=LIVE,
+    )
+    memory_share_max: float = Field(
+        0.95,
+        gt=0,
+        description="Share of memory.budget_bytes from which on requests become fewer and commits earlier",
+        json_schema_extra=LIVE,
+    )
+    files_share_max: float = Field(
+        0.9, gt=0, le=1, description="Share of the open files allowed from which on requests become fewer",
+        json_schema_extra=LIVE,
+    )  # fmt: skip
+    clock_jump_s_min: float = Field(
+        2.0, gt=0, description="Setting the system's clock by more than this is told", json_schema_extra=LIVE
+    )
+
+
 class CrawlOptions(BaseModel):
     """How the shard runs."""
 

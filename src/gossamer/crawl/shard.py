@@ -141,6 +141,10 @@ class Shard(Generic[L]):
         self._commit_now.set()  # It waits for as long as the old ones said.
         self._wake.set()
 
+    def commit_soon(self) -> None:
+        """Have the open epoch closed, without waiting for that."""
+        self._commit_now.set()
+
     def stir(self) -> None:
         """Look again: there may be something new to fetch."""
         self._wake.set()

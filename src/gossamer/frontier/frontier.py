@@ -138,6 +138,10 @@ class Frontier:
         """Number of the budget round."""
         return self._budgets.round if self._budgets is not None else 0
 
+    def shrink(self) -> None:
+        """Have fewer hosts in memory from now on: memory is short. They come back when requests wait for hosts."""
+        self._turns.room.shrink()
+
     # ---- links in
 
     def add(self, link: Link, level: int, now: float) -> None:

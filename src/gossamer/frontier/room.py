@@ -47,6 +47,10 @@ class Room:
             self.hosts = max(self.hosts, benched + 1)
         return benched < self.hosts
 
+    def shrink(self) -> None:
+        """Hold a quarter fewer hosts; those that are too many leave when they are through, or rest for long."""
+        self.hosts = max(1, self.hosts * 3 // 4)
+
     def rested(self, rest_s: float) -> None:
         """Note that a request ended, and for how long its host will rest."""
         self._requests += 1

@@ -134,6 +134,10 @@ class Walk:
         """Go by other rules from now on."""
         self._gates.reconfigure(politeness, options, budget, now)
 
+    def shrink(self) -> None:
+        """Have fewer hosts in memory from now on."""
+        self._gates.shrink()
+
     # ---- what is told
 
     @property
