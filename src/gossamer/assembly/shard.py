@@ -42,10 +42,19 @@ from gossamer.assembly.parts import (
     url_seen_of,
     watchdogs_of,
 )
+from gossamer.assembly.revisits import (
+    enrolment_of,
+    frontier_options_of,
+    revisiting_of,
+    schedule_of,
+    share_new_of,
+)
+from gossamer.assembly.told import hints_of, hubs_of, scope_options
 from gossamer.config import Config
 from gossamer.config.lists import scope_lists
 from gossamer.crawl.apart import Apart
 from gossamer.crawl.commit import MANIFEST, Committer, Cuts
+from gossamer.crawl.enrolment import Enrolment
 from gossamer.crawl.history import History
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.memory import ScopeMemory
@@ -71,6 +80,9 @@ from gossamer.ports import (
     UrlSeen,
 )
 from gossamer.process.links import redirect_target
+from gossamer.revisit.facts import page_facts
+from gossamer.revisit.schedule import Schedule
+from gossamer.revisit.told.websub import Subscriptions
 from gossamer.robots.robots import SiteRobots
 from gossamer.scope.chain import Chain, Lists, scope_chain
 from gossamer.scope.exclusions import ExcludedHost
@@ -130,6 +142,9 @@ class Assembled:
     uploads: Uploads | None
     trapping: Trapping
     traps: Traps
+    revisits: Schedule | None
+    enrolment: Enrolment[Lease] | None
+    hubs: Subscriptions | None
     dice: Dice
     chain_of: Callable[[ScopeOptions], Chain]
     """Makes the filters of other options."""
@@ -234,12 +249,16 @@ def _assembled(
     namer = namer_of(config, epochs)
     roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)
     chain_of = _chains(roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(config))
-    chain = chain_of(config.scope)
+    chain = chain_of(scope_options(config))
     memory = ScopeMemory(epochs, roots, exclusions, chain.counts)
     trapping = Trapping(traps, epochs, sketch, tally)
     rules, prioritizer = politeness_of(config), prioritizer_of(config)
-    forms = (config.frontier, budget_of(config), config.walk)
-    frontier = frontier_of(store, epochs, kept.contacts, rules, forms, prioritizer, namer.name, dice, clock.now())
+    forms = (frontier_options_of(config), budget_of(config), config.walk)
+    frontier = frontier_of(
+        store, epochs, kept.contacts, rules, forms, prioritizer, namer.name, dice, clock.now(), share_new_of(config)
+    )
+    schedule = schedule_of(config, epochs, frontier, dice)
+    revisiting = revisiting_of(config, schedule, frontier)
     url_seen, history = url_seen_of(config, epochs, journals), History(epochs)
     content_seen, near_seen = content_seen_of(config, epochs), near_seen_of(config, epochs)
     undo.callback(close, url_seen)
@@ -251,6 +270,8 @@ def _assembled(
     archives, followers = archives_of(config, journals, directory, tally.totals.incarnation, modules, clock)
     protocols, resolver = protocol_modules(config, agent, clock, spills), resolver_of(config, clock, archives)
     quarantine, apart = quarantine_of(config, directory, epochs, slots), apart_of(config, directory, modules.apart)
+    permit = permit_of(config, exclusions, SiteRobots(epochs, config.robots, namer.name, dice), trapping)
+    hubs = hubs_of(config, epochs, namer, permit, clock.now())
     rooms = Rooms(
         namer=namer,
         chain=chain,
@@ -261,7 +282,7 @@ def _assembled(
         source=frontier,
         hosts=frontier.control,
         resolver=resolver,
-        permit=permit_of(config, exclusions, SiteRobots(epochs, config.robots, namer.name, dice), trapping),
+        permit=permit,
         protocols=protocols,
         content_seen=content_seen,
         examiner=examiner(config, modules.inside, clock, slots, spills),
@@ -275,23 +296,32 @@ def _assembled(
         trapping=trapping,
         apart=apart,
         watcher=frontier if frontier.watches_links else None,
+        revisiting=revisiting,
+        hints=hints_of(config, epochs, namer, schedule),
+        hubs=hubs,
+        sitemap_bytes_max=config.told.sitemap_bytes_max,
         beyond=memory.beyond if config.scope.scope != "any" else None,
     )
     pipeline = Pipeline(rooms, retries_of(config, dice), config.crawl, clock, kept.logs, tally)
     pipeline.judges_again = judges_again(config, epochs)
     cuts: list[Cuts] = [frontier, memory, trapping, *([url_seen] if isinstance(url_seen, Cuts) else [])]
+    growing: list[_Growing] = [frontier, epochs]
+    if schedule is not None:
+        cuts.append(schedule)
+        growing.append(schedule)
     committer = Committer(epochs, journals, kept.contacts, archives, cuts, tally, kept.logs, clock)
     committer.on_epoch = slots.note_epoch
     committer.on_durable = archives.add_epoch
-    crowding = partial(_crowding, kept.contacts, (frontier, epochs), config.crawl.epoch_bytes_max)
+    crowding = partial(_crowding, kept.contacts, growing, config.crawl.epoch_bytes_max)
     shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)
     watchdogs = watchdogs_of(config, directory, clock, shard, committer, tally, kept.logs, frontier.shrink)
-    story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent)
+    story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent, partial(page_facts, epochs))
     return Assembled(
         config, directory, clock, lock, slots, store, epochs, kept.contacts, journals, archives, followers,
         namer, roots, exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, kept.logs,
         protocols, resolver, quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice,
-        tally.note), trapping, traps, dice, chain_of, watchdogs,
+        tally.note), trapping, traps, schedule, enrolment_of(config, (store, epochs), namer, revisiting, clock, dice),
+        hubs, dice, chain_of, watchdogs,
     )  # fmt: skip
 
 

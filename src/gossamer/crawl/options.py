@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from gossamer.model.live import LIVE
@@ -59,6 +61,9 @@ class CrawlOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    mode: Literal["batch", "continuous"] = Field(
+        "batch", description="batch: each URL once, then the end; continuous: pages again and again, without end"
+    )
     concurrency: int = Field(256, ge=1, le=16_384, description="Requests at once", json_schema_extra=LIVE)
     commit_s: float = Field(
         1.0, gt=0, description="Longest time between two commits, in seconds", json_schema_extra=LIVE
