@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gossamer.archive.uploads import Counts, counts_of
 from gossamer.assembly.parts import (
+    budget_of,
     close,
     filters_of,
     held,
@@ -82,7 +83,7 @@ def open_stopped(config: Config, directory: Path) -> Opened:
         namer = namer_of(config, epochs)
         asked = scoped(config)
         roots, exclusions, traps = Roots(asked.scope.scope), ExcludedHost(), traps_of(config, epochs)
-        followed, more = scope_options(asked), [*filters_of(config), Trapped(traps)]
+        followed, more = scope_options(config), [*filters_of(config), Trapped(traps)]
         chain = scope_chain(followed, roots, exclusions, more, scope_lists(asked))
         Trapping(traps, epochs, sketch, Tally(Totals(), config.crawl))
         ScopeMemory(epochs, roots, exclusions, chain.counts)
@@ -93,7 +94,7 @@ def open_stopped(config: Config, directory: Path) -> Opened:
         )  # The others stay as they are.
         url_seen = url_seen_of(config, epochs, journals)
         undo.callback(close, url_seen)
-        facts = partial(facts_of, epochs, budget=config.budget)
+        facts = partial(facts_of, epochs, budget=budget_of(config))
         story = Story(namer, chain, url_seen, History(epochs), facts, lambda _: False, partial(page_facts, epochs))
         totals = stored(store, TALLY, Totals, Totals())
         undo.pop_all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gossamer.assembly.parts import scoped
 from gossamer.assembly.revisits import is_continuous
 from gossamer.config import Config
 from gossamer.crawl.permit import Permit
@@ -44,6 +45,7 @@ def wants_feeds(config: Config) -> bool:
 
 def scope_options(config: Config) -> ScopeOptions:
     """Return the scope's options, with the types of link that are followed for what they tell."""
+    scope = scoped(config).scope
     if wants_feeds(config):
-        return config.scope.model_copy(update={"follow": (*config.scope.follow, FEED_FILE)})
-    return config.scope
+        return scope.model_copy(update={"follow": (*scope.follow, FEED_FILE)})
+    return scope
