@@ -64,7 +64,8 @@ class LowWater:
         """Look, ask, and end the crawl when it is time; then wait to be cancelled."""
         while self._hosts_min:
             await asyncio.sleep(LOOK_S)
-            if self._seeding.busy() or self._feeding.busy() or self._shard.shard.paused:
+            busy = self._seeding.busy() or self._feeding.busy()
+            if busy or self._shard.shard.paused or self._shard.shard.held:
                 continue
             left = self._shard.frontier.hosts_left
             if left:

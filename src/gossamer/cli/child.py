@@ -71,7 +71,7 @@ def crawl(job: Job) -> int:
     """Crawl as the job says and show its progress."""
     from gossamer.cli.door import crawler
     from gossamer.cli.progress import progress_for
-    from gossamer.cli.run import drive
+    from gossamer.cli.run import served
     from gossamer.cli.standing import to_upload_of
     from gossamer.config import Config
 
@@ -89,7 +89,7 @@ def crawl(job: Job) -> int:
     progress = progress_for(config.progress.form, config.progress.interval_s)
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            ended = runner.run(drive(running, progress))
+            ended = runner.run(served(running, config, progress))
         status = running.status()
         progress.show(status)
     finally:

@@ -36,9 +36,6 @@ SCOPES = ("prefix", "host", "domain", "any")
 FLAGS = (
     Flag("seeds", "seeds.file", str, "Read seeds from a file, one URL a line, # for comments, - for stdin.", "FILE"),
     Flag("domains", "seeds.domains_file", str, "Read seeds from a file of domains, one a line.", "FILE"),
-    Flag(
-        "mode", "crawl.mode", str, "batch (follow links) or offline (fetch segments, follow nothing).", "MODE",
-    ),
     Flag("segment", "seeds.segments", str, "A segment for --mode offline; repeatable.", "FILE", many=True),
     Flag(
         "watch", "seeds.watch_directory", str, "Where --mode offline finds further segments.", "DIR", resumable=True,
@@ -53,6 +50,10 @@ FLAGS = (
     Flag("exclude", "scope.exclude", str, "No URLs that match; repeatable.", "RE", many=True),
     Flag(
         "embeds", "scope.embeds", bool, "Also fetch what pages need to be shown, wherever it lies.", value=True,
+        resumable=True,
+    ),
+    Flag(
+        "mode", "crawl.mode", str, "batch (each URL once), continuous (again and again) or offline (segments).", "MODE",
         resumable=True,
     ),
     Flag("max-pages", "limits.max_pages", int, "Stop after this many pages.", "N", resumable=True),
@@ -81,6 +82,10 @@ FLAGS = (
         resumable=True,
     ),
     Flag("no-robots", "robots.obey", bool, "Ignore robots.txt: for your own servers.", value=False, resumable=True),
+    Flag(
+        "serve", "console.port", int, "Serve the console on loopback while the crawl runs; without PORT on 8817.",
+        "[PORT]", resumable=True,
+    ),
     Flag("json", "progress.form", bool, "Progress as JSON lines.", value="json", resumable=True),
     Flag("quiet", "progress.form", bool, "No progress; errors only.", value="quiet", resumable=True),
 )  # fmt: skip

@@ -62,11 +62,12 @@ def configure(
         _take(values, origins, preset_values(str(preset)), lambda _: f"preset {preset}", Path())
     if file is not None:
         _take(values, origins, given, lambda key: _place(file, text, key), file.parent)
+    listed = values.get("seeds.urls", [])
+    listed = listed if isinstance(listed, list) else []
     if seeds:
-        listed = values.get("seeds.urls", [])
-        values["seeds.urls"] = [*(listed if isinstance(listed, list) else []), *seeds]
+        values["seeds.urls"] = [*listed, *seeds]
         origins["seeds.urls"] = "arguments"
-    return with_segments(_finish(values, origins, options, sets))
+    return with_segments(_finish(values, origins, options, sets), file, [text for text in listed if text not in seeds])
 
 
 def reopen(file: Path, *, options: Mapping[str, object] | None = None, sets: Iterable[str] = ()) -> Config:

@@ -41,8 +41,11 @@ def _host(url: Url | None) -> str:
     return url.host if url is not None else ""
 
 
-def with_segments(config: Config) -> Config:
+def with_segments(config: Config, file: Path | None, listed: Sequence[str]) -> Config:
     """Return the configuration with paths among its seeds as what they are for an offline crawl: segments.
+
+    Where there are segments, seeds that the configuration's `file` names (`listed` are its URLs) are the builder's: the
+    file serves both, and each round would fetch them again.
 
     Raises:
         ConfigError: a batch crawl is given a segment.
@@ -57,10 +60,13 @@ def with_segments(config: Config) -> Config:
         return config
     if config.frontier.form != "sweep":
         raise ConfigError("an offline crawl cannot walk; leave frontier.form out, or crawl.mode")
-    if not paths:
-        return config
-    urls = tuple(text for text in seeds.urls if "://" in text)
-    segments = (*seeds.segments, *(str(Path(path).absolute()) for path in paths))
-    origins = {**config.origins, "seeds.segments": "arguments"}
-    given_seeds = seeds.model_copy(update={"urls": urls, "segments": segments})
-    return config.model_copy(update={"seeds": given_seeds}).with_origins(origins)
+    origins, update = config.origins, dict[str, object]()
+    if paths:
+        update["segments"] = (*seeds.segments, *(str(Path(path).absolute()) for path in paths))
+        origins["seeds.segments"] = "arguments"
+    if update or seeds.segments or seeds.watch_directory:
+        update["urls"] = tuple(text for text in seeds.urls if "://" in text and text not in listed)
+        for name in ("file", "domains_file"):
+            if file is not None and config.origin(f"seeds.{name}").startswith(str(file)):
+                update[name] = ""
+    return config.model_copy(update={"seeds": seeds.model_copy(update=update)}).with_origins(origins)

@@ -28,6 +28,7 @@ class SimwebOptions(BaseModel):
     zipf_exponent: float = Field(0.9, ge=0, le=3, description="Pages of the k-th largest host fall with k to this.")
     names_per_address: int = Field(5, ge=1, description="At least so many names share one address (fewer hosts: all).")
     hosts_per_site: int = Field(3, ge=1, description="Hosts under one registrable domain.")
+    bare_names: bool = Field(False, description="Where a site has one host, that is called like the site.")
     links_per_page: float = Field(40.0, ge=0, le=1_000, description="Mean number of links on an ordinary page.")
     same_host_share: float = Field(0.8, ge=0, le=1, description="Share of those links that stay on the host.")
     children_per_page: int = Field(8, ge=2, description="Fan-out of the tree that reaches every page of a host.")
@@ -44,6 +45,11 @@ class SimwebOptions(BaseModel):
     drip_s: float = Field(1.0, gt=0, description="A dripping page sends one byte in so many seconds.")
     oversized_bytes: int = Field(24_000_000, ge=1, description="Size of the oversized page.")
     bomb_bytes: int = Field(64_000_000, ge=1, description="What the compressed bomb decodes to.")
+    changing_share: float = Field(0.0, ge=0, le=1, description="Share of the ordinary pages that change.")
+    change_s_median: float = Field(
+        86_400.0, gt=0, description="Median over changing pages of the mean time between a page's changes (Poisson)."
+    )
+    change_sigma: float = Field(1.5, ge=0, le=5, description="Spread of these times (log-normal).")
     agent: str = Field("gossamer", description="The product token for which some robots.txt hold a group.")
     behaviours: tuple[str, ...] | None = Field(None, description="Only these behaviours; none given: all but traps.")
     shares: dict[str, float] = Field({}, description="Share of the hosts that show a behaviour, by its name.")
