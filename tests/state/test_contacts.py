@@ -183,3 +183,33 @@ def test_tickets_come_back_and_their_number_is_bounded(tmp_path: Path) -> None:
         assert contacts.begin(1, 1, NOW, SECOND) == tickets[7]
     with opened(tmp_path) as contacts:
         assert len(contacts.recovered.hosts) == UNDER_WAY_MAX
+
+
+def test_a_file_that_was_closed_in_order_outlives_the_start_of_the_machine(tmp_path: Path) -> None:
+    contacts = Contacts(tmp_path, BOOT, NOW)
+    contacts.end(contacts.begin(11, 21, NOW, SECOND), 11, 21, NOW + 60, NOW + 3)
+    contacts.close(synced=True)
+    with opened(tmp_path, NEXT_BOOT, NOW + 1) as contacts:
+        assert contacts.recovered.hosts == {11: NOW + 60}
+        assert not contacts.recovered.unknown_at
+    with opened(tmp_path, BOOT, NOW + 2) as contacts:
+        assert contacts.recovered.unknown_at == NOW + 2, "the one after it was not"
+
+
+def test_an_heir_knows_both_and_the_other_file_is_gone(tmp_path: Path) -> None:
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    for directory, until in ((mine, NOW + 60), (theirs, NOW + 90)):
+        directory.mkdir()
+        with opened(directory) as contacts:
+            contacts.end(contacts.begin(11, 21, NOW, SECOND), 11, 21, until, NOW)
+            contacts.prolong(12 if directory == mine else 13, NOW + 30)
+    contacts = Contacts(mine, BOOT, NOW + 1, heir_of=theirs)
+    contacts.close()
+    assert contacts.recovered.hosts == {11: NOW + 90, 12: NOW + 30, 13: NOW + 30}
+    assert not (theirs / FILE).exists()
+    with opened(mine, now=NOW + 2) as again:
+        assert again.recovered.hosts == {11: NOW + 90, 12: NOW + 30, 13: NOW + 30}, "also after another death"
+    alone = Contacts(tmp_path, BOOT, NOW + 3, heir_of=mine)
+    alone.close()
+    assert alone.recovered.hosts == {11: NOW + 90, 12: NOW + 30, 13: NOW + 30}
+    assert not alone.recovered.missing

@@ -27,6 +27,7 @@ from gossamer.assembly.parts import (
     filters_of,
     held,
     judges_again,
+    keep_mode,
     locked,
     namer_of,
     near_seen_of,
@@ -249,7 +250,9 @@ def _kept(config: Config, directory: Path, clock: Clock, undo: ExitStack) -> _Ke
     totals = stored(store, TALLY, Totals, Totals())
     totals.incarnation += 1
     logs = held(Logs(directory / "logs", clock), undo)
-    return _Kept(slots, store, contacts, Epochs(store), journals, Tally(totals, config.crawl), logs, hosts)
+    epochs = Epochs(store)
+    keep_mode(config, epochs)
+    return _Kept(slots, store, contacts, epochs, journals, Tally(totals, config.crawl), logs, hosts)
 
 
 def _assembled(
