@@ -36,11 +36,7 @@ def instant(text: str) -> float:
         except ValueError:
             pass
         else:
-            return (
-                (date if date.tzinfo is not None else date.replace(tzinfo=UTC)).timestamp()
-                if date.year in YEARS
-                else 0.0
-            )
+            return _timestamp(date)
     match = _W3C.fullmatch(text)
     try:
         return _timestamp(_w3c(match) if match is not None else parsedate_to_datetime(text))

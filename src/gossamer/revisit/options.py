@@ -43,7 +43,7 @@ class RevisitOptions(BaseModel):
     )
     change: Literal["words", "text", "payload"] = Field(
         "words",
-        description="What counts as a change: other words; any other character of the text; any other byte",
+        description="What counts as a change: other words; any other character of the text; any other byte.",
     )
     conditional: bool = Field(True, description="Ask for what changed only (If-None-Match, If-Modified-Since)")
     failed_s_first: float = Field(
