@@ -22,6 +22,11 @@ class Counts(msgspec.Struct):
     deferred: int = 0
     """Those of them that have used up their budget."""
 
+    answers: int = 0
+    """Requests that a server answered."""
+    levels: list[int] = msgspec.field(default_factory=list)
+    """URLs in queues, by level."""
+
     def end(self, outcome: str, urls: int = 1) -> None:
         """Note how URLs that were pending ended."""
         self.pending -= urls

@@ -51,6 +51,10 @@ class Hosts:
             host.rules = politeness.of(host.name)
         return list(self._hosts.values())
 
+    def in_memory(self) -> Iterable[Host]:
+        """Return the hosts in memory."""
+        return self._hosts.values()
+
     def touch(self, host: Host) -> None:
         """Have the record written with this epoch."""
         if not host.dirty:
