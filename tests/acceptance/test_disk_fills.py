@@ -1,4 +1,4 @@
-"""A disk that fills up: the crawl pauses before it is full, says so, and goes on when there is room; nothing is lost."""
+"""A disk that fills up: the crawl pauses before it is full, says so, and goes on when there is room again."""
 
 from __future__ import annotations
 

@@ -139,9 +139,9 @@ def test_any_disk_that_is_nearly_full_holds_the_crawl_until_there_is_a_quarter_m
     machine.disks[place] = Disk(machine.disks[place].device, 1_250, 100_000)
     assert watched.alarms() == []
     assert shard.held == {}
-    assert [note.partition(":")[0] for note in watched.notes] == ["paused for want of room on the disk of " + place] * 0 + [
-        watched.notes[0].partition(":")[0], "over",
-    ]  # fmt: skip
+    assert len(watched.notes) == 2
+    assert watched.notes[0].startswith("paused for want of room on the disk of ")
+    assert watched.notes[1].startswith("over: paused for want of room")
 
 
 def test_a_commit_that_takes_long_is_told_with_its_stage_until_it_is_over(watched: Watched) -> None:
