@@ -10,6 +10,7 @@ from gossamer.frontier.remembered import Remembered
 from gossamer.model.errors import ConfigError
 from gossamer.state.contacts import Contacts
 from gossamer.state.hosts_store import HostsStore, OtherVersionError
+from gossamer.world.machine import ThisMachine
 from gossamer.world.process import DirectoryLock, boot_id
 
 
@@ -46,7 +47,7 @@ class HostsKept:
         """Return the journal of contacts. It stands here and not with the crawl: contacts are the hosts', not its own.
         What the crawl's own journal in `state` knew is taken over.
         """
-        contacts = Contacts(self.directory, boot_id(), now, heir_of=state)
+        contacts = Contacts(self.directory, boot_id(), now, ThisMachine().wall_offset_s(), heir_of=state)
         if contacts.recovered.missing and not self.store.is_new:
             contacts.lost(now)
         return contacts

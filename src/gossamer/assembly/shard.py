@@ -101,6 +101,7 @@ from gossamer.url.name import Namer
 from gossamer.world.alarm import Alarm
 from gossamer.world.clock import Clock, WallClock
 from gossamer.world.dice import Dice
+from gossamer.world.machine import ThisMachine
 from gossamer.world.process import DirectoryLock, boot_id
 from gossamer.world.spill import Spills
 
@@ -241,14 +242,17 @@ def _kept(config: Config, directory: Path, clock: Clock, undo: ExitStack) -> _Ke
     hosts = hosts_kept(config)
     if hosts is not None:
         held(hosts, undo)
-    contacts = hosts.contacts(state, clock.now()) if hosts is not None else Contacts(state, boot_id(), clock.now())
+    if hosts is not None:
+        contacts = hosts.contacts(state, clock.now())
+    else:
+        contacts = Contacts(state, boot_id(), clock.now(), ThisMachine().wall_offset_s())
     held(contacts, undo)
     journals = Journals(directory)
     undo.callback(journals.close_files)
     journals.recover(stored(store, MANIFEST, list[Entry], []), JOURNAL_FOLDERS)
     totals = stored(store, TALLY, Totals, Totals())
     totals.incarnation += 1
-    logs = held(Logs(directory / "logs", clock), undo)
+    logs = held(Logs(directory / "logs", clock, config.logs), undo)
     return _Kept(slots, store, contacts, Epochs(store), journals, Tally(totals, config.crawl), logs, hosts)
 
 
