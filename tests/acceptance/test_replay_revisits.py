@@ -1,4 +1,4 @@
-"""Pywb serves every version that a continuous crawl saw, also where the server only said that nothing had changed."""
+"""Pywb serves every version of what a continuous crawl saw, also where the server said only that nothing changed."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     (root / "stays.html").write_bytes(FIRST.replace(b"first", b"only"))
     with Nginx(root, at / "nginx") as nginx, command_line(at / "crawl") as running:
         running.crawl((f"{nginx.origin}/",), *SETS, mode="continuous")
-        until(lambda: (at / "crawl/state/store").exists() and len(list(nginx.requests())) >= 6)
+        until(lambda: (at / "crawl/state/store").exists() and len(list(nginx.log())) >= 6)
         sleep(2.5)
         (root / "changes.html").write_bytes(SECOND)
-        before = len(list(nginx.requests()))
-        until(lambda: len(list(nginx.requests())) >= before + 10)
+        before = len(list(nginx.log()))
+        until(lambda: len(list(nginx.log())) >= before + 10)
         assert running.process is not None
         running.process.terminate()
         assert running.wait() == 130, running.errors.read_text()
@@ -67,9 +67,11 @@ def test_every_visit_replays_with_the_version_that_stood(lived: tuple[Path, str]
                     stands = FIRST if one.change == "appeared" else SECOND
                     stands = stands.replace(b"first", b"only") if page == "/stays.html" else stands
                 stamp = one.at[:19].translate({ord(mark): None for mark in "-:T"})
-                for collection in ("ours", "theirs"):
-                    replayed = pywb.get(collection, origin + page, at=stamp, gzip=False)
-                    assert (replayed.status, replayed.body) == (200, stands), (one, collection)
+                replayed = pywb.get("ours", origin + page, at=stamp, gzip=False)
+                assert (replayed.status, replayed.body) == (200, stands), one
+                if one.status == 200:  # Of its own index pywb shows a 304 as what it is.
+                    replayed = pywb.get("theirs", origin + page, at=stamp, gzip=False)
+                    assert (replayed.status, replayed.body) == (200, stands), one
 
 
 def test_the_files_are_sound(lived: tuple[Path, str]) -> None:

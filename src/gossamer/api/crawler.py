@@ -194,11 +194,13 @@ class Crawler:
             await shard.close()
         return end
 
-    def status(self) -> dict[str, object]:
-        """Return counts, rates and state. Cheap: it may be asked several times a second."""
+    def status(self, *, detail: bool = False) -> dict[str, object]:
+        """Return counts, rates and state. Cheap: it may be asked several times a second; with `detail` (hosts, the
+        course of rates, what was set) about once a second.
+        """
         if self._shard is None:
             return self._last_status
-        status = running_status(self._shard)
+        status = running_status(self._shard, detail=detail)
         if self._callbacks is not None:
             status["subscriptions"] = self._callbacks.subscriptions()
         return status

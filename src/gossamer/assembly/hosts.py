@@ -10,6 +10,7 @@ from gossamer.frontier.remembered import Remembered
 from gossamer.model.errors import ConfigError
 from gossamer.state.contacts import Contacts
 from gossamer.state.hosts_store import HostsStore, OtherVersionError
+from gossamer.world.machine import ThisMachine
 from gossamer.world.process import DirectoryLock, boot_id
 
 
@@ -46,17 +47,17 @@ class HostsKept:
         """Return the journal of contacts. It stands here and not with the crawl: contacts are the hosts', not its own.
         What the crawl's own journal in `state` knew is taken over.
         """
-        contacts = Contacts(self.directory, boot_id(), now, heir_of=state)
+        contacts = Contacts(self.directory, boot_id(), now, ThisMachine().wall_offset_s(), heir_of=state)
         if contacts.recovered.missing and not self.store.is_new:
             contacts.lost(now)
         return contacts
 
     def close(self, contacts: Contacts | None = None) -> None:
-        """Let go of the directory; what is in it, `contacts` included, survives a power cut from then on."""
+        """Let go of the directory, `contacts` included; what was learned survives a power cut from then on."""
         try:
             self.store.close()
             if contacts is not None:
-                contacts.close(synced=True)
+                contacts.close()
         finally:
             self._lock.release()
 

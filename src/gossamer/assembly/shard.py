@@ -27,6 +27,7 @@ from gossamer.assembly.parts import (
     filters_of,
     held,
     judges_again,
+    keep_mode,
     locked,
     namer_of,
     near_seen_of,
@@ -101,6 +102,7 @@ from gossamer.url.name import Namer
 from gossamer.world.alarm import Alarm
 from gossamer.world.clock import Clock, WallClock
 from gossamer.world.dice import Dice
+from gossamer.world.machine import ThisMachine
 from gossamer.world.process import DirectoryLock, boot_id
 from gossamer.world.spill import Spills
 
@@ -169,7 +171,7 @@ class Assembled:
         if self.hosts_kept is not None:
             self.hosts_kept.close(self.contacts)
         else:
-            self.contacts.close(synced=True)
+            self.contacts.close()
         self.slots.close()
         self.lock.release()
 
@@ -241,15 +243,20 @@ def _kept(config: Config, directory: Path, clock: Clock, undo: ExitStack) -> _Ke
     hosts = hosts_kept(config)
     if hosts is not None:
         held(hosts, undo)
-    contacts = hosts.contacts(state, clock.now()) if hosts is not None else Contacts(state, boot_id(), clock.now())
+    if hosts is not None:
+        contacts = hosts.contacts(state, clock.now())
+    else:
+        contacts = Contacts(state, boot_id(), clock.now(), ThisMachine().wall_offset_s())
     held(contacts, undo)
     journals = Journals(directory)
     undo.callback(journals.close_files)
     journals.recover(stored(store, MANIFEST, list[Entry], []), JOURNAL_FOLDERS)
     totals = stored(store, TALLY, Totals, Totals())
     totals.incarnation += 1
-    logs = held(Logs(directory / "logs", clock), undo)
-    return _Kept(slots, store, contacts, Epochs(store), journals, Tally(totals, config.crawl), logs, hosts)
+    logs = held(Logs(directory / "logs", clock, config.logs), undo)
+    epochs = Epochs(store)
+    keep_mode(config, epochs)
+    return _Kept(slots, store, contacts, epochs, journals, Tally(totals, config.crawl), logs, hosts)
 
 
 def _assembled(
@@ -262,8 +269,7 @@ def _assembled(
     roots, exclusions, traps = Roots(asked.scope.scope), ExcludedHost(), traps_of(config, epochs)
     chain_of = _chains(roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(asked))
     chain = chain_of(scope_options(config))
-    memory = ScopeMemory(epochs, roots, exclusions, chain.counts)
-    trapping = Trapping(traps, epochs, sketch, tally)
+    memory, trapping = ScopeMemory(epochs, roots, exclusions, chain.counts), Trapping(traps, epochs, sketch, tally)
     rules, prioritizer = politeness_of(config), prioritizer_of(config)
     forms = (frontier_options_of(config), budget_of(config), config.walk)
     hosts = kept.hosts.store if kept.hosts is not None else None
@@ -271,18 +277,15 @@ def _assembled(
         store, epochs, kept.contacts, rules, forms, prioritizer, namer.name, dice, clock.now(), share_new_of(config),
         remembered_of(config, hosts, clock.now()),
     )  # fmt: skip
-    schedule = schedule_of(config, epochs, frontier, dice)
-    revisiting = revisiting_of(config, schedule, frontier)
+    revisiting = revisiting_of(config, schedule := schedule_of(config, epochs, frontier, dice), frontier)
     url_seen, history = url_seen_of(config, epochs, journals), History(epochs)
     content_seen, near_seen = content_seen_of(config, epochs), near_seen_of(config, epochs)
     undo.callback(close, url_seen)
-    agent = config.operator.user_agent(__version__)
-    alarm = Alarm.set(config.process.module_s_max)
-    if alarm is not None:
-        undo.callback(alarm.close)
+    alarm = _alarm(config, undo)
     modules, spills = chosen_modules(config, alarm), Spills(directory / "state/spill", config.archive.digests)
     archives, followers = archives_of(config, journals, directory, tally.totals.incarnation, modules, clock)
-    protocols, resolver = protocol_modules(config, agent, clock, spills), resolver_of(config, clock, archives)
+    protocols = protocol_modules(config, config.operator.user_agent(__version__), clock, spills)
+    resolver = resolver_of(config, clock, archives)
     quarantine, apart = quarantine_of(config, directory, epochs, slots), apart_of(config, directory, modules.apart)
     permit = permit_of(config, exclusions, SiteRobots(epochs, config.robots, namer.name, dice, hosts), trapping)
     hubs = hubs_of(config, epochs, namer, permit, clock.now())
@@ -313,20 +316,13 @@ def _assembled(
         revisiting=revisiting,
         hints=hints_of(config, epochs, namer, schedule),
         hubs=hubs,
-        sitemap_bytes_max=config.told.sitemap_bytes_max,
         beyond=memory.beyond if asked.scope.scope != "any" else None,
     )
     pipeline = Pipeline(rooms, retries_of(config, dice), config.crawl, clock, kept.logs, tally)
     pipeline.judges_again = judges_again(config, epochs)
-    cuts: list[Cuts] = [frontier, memory, trapping, *([url_seen] if isinstance(url_seen, Cuts) else [])]
-    growing: list[_Growing] = [frontier, epochs]
-    if schedule is not None:
-        cuts.append(schedule)
-        growing.append(schedule)
-    committer = Committer(epochs, journals, kept.contacts, archives, cuts, tally, kept.logs, clock, hosts)
-    committer.on_epoch = slots.note_epoch
-    committer.on_durable = archives.add_epoch
-    crowding = partial(_crowding, kept.contacts, growing, config.crawl.epoch_bytes_max)
+    growing: list[_Growing] = [frontier, epochs, *([schedule] if schedule is not None else [])]
+    told_to_cut = (frontier, memory, trapping, url_seen, schedule)
+    committer, crowding = _committing(config, kept, archives, told_to_cut, growing, clock)
     shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)
     watchdogs = watchdogs_of(config, directory, clock, shard, committer, tally, kept.logs, frontier.shrink)
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent, partial(page_facts, epochs))
@@ -337,6 +333,30 @@ def _assembled(
         tally.note), trapping, traps, schedule, enrolment_of(config, (store, epochs), namer, revisiting, clock, dice),
         hubs, dice, chain_of, watchdogs, kept.hosts,
     )  # fmt: skip
+
+
+def _alarm(config: Config, undo: ExitStack) -> Alarm | None:
+    alarm = Alarm.set(config.process.module_s_max)
+    return held(alarm, undo) if alarm is not None else None
+
+
+def _committing(
+    config: Config,
+    kept: _Kept,
+    archives: Archives,
+    rooms: Sequence[object],
+    growing: Sequence[_Growing],
+    clock: Clock,
+) -> tuple[Committer, Callable[[], float]]:
+    """Return who closes epochs, with those of the rooms that have something to give, and how full the open one is."""
+    cuts = [room for room in rooms if isinstance(room, Cuts)]
+    hosts = kept.hosts.store if kept.hosts is not None else None
+    committer = Committer(
+        kept.epochs, kept.journals, kept.contacts, archives, cuts, kept.tally, kept.logs, clock, hosts
+    )
+    committer.on_epoch = kept.slots.note_epoch
+    committer.on_durable = archives.add_epoch
+    return committer, partial(_crowding, kept.contacts, growing, config.crawl.epoch_bytes_max)
 
 
 def _chains(

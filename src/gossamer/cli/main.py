@@ -76,11 +76,23 @@ def resume(directory: Directory, sets: Sets = None, **options: object) -> None:
 
 
 @app.command("status")
-def status(directory: Directory, as_json: Json = False) -> None:
+def status(
+    directory: Directory,
+    as_json: Json = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Again and again until the crawl is over; q quits.")] = False,
+) -> None:
     """Show how a running or stopped crawl stands."""
     from gossamer.cli import ask
 
-    _end(ask.status(directory, as_json=as_json))
+    _end(ask.status(directory, as_json=as_json, again=watch))
+
+
+@app.command("metrics")
+def metrics(directory: Directory) -> None:
+    """Print a running crawl's metrics as Prometheus reads them."""
+    from gossamer.cli import ask
+
+    _end(ask.metrics(directory))
 
 
 @app.command("why")

@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr,
 
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.search.options import SearchOptions
-from gossamer.crawl.options import CrawlOptions, LimitsOptions, WatchOptions
+from gossamer.crawl.options import CrawlOptions, LimitsOptions, LogsOptions, WatchOptions
 from gossamer.fetch.options import FetchOptions
 from gossamer.frontier.options import (
     BudgetOptions,
@@ -197,6 +197,7 @@ class Config(Section):
     state: StateOptions = StateOptions()
     crawl: CrawlOptions = CrawlOptions()
     watch: WatchOptions = WatchOptions()
+    logs: LogsOptions = LogsOptions()
     components: ComponentsOptions = ComponentsOptions()
     progress: ProgressOptions = ProgressOptions()
 

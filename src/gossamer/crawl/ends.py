@@ -274,6 +274,8 @@ class Ends(Generic[L]):
         revisiting = rooms.revisiting if again is None else None
         sight = revisiting.look(visit, visited) if revisiting is not None else None
         archived = rooms.archive.add(visited)
+        if self._logs.tells_visits:
+            self._logs.debug("visited", url=row.url, outcome=row.outcome, status=row.status, fetch_s=row.fetch_s)
         reply = visited.reply
         if reply is not None and reply.body_bytes and not reply.truncated and visited.revisit_of is None:
             original = Original(row.url, reply.started_at, archived.record_id)

@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from gossamer.model.live import LIVE
+
+Level = Literal["debug", "info", "warning", "error", "critical", "off"]
+ROOMS = (
+    "api",
+    "config",
+    "control",
+    "crawl",
+    "fetch",
+    "frontier",
+    "process",
+    "resolve",
+    "robots",
+    "scope",
+    "seeds",
+    "watch",
+)
 
 
 class LimitsOptions(BaseModel):
@@ -54,6 +71,34 @@ class WatchOptions(BaseModel):
     clock_jump_s_min: float = Field(
         2.0, gt=0, description="Setting the system's clock by more than this is told", json_schema_extra=LIVE
     )
+
+
+class LogsOptions(BaseModel):
+    """What stands in `logs/`, and how much: see docs/operation.md."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    level: Level = Field("info", description="Least level that is written", json_schema_extra=LIVE)
+    levels: dict[str, Level] = Field(
+        default_factory=dict,
+        description="The same by room: fetch, resolve, robots, scope, process, seeds, watch, config …",
+        json_schema_extra=LIVE,
+    )
+    file_bytes_max: int = Field(
+        64 << 20, ge=1 << 10, description="A file that would be longer is begun anew", json_schema_extra=LIVE
+    )
+    files_kept: int = Field(3, ge=0, le=100, description="Files before the one that grows", json_schema_extra=LIVE)
+
+    @field_validator("levels")
+    @classmethod
+    def _rooms(cls, levels: dict[str, Level]) -> dict[str, Level]:
+        for room in levels:
+            if room not in ROOMS:
+                near = difflib.get_close_matches(room, ROOMS, n=1)
+                raise ValueError(
+                    f"no room {room!r}; " + (f"did you mean {near[0]!r}?" if near else f"there are {', '.join(ROOMS)}")
+                )
+        return levels
 
 
 class CrawlOptions(BaseModel):

@@ -270,8 +270,9 @@ class Pipeline(Generic[L]):
         url, visit = lease.url, lease.visit
         if lease.errand is not None and lease.errand.form:
             return Request(url.text, lease.address, port_of(url), body_bytes_max=HUB_BYTES_MAX, form=lease.errand.form)
-        if visit is not None and visit.link_type == SITEMAP_FILE:
-            most = self._rooms.sitemap_bytes_max
+        hints = self._rooms.hints
+        if hints is not None and visit is not None and visit.link_type == SITEMAP_FILE:
+            most = hints.sitemap_bytes_max
             return Request(url.text, lease.address, port_of(url), Revisiting.conditions(held), body_bytes_max=most)
         wanted = self._rooms.chain.media_types if visit is not None else ()
         return Request(url.text, lease.address, port_of(url), Revisiting.conditions(held), media_types=wanted)

@@ -52,7 +52,8 @@ class Control:
     def rest(self, url: Url, until: float, reason: str, now: float) -> None:
         """Leave a host alone until an instant."""
         host = self._host(url)
-        host.record.reason = reason
+        failed = host.record.error if host.record.failures or host.record.sleeps else ""
+        host.record.reason = f"{reason}: {failed}" if failed and failed not in reason else reason
         self._prolong(host, until)
         self._turns.schedule(host, now)
 

@@ -24,6 +24,11 @@ class Counts(msgspec.Struct):
     most: int = 0
     """Most hosts with work at once, since somebody last began to count."""
 
+    answers: int = 0
+    """Requests that a server answered."""
+    levels: list[int] = msgspec.field(default_factory=list)
+    """URLs in queues, by level."""
+
     def end(self, outcome: str, urls: int = 1) -> None:
         """Note how URLs that were pending ended."""
         self.pending -= urls

@@ -18,12 +18,13 @@ from gossamer.frontier.hosts import HOST_BYTES, Hosts
 from gossamer.frontier.index import HostIndex
 from gossamer.frontier.ledger import Ledger
 from gossamer.frontier.options import BudgetOptions, FrontierOptions
+from gossamer.frontier.overview import overview
 from gossamer.frontier.politeness import SAMPLES, Politeness
 from gossamer.frontier.queues import Queues
 from gossamer.frontier.record import Entry, Item, decode_record
 from gossamer.frontier.remembered import Remembered
 from gossamer.frontier.sites import Sites
-from gossamer.frontier.turns import Turns
+from gossamer.frontier.turns import NextTurn, Turns
 from gossamer.model.links import NOT_SEED, Link
 from gossamer.model.visits import Again, Contact, HostFacts
 from gossamer.ports import Prioritizer
@@ -85,6 +86,9 @@ class Frontier:
         self._share_new = share_new
         coin = self._is_turn_of_new if share_new is not None else None
         self._queues = Queues(epochs, bias, options, coin or bool)
+        if self.counts.levels:
+            self._queues.by_level = self.counts.levels
+        self.counts.levels = self._queues.by_level
         self._bench = Bench(politeness.per_address, politeness.per_site, politeness.site_delay_s)
         self._index = index = HostIndex(epochs, dice, bias)
         index.hosts, index.hosts_deferred = self.counts.working, self.counts.deferred
@@ -278,7 +282,9 @@ class Frontier:
             if self._budgets is not None:
                 self._budgets.spend(host, contact, page=lease.item is not None)
             jitter = self._dice.uniform(0.0, 1.0) if contact.kind == "busy" else 0.0
-            settle(host.record, contact, now, host.rules, self._options, jitter)
+            nobody = self.counts.answers == 0
+            self.counts.answers += contact.kind in ("answered", "busy")
+            settle(host.record, contact, now, host.rules, self._options, jitter, nobody_answered=nobody)
             host.contacted = True
             self._turns.room.rested(host.record.rest_until - now)
             if contact.kind == "failed":
@@ -390,7 +396,16 @@ class Frontier:
         """Say whether a URL is in somebody's hands now."""
         return url.fingerprint in self._lent
 
-    def next_turn(self) -> tuple[float, str] | None:
+    @property
+    def closings(self) -> list[tuple[str, str]]:
+        """Hosts that were closed last in this process, and why."""
+        return list(self._turns.closings)
+
+    def overview(self, now: float, most: int) -> dict[str, object]:
+        """Return hosts that are active, slow or failing, for people."""
+        return overview(self._turns.benched.values(), self._hosts.in_memory(), now, most)
+
+    def next_turn(self) -> NextTurn | None:
         """Return when the next host may be asked, and which and why not before; for `status` when nothing happens."""
         return self._turns.next_turn()
 

@@ -60,6 +60,10 @@ class Hosts:
             host.rules = politeness.of(host.name)
         return list(self._hosts.values())
 
+    def in_memory(self) -> Iterable[Host]:
+        """Return the hosts in memory."""
+        return self._hosts.values()
+
     def touch(self, host: Host) -> None:
         """Have the record written with this epoch."""
         if not host.dirty:
@@ -93,7 +97,11 @@ class Hosts:
             # Those without a record too: what was found and asked in an epoch that was lost left none.
             longest_s = rules.longest_rest_s(record.crawl_delay_s)
             record.rest_until = max(record.rest_until, self._recovered.unknown_at + longest_s)
-        record.rest_until = max(record.rest_until, self._recovered.hosts.get(fingerprint, 0.0))
+        if self._recovered.shift_s < 0.0:
+            # The clock was set back: the record's instant is that much too late, until it is asked again by this one.
+            record.rest_until = self._recovered.hosts.pop(fingerprint, record.rest_until)
+        else:
+            record.rest_until = max(record.rest_until, self._recovered.hosts.get(fingerprint, 0.0))
         host = Host(record, partition, prefix, fingerprint, rules)
         host.is_new = data is None
         return host

@@ -140,6 +140,15 @@ class HostIndex:
             heapq.heappop(alarms)
         return alarms[0][0] / 1e6 if alarms else None
 
+    def next_sleeper(self) -> tuple[int, str] | None:
+        """Return partition and name of the host that `next_wake_at` tells of: a seek."""
+        at = self.next_wake_at()
+        if at is None:
+            return None
+        instant, partition = self._alarms[0]
+        begin, end = partition.to_bytes(2) + instant.to_bytes(8), (partition + 1).to_bytes(2)
+        return next(((partition, key[10:].decode()) for key, _ in self._epochs.scan("sleep", begin, end)), None)
+
     @property
     def has_ready(self) -> bool:
         """There may be ready hosts; `draw` finds out."""
