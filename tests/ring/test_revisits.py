@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import re
+import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -280,6 +282,19 @@ def test_a_batch_crawl_goes_on_as_a_continuous_one(tmp_path: Path) -> None:
     config = reopen(directory / "crawl.toml", sets=("crawl.mode='batch'",))
     with pytest.raises(ConfigError, match="stays so"):
         asyncio.run(Crawler.resume(directory, config=config).run())
+
+
+def test_a_policy_of_ones_own_divides_the_visits(tmp_path: Path) -> None:
+    documentation = (Path(__file__).parents[2] / "docs/continuous.md").read_text()
+    (shown,) = re.findall(r"^```python\n(.*?)^```$", documentation, re.MULTILINE | re.DOTALL)
+    (tmp_path / "mine.py").write_text(f"CALLS = []\n{shown}".replace("return", "CALLS.append(price)\n        return"))
+    site = Site({"/": page("the front", "/a"), "/a": page("a page")})
+    crawl(site, tmp_path / "crawl", 3.0, f"revisit.policy='{tmp_path / 'mine.py'}:ByRoot'")
+    assert min(Counter(path for path, _, _ in site.asked).values()) >= 2
+    (mine,) = [
+        module for name, module in sys.modules.items() if getattr(module, "__file__", "") == str(tmp_path / "mine.py")
+    ]
+    assert len(mine.CALLS) > 10
 
 
 @pytest.mark.parametrize(
