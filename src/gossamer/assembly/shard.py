@@ -39,6 +39,7 @@ from gossamer.assembly.parts import (
 from gossamer.assembly.revisits import (
     enrolment_of,
     frontier_options_of,
+    politeness_of,
     revisiting_of,
     schedule_of,
     share_new_of,
@@ -65,7 +66,6 @@ from gossamer.fetch.registry import Protocols
 from gossamer.frontier.forms import frontier_of
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
-from gossamer.frontier.politeness import politeness
 from gossamer.frontier.walk import Walk
 from gossamer.model.product import __version__
 from gossamer.ports import (
@@ -242,7 +242,7 @@ def _assembled(
     chain = scope_chain(followed, roots, exclusions, more, scope_lists(config))
     memory = ScopeMemory(epochs, roots, exclusions, chain.counts)
     trapping = Trapping(traps, epochs, sketch, tally)
-    rules, prioritizer = politeness(config.politeness), prioritizer_of(config)
+    rules, prioritizer = politeness_of(config), prioritizer_of(config)
     forms = (frontier_options_of(config), config.budget, config.walk)
     frontier = frontier_of(
         store, epochs, kept.contacts, rules, forms, prioritizer, namer.name, dice, clock.now(), share_new_of(config)
