@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.assembly import Assembled, open_stopped
+from gossamer.assembly import Assembled, budget_of, open_stopped
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.crawl.options import LimitsOptions
@@ -131,7 +131,7 @@ def _stopped(counts: Counts, totals: Totals, config: Config, directory: Path) ->
 
 
 def _budget(config: Config, counts: Counts, number: int) -> dict[str, object]:
-    return {"budget_round": number, "hosts_deferred": counts.deferred} if config.budget.is_set else {}
+    return {"budget_round": number, "hosts_deferred": counts.deferred} if budget_of(config).is_set else {}
 
 
 def _waiting_for(shard: Assembled, under_way: int) -> str:

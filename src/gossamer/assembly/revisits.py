@@ -12,7 +12,7 @@ from gossamer.crawl.revisiting import Revisiting
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.options import FrontierOptions
-from gossamer.frontier.politeness import Politeness, politeness
+from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.walk import Walk
 from gossamer.model.errors import ConfigError
 from gossamer.plugins import build
@@ -44,11 +44,10 @@ def frontier_options_of(config: Config) -> FrontierOptions:
     return options.model_copy(update={"host_sleeps_max": SLEEPS_MAX, "host_sleep_s_max": sleep_s_max})
 
 
-def politeness_of(config: Config) -> Politeness:
-    """Return the rules of politeness: a continuous crawl has time to wait as long as anybody asks for, within the
-    longest interval, where a batch crawl would close the host.
+def patient(rules: Politeness, config: Config) -> Politeness:
+    """Return the rules of politeness for a crawl's mode: a continuous one has time to wait as long as anybody asks for,
+    within the longest interval, where a batch crawl would close the host.
     """
-    rules = politeness(config.politeness)
     if not is_continuous(config):
         return rules
     longest_s = config.revisit.interval_s_max

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gossamer.archive.uploads import Counts, counts_of
 from gossamer.assembly.parts import (
+    budget_of,
     close,
     filters_of,
     held,
@@ -94,7 +95,7 @@ def open_stopped(config: Config, directory: Path) -> Opened:
         )  # The others stay as they are.
         url_seen = url_seen_of(config, epochs, journals)
         undo.callback(close, url_seen)
-        facts = partial(facts_of, epochs, budget=config.budget)
+        facts = partial(facts_of, epochs, budget=budget_of(config))
         story = Story(namer, chain, url_seen, History(epochs), facts, lambda _: False, partial(page_facts, epochs))
         totals = stored(store, TALLY, Totals, Totals())
         undo.pop_all()

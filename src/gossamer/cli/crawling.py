@@ -137,11 +137,15 @@ def supervised(job: Job, config: Config, early: Early) -> int:
     directory = Path(job.directory)
     state, clock = directory / "state", WallClock()
     started_at = clock.now()
+    before = _effective(directory)
 
     def start_again(restarts: int) -> subprocess.Popen[bytes]:
         nonlocal started_at
         started_at = clock.now()
-        now = msgspec.structs.replace(job, parent=os.getpid(), restart=restarts > 0)
+        # Where its child has written what it runs with, that holds, and with it what was changed since.
+        is_written = restarts and _effective(directory) != before
+        asked = _written_job(job, directory) if is_written else job
+        now = msgspec.structs.replace(asked, parent=os.getpid(), restart=restarts > 0)
         return (Early() if restarts else early).begin(now)
 
     watched = Slots(
@@ -153,6 +157,20 @@ def supervised(job: Job, config: Config, early: Early) -> int:
     status = supervisor.run()
     show_cursor()
     return status
+
+
+def _written_job(job: Job, directory: Path) -> Job:
+    try:
+        config = reopen(directory / "crawl.toml")
+    except ConfigError:  # Somebody edits it just now.
+        return job
+    return job_of(config, directory, seeds=job.seeds, resume=job.resume)
+
+
+def _effective(directory: Path) -> str | None:
+    """Return what `crawl.toml` says; None where there is none yet."""
+    file = directory / "crawl.toml"
+    return file.read_text(encoding="utf-8") if file.exists() else None
 
 
 def show_cursor() -> None:

@@ -19,6 +19,9 @@ Status = Mapping[str, object]
 class Running(Protocol):
     """A crawl in this process."""
 
+    config: Config
+    """The effective configuration, as it is now."""
+
     async def run(self) -> str:
         """Crawl; return `finished`, `limit`, `low_water` or `stopped` once everything is committed."""
         ...

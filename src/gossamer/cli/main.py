@@ -188,6 +188,33 @@ def release(directory: Directory, name: Trap) -> None:
     _end(ask.release(directory, name))
 
 
+@app.command("set")
+def set_keys(
+    directory: Directory,
+    assignments: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="What changes; none: list what may.")
+    ] = None,
+) -> None:
+    """Change keys of a running crawl, from its next commit on and for good."""
+    from gossamer.cli import steer
+
+    _end(steer.set_keys(directory, assignments or ()))
+
+
+@app.command("host")
+def host(
+    directory: Directory,
+    name: Annotated[str, typer.Argument(metavar="HOST", help="As in a URL: example.org")],
+    assignments: Annotated[
+        list[str], typer.Argument(metavar="KEY=VALUE", help="delay_s, per_host or pages; none: as for all.")
+    ],
+) -> None:
+    """Treat one host of a running crawl otherwise: its delay, its requests at once, its pages in a round."""
+    from gossamer.cli import steer
+
+    _end(steer.set_host(directory, name, assignments))
+
+
 @app.command("pause")
 def pause(directory: Directory) -> None:
     """Have a running crawl send no more requests until `unpause`."""

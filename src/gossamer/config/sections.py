@@ -9,9 +9,16 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr,
 
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.search.options import SearchOptions
-from gossamer.crawl.options import CrawlOptions, LimitsOptions
+from gossamer.crawl.options import CrawlOptions, LimitsOptions, WatchOptions
 from gossamer.fetch.options import FetchOptions
-from gossamer.frontier.options import BudgetOptions, FrontierOptions, PolitenessOptions, WalkOptions
+from gossamer.frontier.options import (
+    BudgetOptions,
+    FrontierOptions,
+    HostsOptions,
+    PolitenessOptions,
+    WalkOptions,
+)
+from gossamer.model.live import LIVE
 from gossamer.process.options import ProcessOptions
 from gossamer.resolve.options import ResolveOptions
 from gossamer.revisit.options import RevisitOptions
@@ -122,7 +129,9 @@ class ProgressOptions(Section):
     form: Literal["auto", "live", "plain", "json", "quiet"] = Field(
         "auto", description="auto: live on a terminal, plain lines elsewhere."
     )
-    interval_s: float = Field(5.0, gt=0, allow_inf_nan=False, description="Between plain or JSON lines, in seconds.")
+    interval_s: float = Field(
+        5.0, gt=0, allow_inf_nan=False, description="Between plain or JSON lines, in seconds.", json_schema_extra=LIVE
+    )
 
 
 class ConsoleOptions(Section):
@@ -155,6 +164,7 @@ class Config(Section):
     memory: MemoryOptions = MemoryOptions()
     operator: OperatorOptions = OperatorOptions()
     politeness: PolitenessOptions = PolitenessOptions()
+    host: HostsOptions = HostsOptions()
     url: UrlOptions = UrlOptions()
     scope: ScopeOptions = ScopeOptions()
     seen: SeenOptions = SeenOptions()
@@ -173,6 +183,7 @@ class Config(Section):
     console: ConsoleOptions = ConsoleOptions()
     state: StateOptions = StateOptions()
     crawl: CrawlOptions = CrawlOptions()
+    watch: WatchOptions = WatchOptions()
     components: ComponentsOptions = ComponentsOptions()
     progress: ProgressOptions = ProgressOptions()
 
@@ -202,7 +213,12 @@ class Config(Section):
     def value(self, key: str) -> object:
         """Return the value of `section.key`."""
         section, _, name = key.partition(".")
-        return getattr(getattr(self, section), name)
+        options = getattr(self, section)
+        return getattr(options, name) if name in type(options).model_fields else (options.model_extra or {}).get(name)
+
+    def all_keys(self) -> list[str]:
+        """Return every dotted key of this configuration: those that all have, and those that name a host."""
+        return [*keys(), *(f"host.{host}" for host in self.host.overrides)]
 
     def with_origins(self, origins: dict[str, str]) -> Config:
         """Return the same configuration, its values coming from where `origins` says, by dotted key."""

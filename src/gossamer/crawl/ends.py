@@ -12,7 +12,6 @@ import msgspec
 from gossamer.crawl.examine import Examined, page_of
 from gossamer.crawl.history import page_record
 from gossamer.crawl.logs import Logs
-from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.retries import Retries
 from gossamer.crawl.revisiting import NOT_MODIFIED
 from gossamer.crawl.rooms import Rooms
@@ -36,15 +35,16 @@ DISK_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, err
 class Ends(Generic[L]):
     """Every visit ends here, once: in a row, an archive record, a page record and a count."""
 
-    def __init__(
-        self, rooms: Rooms[L], retries: Retries, options: CrawlOptions, clock: Clock, logs: Logs, tally: Tally
-    ) -> None:
+    def __init__(self, rooms: Rooms[L], retries: Retries, clock: Clock, logs: Logs, tally: Tally) -> None:
         self._rooms = rooms
         self._retries = retries
-        self._options = options
         self._clock = clock
         self._logs = logs
         self._tally = tally
+
+    def reconfigure(self, retries: Retries) -> None:
+        """Go by other options from now on."""
+        self._retries = retries
 
     async def settle(self, lease: L, result: Reply | Failure, held: Held | None = None) -> list[Link]:
         """End a visit by what its request brought; return the links that lead on from it. `held` is what the request

@@ -35,6 +35,10 @@ from gossamer.world.clock import Clock
 
 NEW, SHORTER = 1, 2
 BUSY = frozenset((429, 503))
+JUDGED_AGAIN = frozenset(
+    ("depth", "exclude", "include", "length", "media_type", "path_depth", "repeated_path", "useless_path")
+)
+"""Filters that may change while the crawl runs."""
 HUB_BYTES_MAX = 65_536
 """What is read of a hub's answer: it says why it refuses."""
 DEFAULT_PORTS = {"http": 80, "https": 443, "ftp": 21, "ftps": 990, "gopher": 70}
@@ -47,12 +51,19 @@ class Pipeline(Generic[L]):
         self, rooms: Rooms[L], retries: Retries, options: CrawlOptions, clock: Clock, logs: Logs, tally: Tally
     ) -> None:
         self._rooms = rooms
-        self._ends = Ends(rooms, retries, options, clock, logs, tally)
+        self._ends = Ends(rooms, retries, clock, logs, tally)
         self._options = options
         self._clock = clock
         self._logs = logs
         self._tally = tally
+        self.judges_again = False
+        """Filters are others than when some of what is queued was: they are asked again before each request."""
         self._errands = Errands(rooms.permit, rooms.hosts, rooms.namer, logs)
+
+    def reconfigure(self, retries: Retries, options: CrawlOptions) -> None:
+        """Go by other options from now on."""
+        self._options = options
+        self._ends.reconfigure(retries)
 
     # ---- discover → admit → route → dedupe → enqueue
 
@@ -182,6 +193,10 @@ class Pipeline(Generic[L]):
     def _permitted(self, lease: L, now: float) -> bool:
         """Ask what the site allows, now, at the last moment. What is not allowed is dealt with here."""
         rooms, url = self._rooms, lease.url
+        if self.judges_again and (name := self._rejected_now(lease)):
+            rooms.source.ended(lease, None, now)
+            self._ends.failure(lease, Failure("excluded", f"the filter {name} rejects it now", started_at=now))
+            return False
         verdict = rooms.permit.ask(url, now)
         if verdict.allowed:
             return True
@@ -202,6 +217,13 @@ class Pipeline(Generic[L]):
             rooms.source.ended(lease, None, now)
             self._ends.failure(lease, Failure(verdict.outcome, verdict.reason, started_at=now))
         return False
+
+    def _rejected_now(self, lease: L) -> str:
+        """Return the filter that would not let a queued URL in again; where it was found from is no reason."""
+        visit = visit_of(lease)
+        link = Link(lease.url, visit.link_type, visit.depth, visit.hops, visit.referrer, visit.seed)
+        name = self._rooms.chain.explain(link)
+        return name if name is not None and name in JUDGED_AGAIN else ""
 
     def _held(self, lease: L) -> Held | None:
         """Return what the last visit left, where the request is to be conditional on it."""

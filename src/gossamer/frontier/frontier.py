@@ -79,7 +79,7 @@ class Frontier:
         self._hosts = Hosts(epochs, politeness, contacts.recovered, options.records_cached_max)
         self._share_new = share_new
         coin = self._is_turn_of_new if share_new is not None else None
-        self._queues = Queues(epochs, bias, politeness, options, coin or bool)
+        self._queues = Queues(epochs, bias, options, coin or bool)
         self._bench = Bench(politeness.per_address, politeness.per_site, politeness.site_delay_s)
         self._index = index = HostIndex(epochs, dice, bias)
         index.hosts, index.hosts_deferred = self.counts.working, self.counts.deferred
@@ -90,7 +90,7 @@ class Frontier:
         resting_until = now + politeness.site_delay_s if self._resumed_at else 0.0
         sites = Sites(self._bench, resting_until)
         self._turns = Turns(
-            self._hosts, self._queues, index, self._bench, self.counts, politeness, options, sites,
+            self._hosts, self._queues, index, self._bench, self.counts, options, sites,
             ledger.budgets, ledger.host_level, coin,
         )  # fmt: skip
         self.control = Control(self._hosts, self._turns, contacts, politeness)
@@ -99,6 +99,28 @@ class Frontier:
         """Leases with an address that are not ended."""
         for partition, name in index.load(store):
             self._turns.resume(self._hosts.get(name, partition), now)
+
+    def reconfigure(self, politeness: Politeness, options: FrontierOptions, budget: BudgetOptions, now: float) -> None:
+        """Go by other rules from now on. A host in memory that would rest for longer by them does so at once, counted
+        from the end of its last request; one that rests already is not asked sooner.
+        """
+        before, self.politeness, self._options = self.politeness, politeness, options
+        hosts = self._hosts.reconfigure(politeness)
+        self._ledger.reconfigure(budget, hosts, now)
+        self._budgets = self._ledger.budgets
+        self._turns.reconfigure(options, self._budgets)
+        self.control.reconfigure(politeness)
+        self._bench.reconfigure(politeness.per_address)
+        for host in hosts:
+            was, record = before.of(host.name), host.record
+            if was.has_own_gate != host.rules.has_own_gate or was.per_host != host.rules.per_host:
+                self._bench.settle(host, None)  # It gets another place before its next request.
+            more_s = host.rules.rest_s(record.fetches_s, record.crawl_delay_s)
+            more_s -= was.rest_s(record.fetches_s, record.crawl_delay_s)
+            if record.requests and more_s > 0.0 and not record.reason and record.rest_until + more_s > now:
+                self.control.prolong(host, record.rest_until + more_s, now)
+            else:
+                self._turns.schedule(host, now)
 
     @property
     def memory_bytes(self) -> int:
@@ -124,6 +146,10 @@ class Frontier:
     def round(self) -> int:
         """Number of the budget round."""
         return self._budgets.round if self._budgets is not None else 0
+
+    def shrink(self) -> None:
+        """Have fewer hosts in memory from now on: memory is short. They come back when requests wait for hosts."""
+        self._turns.room.shrink()
 
     # ---- links in
 
@@ -200,11 +226,13 @@ class Frontier:
 
     def locate(self, lease: Lease, address: str, until: float, now: float) -> None:
         """Give back a lease that lacked an address, now that its host's is known; it is lent again in its turn."""
-        fingerprint = xxh3_64_intdigest(address.encode())
+        own = lease.host.name if lease.host.rules.has_own_gate else ""
+        fingerprint = xxh3_64_intdigest(f"{address} {own}".encode() if own else address.encode())
         rest_until = self._contacts.recovered.addresses.get(fingerprint, 0.0)
-        if self._resumed_at:
+        if self._resumed_at and not own:
             rest_until = max(rest_until, self._resumed_at + self.politeness.address_delay_s)
-        self._bench.settle(lease.host, self._bench.place(address, fingerprint, rest_until))
+        place = self._bench.place(address, fingerprint, rest_until, own, lease.host.rules.per_host)
+        self._bench.settle(lease.host, place)
         lease.host.located_until = until
         self.give_back(lease, now)
 
@@ -218,7 +246,7 @@ class Frontier:
         record = lease.host.record
         if record.closed or record.rest_until > now:
             return False
-        politeness = self.politeness
+        politeness = lease.host.rules
         longest_s = politeness.longest_rest_s(record.crawl_delay_s)
         if politeness.per_host == 1:
             with_this_one = [*record.fetches_s[1 - SAMPLES :], 0.0]
@@ -239,14 +267,15 @@ class Frontier:
             if self._budgets is not None:
                 self._budgets.spend(host, contact, page=lease.item is not None)
             jitter = self._dice.uniform(0.0, 1.0) if contact.kind == "busy" else 0.0
-            settle(host.record, contact, now, self.politeness, self._options, jitter)
+            settle(host.record, contact, now, host.rules, self._options, jitter)
             self._turns.room.rested(host.record.rest_until - now)
             if contact.kind == "failed":
                 host.located_until = 0.0  # Another of its addresses may answer.
             self._hosts.touch(host)
         if place is not None:
             self.under_way -= 1
-            rest_until = now + self.politeness.address_delay_s if contact is not None else 0.0
+            shared = contact is not None and place.name == place.address
+            rest_until = now + self.politeness.address_delay_s if shared else 0.0
             if lease.ticket >= 0:
                 self._contacts.end(
                     lease.ticket, host.fingerprint, place.fingerprint, host.record.rest_until, rest_until
@@ -392,7 +421,7 @@ class Frontier:
             lease.place, lease.site = place, host.site
             self.under_way += 1
             self._bench.occupy(place, host.site)
-        if host.out < self.politeness.per_host and place is not None:
+        if host.out < host.rules.per_host and place is not None:
             self._turns.schedule(host, now)  # Else its turn is over until this one comes back.
         return lease
 

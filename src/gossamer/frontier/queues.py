@@ -7,7 +7,6 @@ from collections.abc import Callable
 from gossamer.frontier.bias import LevelBias
 from gossamer.frontier.host import Host
 from gossamer.frontier.options import FrontierOptions
-from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.record import (
     Block,
     Entry,
@@ -43,14 +42,12 @@ class Queues:
         self,
         epochs: Epochs,
         bias: LevelBias,
-        politeness: Politeness,
         options: FrontierOptions,
         share_new: Callable[[], bool] = bool,
     ) -> None:
         """`share_new` throws a coin where a host has new URLs and old ones that are due: is it the turn of new ones?"""
         self._epochs = epochs
         self._bias = bias
-        self._politeness = politeness
         self._window_urls_max = options.window_urls_max
         self._window_s_max = options.window_s_max
         self._share_new = share_new
@@ -233,7 +230,7 @@ class Queues:
 
     def _window_urls(self, host: Host) -> int:
         """Return how many URLs of a host are worth reading: what it may be asked for in a few minutes."""
-        rest_s = self._politeness.rest_s(host.record.fetches_s, host.record.crawl_delay_s)
+        rest_s = host.rules.rest_s(host.record.fetches_s, host.record.crawl_delay_s)
         if rest_s * self._window_urls_max <= self._window_s_max:
             return self._window_urls_max
         return max(1, int(self._window_s_max / rest_s))

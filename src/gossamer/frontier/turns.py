@@ -11,7 +11,6 @@ from gossamer.frontier.host import Host
 from gossamer.frontier.hosts import Hosts
 from gossamer.frontier.index import HostIndex
 from gossamer.frontier.options import FrontierOptions
-from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.queues import NEVER, Queues
 from gossamer.frontier.room import Room
 from gossamer.frontier.sites import Sites
@@ -29,7 +28,6 @@ class Turns:
         index: HostIndex,
         bench: Bench,
         counts: Counts,
-        politeness: Politeness,
         options: FrontierOptions,
         sites: Sites,
         budgets: Budgets | None = None,
@@ -41,7 +39,6 @@ class Turns:
         self._index = index
         self._bench = bench
         self._counts = counts
-        self._politeness = politeness
         self._options = options
         self._sites = sites
         self._budgets = budgets
@@ -51,11 +48,17 @@ class Turns:
         self.benched: dict[str, Host] = {}
         """Hosts in memory with work, by name."""
 
+    def reconfigure(self, options: FrontierOptions, budgets: Budgets | None) -> None:
+        """Go by other options from now on."""
+        self._options = options
+        self._budgets = budgets
+        self.room.reconfigure(options)
+
     def schedule(self, host: Host, now: float) -> None:
         """Give a host on the bench its next turn, or let it leave when it has none for long."""
         if not host.on_bench:
             return
-        if host.out >= (self._politeness.per_host if host.place is not None else 1):
+        if host.out >= (host.rules.per_host if host.place is not None else 1):
             self._bench.withdraw(host)
             return
         record = host.record
