@@ -16,9 +16,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from gossamer.api.callbacks import Callbacks
 from gossamer.api.low_water import LowWater, MoreSeeds
 from gossamer.api.page import Page
 from gossamer.api.seeding import Seeding
+from gossamer.api.setting import Setting
 from gossamer.api.status import running_status
 from gossamer.api.verbs import Verbs
 from gossamer.api.watching import Watching
@@ -32,10 +34,12 @@ from gossamer.config.seeds import check_seeds
 from gossamer.config.toml import written
 from gossamer.crawl.control import Control
 from gossamer.crawl.delivery import Delivery
-from gossamer.crawl.shard import End, first_of
+from gossamer.crawl.shard import Companion, End, first_of
+from gossamer.crawl.watchdogs import FILES_A_REQUEST, FILES_OF_OUR_OWN
 from gossamer.model.errors import ConfigError
 from gossamer.world.clock import WallClock
 from gossamer.world.files import write_whole
+from gossamer.world.machine import ThisMachine
 from gossamer.world.process import DirectoryLock
 
 LOCK_POLL_S = 0.05
@@ -94,6 +98,7 @@ class Crawler:
         self._delivery: Delivery | None = None
         self._task: asyncio.Task[None] | None = None
         self._more_seeds = more_seeds
+        self._callbacks: Callbacks | None = None
         self._told = False
         """Whoever iterates has heard how it ended."""
         self._conversion: asyncio.Future[int] | None = None
@@ -132,15 +137,24 @@ class Crawler:
             self._attach(shard)
             if shard.quarantine.accused:  # Known for good before another page can be the death of us.
                 await shard.committer.commit()
+            self._allow_files(shard)
             seeding, watching = Seeding(shard), Watching(shard)
             low_water = LowWater(shard, seeding, self._more_seeds)
-            control = Control(self.directory / "state", Verbs(shard, seeding, self.status).table(), shard.logs)
+            setting = Setting(shard, self._reconfigured)
+            verbs = Verbs(shard, seeding, setting, self.status)
+            control = Control(self.directory / "state", verbs.table(), shard.logs)
             async with asyncio.TaskGroup() as group:
                 asking = group.create_task(control.serve())
+                watched = group.create_task(shard.watchdogs.run())
                 uploading = group.create_task(shard.uploads.run()) if shard.uploads is not None else None
-                companions = (seeding.run, watching.run, low_water.run, self._follow_logs)
+                companions: list[Companion] = [seeding.run, watching.run, low_water.run, self._follow_logs]
+                if shard.enrolment is not None:
+                    companions.append(shard.enrolment.run)
+                if self._callbacks is not None:
+                    companions.append(self._callbacks.run)
                 end = await shard.shard.run(companions, lambda: seeding.busy() or low_water.busy())
                 await self._finish_files(shard)
+                watched.cancel()
                 asking.cancel()  # Until here it can be asked: large files take a while to finish.
                 if uploading is not None:
                     uploading.cancel()
@@ -156,6 +170,7 @@ class Crawler:
             shard.shard.state = "failed"
             raise
         finally:
+            self._callbacks = None
             await self._conversion_ended()
             self._last_status = running_status(shard)
             self._shard = None
@@ -164,13 +179,32 @@ class Crawler:
 
     def status(self) -> dict[str, object]:
         """Return counts, rates and state. Cheap: it may be asked several times a second."""
-        return running_status(self._shard) if self._shard is not None else self._last_status
+        if self._shard is None:
+            return self._last_status
+        status = running_status(self._shard)
+        if self._callbacks is not None:
+            status["subscriptions"] = self._callbacks.subscriptions()
+        return status
 
     def stop(self, *, now: bool = False) -> None:
         """End the crawl: finish what is in flight and commit, or with `now` commit and go."""
         self._stop = now or bool(self._stop)
-        if self._shard is not None:
+        if self._shard is None:
+            return
+        if self._callbacks is not None and self.config.websub.unsubscribe and not now:
+            self._callbacks.leave(self._shard.shard.stop)
+        else:
             self._shard.shard.stop(now=now)
+
+    def failed(self, error: Exception) -> None:
+        """Note a mistake of ours beside the crawl, of who serves its console, in its log."""
+        if self._shard is not None:
+            self._shard.logs.critical("console_failed", error)  # noqa: PLE1205 - not the logging module
+
+    @property
+    def callbacks(self) -> Callbacks | None:
+        """What hubs say is said to this; None while nothing runs, and where nothing is subscribed to."""
+        return self._callbacks
 
     def on_note(self, callback: Callable[[str], None]) -> None:
         """Have `callback` called with sentences for people. What it raises is logged."""
@@ -219,12 +253,23 @@ class Crawler:
 
     # ---- inside
 
+    def _reconfigured(self, config: Config) -> None:
+        self.config = config
+
+    def _allow_files(self, shard: Assembled) -> None:
+        """Have the system allow as many open files as the requests at once may need, or send fewer at once."""
+        concurrency, machine = self.config.crawl.concurrency, ThisMachine()
+        wanted = FILES_OF_OUR_OWN + FILES_A_REQUEST * max(concurrency, self.config.fetch.connections_max)
+        shard.watchdogs.limit_requests(machine.raise_open_files(wanted), concurrency)
+
     def _attach(self, shard: Assembled) -> None:
         shard.tally.listeners.append(lambda sentence: self._tell(sentence, shard))
         if self._delivery is not None:
             shard.tally.delivery = self._delivery
             shard.committer.on_committed = self._delivery.committed
             self._delivery.on_room = shard.shard.stir
+        if shard.hubs is not None:
+            self._callbacks = Callbacks(shard, shard.hubs)
         if self._stop is not None:
             shard.shard.stop(now=self._stop)
 
@@ -249,7 +294,9 @@ class Crawler:
         """Make of finished logs what others read (Parquet, an index) while the crawl goes on."""
         while True:
             await asyncio.sleep(1.0)
-            await self._convert_one()
+            assert self._shard is not None
+            if not self._shard.shard.held:  # A conversion needs room before it gives some back.
+                await self._convert_one()
 
     async def _convert_one(self) -> bool:
         assert self._shard is not None

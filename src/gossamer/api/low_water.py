@@ -54,7 +54,7 @@ class LowWater:
         """Look, ask, and end the crawl when it is time; then wait to be cancelled."""
         while self._hosts_min:
             await asyncio.sleep(LOOK_S)
-            if self._seeding.busy() or self._shard.shard.paused:
+            if self._seeding.busy() or self._shard.shard.paused or self._shard.shard.held:
                 continue
             left = self._shard.frontier.hosts_left
             if left >= self._hosts_min:

@@ -8,7 +8,8 @@ Touches  the crawl's directory, its lock, checkpoints, the index
 Never    decides what a room does
 """
 
-from gossamer.assembly.parts import LOCK_S_MAX, chosen_modules, examiner, locked, protocol_modules, text_of
+from gossamer.assembly.live import reconfigure
+from gossamer.assembly.parts import LOCK_S_MAX, budget_of, chosen_modules, examiner, locked, protocol_modules, text_of
 from gossamer.assembly.shard import INDEX, Assembled, assemble
 from gossamer.assembly.stopped import Opened, open_stopped
 
@@ -18,10 +19,12 @@ __all__ = [
     "Assembled",
     "Opened",
     "assemble",
+    "budget_of",
     "chosen_modules",
     "examiner",
     "locked",
     "open_stopped",
     "protocol_modules",
+    "reconfigure",
     "text_of",
 ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Protocol
+
+import msgspec
 
 from gossamer.archive.archive import Archives, Followers
 from gossamer.archive.cdxj import entries_of_tables, write_index
@@ -15,6 +17,7 @@ from gossamer.archive.uploads import Uploads, uploads_of
 from gossamer.assembly.parts import (
     apart_of,
     archives_of,
+    budget_of,
     chosen_modules,
     close,
     content_seen_of,
@@ -22,10 +25,12 @@ from gossamer.assembly.parts import (
     examiner,
     filters_of,
     held,
+    judges_again,
     locked,
     namer_of,
     near_seen_of,
     permit_of,
+    politeness_of,
     prioritizer_of,
     protocol_modules,
     quarantine_of,
@@ -35,11 +40,21 @@ from gossamer.assembly.parts import (
     stored,
     traps_of,
     url_seen_of,
+    watchdogs_of,
 )
+from gossamer.assembly.revisits import (
+    enrolment_of,
+    frontier_options_of,
+    revisiting_of,
+    schedule_of,
+    share_new_of,
+)
+from gossamer.assembly.told import hints_of, hubs_of, scope_options
 from gossamer.config import Config
 from gossamer.config.lists import scope_lists
 from gossamer.crawl.apart import Apart
 from gossamer.crawl.commit import MANIFEST, Committer, Cuts
+from gossamer.crawl.enrolment import Enrolment
 from gossamer.crawl.history import History
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.memory import ScopeMemory
@@ -51,22 +66,27 @@ from gossamer.crawl.story import Story
 from gossamer.crawl.tally import KEY as TALLY
 from gossamer.crawl.tally import Tally, Totals
 from gossamer.crawl.trapping import Trapping
+from gossamer.crawl.watchdogs import Watchdogs
 from gossamer.fetch.headers import retry_after_s
 from gossamer.fetch.registry import Protocols
 from gossamer.frontier.forms import frontier_of
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
-from gossamer.frontier.politeness import politeness
 from gossamer.frontier.walk import Walk
 from gossamer.model.product import __version__
 from gossamer.ports import (
+    Filter,
     Resolver,
     UrlSeen,
 )
 from gossamer.process.links import redirect_target
+from gossamer.revisit.facts import page_facts
+from gossamer.revisit.schedule import Schedule
+from gossamer.revisit.told.websub import Subscriptions
 from gossamer.robots.robots import SiteRobots
-from gossamer.scope.chain import Chain, scope_chain
+from gossamer.scope.chain import Chain, Lists, scope_chain
 from gossamer.scope.exclusions import ExcludedHost
+from gossamer.scope.options import ScopeOptions
 from gossamer.scope.roots import Roots
 from gossamer.scope.traps import Trapped, Traps
 from gossamer.seen.shingles import sketch
@@ -122,9 +142,17 @@ class Assembled:
     uploads: Uploads | None
     trapping: Trapping
     traps: Traps
+    revisits: Schedule | None
+    enrolment: Enrolment[Lease] | None
+    hubs: Subscriptions | None
+    dice: Dice
+    chain_of: Callable[[ScopeOptions], Chain]
+    """Makes the filters of other options."""
+    watchdogs: Watchdogs
 
     async def close(self) -> None:
         """Let go of everything. What was committed is safe whether this is called or not."""
+        self.watchdogs.close()
         if self.alarm is not None:
             self.alarm.close()
         await self.apart.close()
@@ -220,12 +248,17 @@ def _assembled(
     slots, store, epochs, journals, tally = kept.slots, kept.store, kept.epochs, kept.journals, kept.tally
     namer = namer_of(config, epochs)
     roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)
-    chain = scope_chain(config.scope, roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(config))
+    chain_of = _chains(roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(config))
+    chain = chain_of(scope_options(config))
     memory = ScopeMemory(epochs, roots, exclusions, chain.counts)
     trapping = Trapping(traps, epochs, sketch, tally)
-    rules, prioritizer = politeness(config.politeness), prioritizer_of(config)
-    forms = (config.frontier, config.budget, config.walk)
-    frontier = frontier_of(store, epochs, kept.contacts, rules, forms, prioritizer, namer.name, dice, clock.now())
+    rules, prioritizer = politeness_of(config), prioritizer_of(config)
+    forms = (frontier_options_of(config), budget_of(config), config.walk)
+    frontier = frontier_of(
+        store, epochs, kept.contacts, rules, forms, prioritizer, namer.name, dice, clock.now(), share_new_of(config)
+    )
+    schedule = schedule_of(config, epochs, frontier, dice)
+    revisiting = revisiting_of(config, schedule, frontier)
     url_seen, history = url_seen_of(config, epochs, journals), History(epochs)
     content_seen, near_seen = content_seen_of(config, epochs), near_seen_of(config, epochs)
     undo.callback(close, url_seen)
@@ -237,6 +270,8 @@ def _assembled(
     archives, followers = archives_of(config, journals, directory, tally.totals.incarnation, modules, clock)
     protocols, resolver = protocol_modules(config, agent, clock, spills), resolver_of(config, clock, archives)
     quarantine, apart = quarantine_of(config, directory, epochs, slots), apart_of(config, directory, modules.apart)
+    permit = permit_of(config, exclusions, SiteRobots(epochs, config.robots, namer.name, dice), trapping)
+    hubs = hubs_of(config, epochs, namer, permit, clock.now())
     rooms = Rooms(
         namer=namer,
         chain=chain,
@@ -247,7 +282,7 @@ def _assembled(
         source=frontier,
         hosts=frontier.control,
         resolver=resolver,
-        permit=permit_of(config, exclusions, SiteRobots(epochs, config.robots, namer.name, dice), trapping),
+        permit=permit,
         protocols=protocols,
         content_seen=content_seen,
         examiner=examiner(config, modules.inside, clock, slots, spills),
@@ -261,22 +296,46 @@ def _assembled(
         trapping=trapping,
         apart=apart,
         watcher=frontier if frontier.watches_links else None,
+        revisiting=revisiting,
+        hints=hints_of(config, epochs, namer, schedule),
+        hubs=hubs,
+        sitemap_bytes_max=config.told.sitemap_bytes_max,
         beyond=memory.beyond if config.scope.scope != "any" else None,
     )
     pipeline = Pipeline(rooms, retries_of(config, dice), config.crawl, clock, kept.logs, tally)
+    pipeline.judges_again = judges_again(config, epochs)
     cuts: list[Cuts] = [frontier, memory, trapping, *([url_seen] if isinstance(url_seen, Cuts) else [])]
+    growing: list[_Growing] = [frontier, epochs]
+    if schedule is not None:
+        cuts.append(schedule)
+        growing.append(schedule)
     committer = Committer(epochs, journals, kept.contacts, archives, cuts, tally, kept.logs, clock)
     committer.on_epoch = slots.note_epoch
     committer.on_durable = archives.add_epoch
-    crowding = partial(_crowding, kept.contacts, (frontier, epochs), config.crawl.epoch_bytes_max)
+    crowding = partial(_crowding, kept.contacts, growing, config.crawl.epoch_bytes_max)
     shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)
-    story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent)
+    watchdogs = watchdogs_of(config, directory, clock, shard, committer, tally, kept.logs, frontier.shrink)
+    story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent, partial(page_facts, epochs))
     return Assembled(
         config, directory, clock, lock, slots, store, epochs, kept.contacts, journals, archives, followers,
         namer, roots, exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, kept.logs,
         protocols, resolver, quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice,
-        tally.note), trapping, traps,
+        tally.note), trapping, traps, schedule, enrolment_of(config, (store, epochs), namer, revisiting, clock, dice),
+        hubs, dice, chain_of, watchdogs,
     )  # fmt: skip
+
+
+def _chains(
+    roots: Roots, exclusions: ExcludedHost, more: Sequence[Filter], lists: Lists
+) -> Callable[[ScopeOptions], Chain]:
+    """Return what makes chains that share what the crawl has learned."""
+    exclusions.set_listed(lists.excluded_hosts)
+
+    def chain_of(options: ScopeOptions) -> Chain:
+        read = msgspec.structs.replace(lists, excluded_hosts=exclusions.listed)  # It may have been read again.
+        return scope_chain(options, roots, exclusions, more, read)
+
+    return chain_of
 
 
 def _crowding(contacts: Contacts, growing: Sequence[_Growing], bytes_max: int) -> float:

@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 import gossamer
-from gossamer.cli.options import with_flags
+from gossamer.cli.options import with_flags, with_port
 from gossamer.model.errors import ConfigError
 
 app = typer.Typer(
@@ -43,18 +43,24 @@ def crawl(
     **options: object,
 ) -> None:
     """Start a crawl in a new directory."""
-    from gossamer.cli import crawling
+    from gossamer.cli.early import Early
 
-    _end(crawling.crawl(urls or (), config, options, sets or ()))
+    with Early() as early:
+        from gossamer.cli import crawling
+
+        _end(crawling.crawl(urls or (), config, options, sets or (), early))
 
 
 @app.command("resume")
 @with_flags(resumable_only=True)
 def resume(directory: Directory, sets: Sets = None, **options: object) -> None:
     """Continue after a stop or a crash; what is given here changes from now on."""
-    from gossamer.cli import crawling
+    from gossamer.cli.early import Early
 
-    _end(crawling.resume(directory, options, sets or ()))
+    with Early() as early:
+        from gossamer.cli import crawling
+
+        _end(crawling.resume(directory, options, sets or (), early))
 
 
 @app.command("status")
@@ -112,6 +118,21 @@ def search(
     _end(status)
 
 
+@app.command("changes")
+def changes(
+    directory: Directory,
+    since: Annotated[
+        str, typer.Option("--since", metavar="T", help="From then on: 2026-01-31T12:00 (UTC), or 12h, 3d ago.")
+    ] = "",
+    url: Annotated[str, typer.Option("--url", metavar="URL", help="All versions of one page.")] = "",
+    as_json: Json = False,
+) -> None:
+    """List what appeared, changed and vanished, in the order of time."""
+    from gossamer.cli import changes as changing
+
+    _end(changing.changes(directory, since=since, url=url, as_json=as_json))
+
+
 @app.command("export")
 def export(
     directory: Directory,
@@ -165,6 +186,33 @@ def release(directory: Directory, name: Trap) -> None:
     from gossamer.cli import ask
 
     _end(ask.release(directory, name))
+
+
+@app.command("set")
+def set_keys(
+    directory: Directory,
+    assignments: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="What changes; none: list what may.")
+    ] = None,
+) -> None:
+    """Change keys of a running crawl, from its next commit on and for good."""
+    from gossamer.cli import steer
+
+    _end(steer.set_keys(directory, assignments or ()))
+
+
+@app.command("host")
+def host(
+    directory: Directory,
+    name: Annotated[str, typer.Argument(metavar="HOST", help="As in a URL: example.org")],
+    assignments: Annotated[
+        list[str], typer.Argument(metavar="KEY=VALUE", help="delay_s, per_host or pages; none: as for all.")
+    ],
+) -> None:
+    """Treat one host of a running crawl otherwise: its delay, its requests at once, its pages in a round."""
+    from gossamer.cli import steer
+
+    _end(steer.set_host(directory, name, assignments))
 
 
 @app.command("pause")
@@ -348,7 +396,7 @@ def status_of_command(arguments: Sequence[str]) -> int:
 
     try:
         command: Callable[..., Any] = typer.main.get_command(app)
-        status = command(list(arguments), prog_name="gossamer", standalone_mode=False)
+        status = command(with_port(arguments), prog_name="gossamer", standalone_mode=False)
     except TyperException as error:
         from gossamer.cli.mistakes import one_line
 

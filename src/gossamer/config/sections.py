@@ -9,11 +9,20 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr,
 
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.search.options import SearchOptions
-from gossamer.crawl.options import CrawlOptions, LimitsOptions
+from gossamer.crawl.options import CrawlOptions, LimitsOptions, WatchOptions
 from gossamer.fetch.options import FetchOptions
-from gossamer.frontier.options import BudgetOptions, FrontierOptions, PolitenessOptions, WalkOptions
+from gossamer.frontier.options import (
+    BudgetOptions,
+    FrontierOptions,
+    HostsOptions,
+    PolitenessOptions,
+    WalkOptions,
+)
+from gossamer.model.live import LIVE
 from gossamer.process.options import ProcessOptions
 from gossamer.resolve.options import ResolveOptions
+from gossamer.revisit.options import RevisitOptions
+from gossamer.revisit.told.options import ToldOptions, WebsubOptions
 from gossamer.robots.options import RobotsOptions
 from gossamer.scope.options import ScopeOptions
 from gossamer.scope.patterns import PatternSet
@@ -120,7 +129,30 @@ class ProgressOptions(Section):
     form: Literal["auto", "live", "plain", "json", "quiet"] = Field(
         "auto", description="auto: live on a terminal, plain lines elsewhere."
     )
-    interval_s: float = Field(5.0, gt=0, allow_inf_nan=False, description="Between plain or JSON lines, in seconds.")
+    interval_s: float = Field(
+        5.0, gt=0, allow_inf_nan=False, description="Between plain or JSON lines, in seconds.", json_schema_extra=LIVE
+    )
+
+
+class ConsoleOptions(Section):
+    """What is served while the crawl runs, on loopback."""
+
+    port: int | None = Field(None, ge=0, le=65_535, description="Serve on this port; 0 takes any. None: not served.")
+    public_url: str = Field(
+        "",
+        description="Where the console is reached from outside, through a proxy of yours; hubs call back there.",
+    )
+    connections_max: int = Field(64, ge=1, description="Connections at once; more are closed as they come.")
+    request_s_max: float = Field(
+        10.0, gt=0, description="A request whose head, or whose body, takes longer to arrive is given up."
+    )
+
+    @field_validator("public_url")
+    @classmethod
+    def _is_address(cls, address: str) -> str:
+        if address and not address.startswith(("https://", "http://")):
+            raise ValueError("expected an http or https address")
+        return address.rstrip("/")
 
 
 class Config(Section):
@@ -132,20 +164,26 @@ class Config(Section):
     memory: MemoryOptions = MemoryOptions()
     operator: OperatorOptions = OperatorOptions()
     politeness: PolitenessOptions = PolitenessOptions()
+    host: HostsOptions = HostsOptions()
     url: UrlOptions = UrlOptions()
     scope: ScopeOptions = ScopeOptions()
     seen: SeenOptions = SeenOptions()
     frontier: FrontierOptions = FrontierOptions()
     budget: BudgetOptions = BudgetOptions()
     walk: WalkOptions = WalkOptions()
+    revisit: RevisitOptions = RevisitOptions()
     resolve: ResolveOptions = ResolveOptions()
     robots: RobotsOptions = RobotsOptions()
     fetch: FetchOptions = FetchOptions()
     process: ProcessOptions = ProcessOptions()
     archive: ArchiveOptions = ArchiveOptions()
     search: SearchOptions = SearchOptions()
+    told: ToldOptions = ToldOptions()
+    websub: WebsubOptions = WebsubOptions()
+    console: ConsoleOptions = ConsoleOptions()
     state: StateOptions = StateOptions()
     crawl: CrawlOptions = CrawlOptions()
+    watch: WatchOptions = WatchOptions()
     components: ComponentsOptions = ComponentsOptions()
     progress: ProgressOptions = ProgressOptions()
 
@@ -154,6 +192,12 @@ class Config(Section):
     def _scores_are_regular(cls, frontier: FrontierOptions) -> FrontierOptions:
         PatternSet(tuple(frontier.scores))
         return frontier
+
+    @field_validator("revisit")
+    @classmethod
+    def _patterns_are_regular(cls, revisit: RevisitOptions) -> RevisitOptions:
+        PatternSet((*revisit.importance, *revisit.max_age_s))
+        return revisit
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
 
@@ -169,7 +213,12 @@ class Config(Section):
     def value(self, key: str) -> object:
         """Return the value of `section.key`."""
         section, _, name = key.partition(".")
-        return getattr(getattr(self, section), name)
+        options = getattr(self, section)
+        return getattr(options, name) if name in type(options).model_fields else (options.model_extra or {}).get(name)
+
+    def all_keys(self) -> list[str]:
+        """Return every dotted key of this configuration: those that all have, and those that name a host."""
+        return [*keys(), *(f"host.{host}" for host in self.host.overrides)]
 
     def with_origins(self, origins: dict[str, str]) -> Config:
         """Return the same configuration, its values coming from where `origins` says, by dotted key."""

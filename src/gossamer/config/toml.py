@@ -13,22 +13,27 @@ from gossamer.config.sections import Config, sections
 
 HEADER = re.compile(r"^\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
 ASSIGNMENT = re.compile(r"^\s*([A-Za-z0-9_\-.\"' ]+?)\s*=")
+BARE = re.compile(r"[A-Za-z0-9_-]+")
 ORIGIN = re.compile(r"  # from ([^\"']+)$")
 
 
 def effective_toml(config: Config) -> str:
     """Return every key with its value, and where it came from as a comment. `reopen` reads both back."""
-    lines = ["# The configuration of this crawl, as it runs. Changes take effect with `gossamer resume`."]
+    lines = [
+        "# The configuration of this crawl, as it runs. Changes here take effect with `gossamer resume`;",
+        "# those of `gossamer set` at once.",
+    ]
     for section in sections():
         lines += ["", f"[{section}]"]
         options = getattr(config, section)
-        for key in type(options).model_fields:
+        for key in [*type(options).model_fields, *(options.model_extra or {})]:
             value = getattr(options, key)
             if value is None:
                 lines.append(f"# {key} is not set")
                 continue
             origin = re.sub(r"[\"'\x00-\x1f\x7f]", "?", config.origin(f"{section}.{key}"))
-            lines.append(f"{key} = {written(value)}" + ("" if origin == "default" else f"  # from {origin}"))
+            name = key if BARE.fullmatch(key) else written(key)
+            lines.append(f"{name} = {written(value)}" + ("" if origin == "default" else f"  # from {origin}"))
     return "\n".join(lines) + "\n"
 
 

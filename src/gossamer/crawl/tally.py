@@ -49,6 +49,10 @@ class Tally:
         self.in_epoch = 0
         self._samples: deque[tuple[float, int, int]] = deque(maxlen=RATE_SAMPLES)
 
+    def reconfigure(self, options: CrawlOptions) -> None:
+        """Go by other options from now on."""
+        self._options = options
+
     def sample(self, now: float) -> None:
         """Note where the counts stand; about once a second."""
         self._samples.append((now, self.totals.pages, self.totals.wire_bytes))

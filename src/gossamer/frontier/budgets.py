@@ -8,6 +8,7 @@ by chance. So a crawl with budgets ends like one without: in each round somebody
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Literal
 
@@ -56,9 +57,23 @@ class Budgets:
         self._site_of = lru_cache(SITES_MAX)(site_of)
         self._host_budget = host_budget(options, "")
         self._site_budget = site_budget(options, "")
-        self._has_site_budgets = self._site_budget.is_set or any(name[0] == "." for name in options.overrides)
+        self._has_site_budgets = _has_site_budgets(options)
         stored = epochs.get("meta", KEY)
         self._round = Round(1, now) if stored is None else msgspec.msgpack.decode(stored, type=Round)
+
+    def reconfigure(self, options: BudgetOptions, hosts: Iterable[Host], *, is_new: bool) -> None:
+        """Go by other budgets from now on. `hosts` are those in memory: what is lent of them was counted for nobody
+        when there were no budgets (`is_new`), or none of sites.
+        """
+        had_sites = self._has_site_budgets and not is_new
+        self._options = options
+        self._host_budget, self._site_budget = host_budget(options, ""), site_budget(options, "")
+        self._has_site_budgets = had_sites or _has_site_budgets(options)
+        for host in hosts:
+            if host.lent and is_new:
+                self._host(host).lent += host.lent
+            if host.lent and self._has_site_budgets and not had_sites:
+                self._site(host).lent += host.lent
 
     @property
     def round(self) -> int:
@@ -134,6 +149,10 @@ class Budgets:
             account.round = self._round.number
             account.pages, account.wire_bytes, account.time_s = 0, 0, 0.0
         return account
+
+
+def _has_site_budgets(options: BudgetOptions) -> bool:
+    return site_budget(options, "").is_set or any(name[0] == "." for name in options.overrides)
 
 
 def budget_facts(epochs: Epochs, options: BudgetOptions, url: Url) -> BudgetFacts | None:

@@ -20,6 +20,15 @@ class Control:
         self._contacts = contacts
         self._politeness = politeness
 
+    def reconfigure(self, politeness: Politeness) -> None:
+        """Go by other rules from now on."""
+        self._politeness = politeness
+
+    def prolong(self, host: Host, until: float, now: float) -> None:
+        """Leave a host in memory alone until an instant, unless it rests for longer."""
+        self._prolong(host, until)
+        self._turns.schedule(host, now)
+
     def run_errand(self, errand: Errand, now: float) -> bool:
         """Have a request made that no queue holds, through the gates of its host; False when that host is closed."""
         host = self._host(errand.url)

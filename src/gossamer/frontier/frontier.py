@@ -23,7 +23,7 @@ from gossamer.frontier.queues import Queues
 from gossamer.frontier.record import Entry, Item, decode_record
 from gossamer.frontier.sites import Sites
 from gossamer.frontier.turns import Turns
-from gossamer.model.links import Link
+from gossamer.model.links import NOT_SEED, Link
 from gossamer.model.visits import Again, Contact, HostFacts
 from gossamer.ports import Prioritizer
 from gossamer.state.contacts import Contacts, Rest
@@ -31,6 +31,11 @@ from gossamer.state.epoch import Epochs
 from gossamer.state.store import META_PARTITION, Store
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice
+
+FETCH_S_MIN = 0.01
+"""Nobody answers more quickly, when capacity is reckoned."""
+SHARE_OLD_MAX = 0.9
+"""Of what politeness permits where nothing new waits: what is left is for retries and robots.txt."""
 
 
 class Frontier:
@@ -53,7 +58,9 @@ class Frontier:
         now: float,
         budget: BudgetOptions | None = None,
         prioritizer: Prioritizer | None = None,
+        share_new: float | None = None,
     ) -> None:
+        """`share_new` is the share of visits that new URLs get where old ones are due too; None: there are none."""
         self.politeness = politeness
         self._epochs = epochs
         self._contacts = contacts
@@ -70,7 +77,9 @@ class Frontier:
         self.counts = Counts() if counts is None else msgspec.msgpack.decode(counts, type=Counts)
         bias = LevelBias(options.level_bias, dice)
         self._hosts = Hosts(epochs, politeness, contacts.recovered, options.records_cached_max)
-        self._queues = Queues(epochs, bias, politeness, options)
+        self._share_new = share_new
+        coin = self._is_turn_of_new if share_new is not None else None
+        self._queues = Queues(epochs, bias, options, coin or bool)
         self._bench = Bench(politeness.per_address, politeness.per_site, politeness.site_delay_s)
         self._index = index = HostIndex(epochs, dice, bias)
         index.hosts, index.hosts_deferred = self.counts.working, self.counts.deferred
@@ -81,8 +90,8 @@ class Frontier:
         resting_until = now + politeness.site_delay_s if self._resumed_at else 0.0
         sites = Sites(self._bench, resting_until)
         self._turns = Turns(
-            self._hosts, self._queues, index, self._bench, self.counts, politeness, options, sites,
-            ledger.budgets, ledger.host_level,
+            self._hosts, self._queues, index, self._bench, self.counts, options, sites,
+            ledger.budgets, ledger.host_level, coin,
         )  # fmt: skip
         self.control = Control(self._hosts, self._turns, contacts, politeness)
         self._lent: set[int] = set()
@@ -90,6 +99,28 @@ class Frontier:
         """Leases with an address that are not ended."""
         for partition, name in index.load(store):
             self._turns.resume(self._hosts.get(name, partition), now)
+
+    def reconfigure(self, politeness: Politeness, options: FrontierOptions, budget: BudgetOptions, now: float) -> None:
+        """Go by other rules from now on. A host in memory that would rest for longer by them does so at once, counted
+        from the end of its last request; one that rests already is not asked sooner.
+        """
+        before, self.politeness, self._options = self.politeness, politeness, options
+        hosts = self._hosts.reconfigure(politeness)
+        self._ledger.reconfigure(budget, hosts, now)
+        self._budgets = self._ledger.budgets
+        self._turns.reconfigure(options, self._budgets)
+        self.control.reconfigure(politeness)
+        self._bench.reconfigure(politeness.per_address)
+        for host in hosts:
+            was, record = before.of(host.name), host.record
+            if was.has_own_gate != host.rules.has_own_gate or was.per_host != host.rules.per_host:
+                self._bench.settle(host, None)  # It gets another place before its next request.
+            more_s = host.rules.rest_s(record.fetches_s, record.crawl_delay_s)
+            more_s -= was.rest_s(record.fetches_s, record.crawl_delay_s)
+            if record.requests and more_s > 0.0 and not record.reason and record.rest_until + more_s > now:
+                self.control.prolong(host, record.rest_until + more_s, now)
+            else:
+                self._turns.schedule(host, now)
 
     @property
     def memory_bytes(self) -> int:
@@ -115,6 +146,10 @@ class Frontier:
     def round(self) -> int:
         """Number of the budget round."""
         return self._budgets.round if self._budgets is not None else 0
+
+    def shrink(self) -> None:
+        """Have fewer hosts in memory from now on: memory is short. They come back when requests wait for hosts."""
+        self._turns.room.shrink()
 
     # ---- links in
 
@@ -146,13 +181,22 @@ class Frontier:
         host, item = lease.host, self._returned(lease)
         old = item
         entry = Entry(
-            again.url.text, old.depth, again.hops, old.link_type, old.referrer, again.attempt, old.seed, again.error
+            again.url.text,
+            old.depth,
+            again.hops,
+            old.link_type,
+            old.referrer,
+            again.attempt,
+            old.seed,
+            again.error,
+            old.revisit,
         )
         target = host if again.url.host == host.name else self._hosts.get(again.url.host, again.url.partition)
         self._queues.finish(host, item)
         self._hosts.touch(host)
         if target.record.closed:
-            self.counts.end("host_closed")
+            if not old.revisit:
+                self.counts.end("host_closed")
         else:
             self._queues.put_due(target, entry, again.at, again.url.fingerprint)
             self._hosts.touch(target)
@@ -182,11 +226,13 @@ class Frontier:
 
     def locate(self, lease: Lease, address: str, until: float, now: float) -> None:
         """Give back a lease that lacked an address, now that its host's is known; it is lent again in its turn."""
-        fingerprint = xxh3_64_intdigest(address.encode())
+        own = lease.host.name if lease.host.rules.has_own_gate else ""
+        fingerprint = xxh3_64_intdigest(f"{address} {own}".encode() if own else address.encode())
         rest_until = self._contacts.recovered.addresses.get(fingerprint, 0.0)
-        if self._resumed_at:
+        if self._resumed_at and not own:
             rest_until = max(rest_until, self._resumed_at + self.politeness.address_delay_s)
-        self._bench.settle(lease.host, self._bench.place(address, fingerprint, rest_until))
+        place = self._bench.place(address, fingerprint, rest_until, own, lease.host.rules.per_host)
+        self._bench.settle(lease.host, place)
         lease.host.located_until = until
         self.give_back(lease, now)
 
@@ -200,7 +246,7 @@ class Frontier:
         record = lease.host.record
         if record.closed or record.rest_until > now:
             return False
-        politeness = self.politeness
+        politeness = lease.host.rules
         longest_s = politeness.longest_rest_s(record.crawl_delay_s)
         if politeness.per_host == 1:
             with_this_one = [*record.fetches_s[1 - SAMPLES :], 0.0]
@@ -221,14 +267,15 @@ class Frontier:
             if self._budgets is not None:
                 self._budgets.spend(host, contact, page=lease.item is not None)
             jitter = self._dice.uniform(0.0, 1.0) if contact.kind == "busy" else 0.0
-            settle(host.record, contact, now, self.politeness, self._options, jitter)
+            settle(host.record, contact, now, host.rules, self._options, jitter)
             self._turns.room.rested(host.record.rest_until - now)
             if contact.kind == "failed":
                 host.located_until = 0.0  # Another of its addresses may answer.
             self._hosts.touch(host)
         if place is not None:
             self.under_way -= 1
-            rest_until = now + self.politeness.address_delay_s if contact is not None else 0.0
+            shared = contact is not None and place.name == place.address
+            rest_until = now + self.politeness.address_delay_s if shared else 0.0
             if lease.ticket >= 0:
                 self._contacts.end(
                     lease.ticket, host.fingerprint, place.fingerprint, host.record.rest_until, rest_until
@@ -245,12 +292,63 @@ class Frontier:
 
     def finish(self, lease: Lease, outcome: str, now: float) -> None:
         """Take a lent URL off its queue for good, with this epoch."""
-        host = lease.host
-        self._queues.finish(host, self._returned(lease))
-        self.counts.end(outcome)
+        host, item = lease.host, self._returned(lease)
+        self._queues.finish(host, item)
+        if not item.revisit:
+            self.counts.end(outcome)
         self._hosts.touch(host)
         if not host.window or host.turn_at is None or host.turn_at - now > self._options.sleep_s_min:
             self._turns.schedule(host, now)  # Else it has its turn, and this changed nothing about it.
+
+    # ---- visits again
+
+    def finish_until(self, lease: Lease, outcome: str, at: float, now: float) -> None:
+        """Take a lent URL off its queue until `at`, with this epoch: it is due for a revisit then."""
+        assert lease.item is not None
+        old = lease.item
+        entry = Entry(lease.url.text, old.depth, 0, old.link_type, old.referrer, 1, NOT_SEED, "", revisit=True)
+        if not lease.host.record.closed:
+            self._queues.put_due(lease.host, entry, at, lease.url.fingerprint)
+        self.finish(lease, outcome, now)
+
+    def enlist(self, url: Url, depth: int, referrer: str, at: float, now: float) -> bool:
+        """Let a URL that was finished for good be due at `at`; False when its host is closed."""
+        host = self._hosts.get(url.host, url.partition)
+        if host.record.closed:
+            return False
+        entry = Entry(url.text, depth, 0, "", referrer, 1, NOT_SEED, "", revisit=True)
+        self._queues.put_due(host, entry, at, url.fingerprint)
+        self._awaits(host, at, now)
+        return True
+
+    def move(self, url: Url, at: float, to: float, now: float) -> bool:
+        """Let a URL that is due for a revisit at `at` be due at `to` instead; False when it does not wait any more."""
+        host = self._hosts.get(url.host, url.partition)
+        if host.record.closed or not self._queues.move_due(host, url.fingerprint, at, to):
+            return False
+        self._awaits(host, to, now)
+        return True
+
+    def permitted_per_s(self, url: Url) -> float:
+        """Return how many visits a second politeness leaves for old pages of a URL's host."""
+        host = self._hosts.get(url.host, url.partition)
+        record = host.record
+        fetch_s = sum(record.fetches_s) / len(record.fetches_s) if record.fetches_s else 0.0
+        each_s = max(self.politeness.rest_s(record.fetches_s, record.crawl_delay_s) + fetch_s, FETCH_S_MIN)
+        has_new = record.queued - record.revisits > host.lent - host.lent_again
+        share = 1.0 - (self._share_new or 0.0) if has_new else SHARE_OLD_MAX
+        return self.politeness.per_host * share / each_s
+
+    def _awaits(self, host: Host, at: float, now: float) -> None:
+        """See that a host is there when one of its URLs is due."""
+        self._hosts.touch(host)
+        if host.on_bench:
+            self._turns.schedule(host, now)
+        elif not host.record.index_key or self._index.sleeps_past(host, at):
+            self._turns.await_due(host, max(at, host.record.rest_until), now)
+
+    def _is_turn_of_new(self) -> bool:
+        return self._dice.uniform(0.0, 1.0) < (self._share_new or 0.0)
 
     def give_back(self, lease: Lease, now: float) -> None:
         """Take a lease back as if it had not been lent: no request was made."""
@@ -261,7 +359,8 @@ class Frontier:
                 self._queues.put_back(host, item)
             else:
                 self._queues.finish(host, item)
-                self.counts.end("host_closed")
+                if not item.revisit:
+                    self.counts.end("host_closed")
                 self._hosts.touch(host)
         if lease.errand is not None:
             host.errands.insert(0, lease.errand)
@@ -314,6 +413,7 @@ class Frontier:
         host.out += 1
         if item is not None:
             host.lent += 1
+            host.lent_again += item.revisit
             self._lent.add(url.fingerprint)
             if self._budgets is not None:
                 self._budgets.lend(host)
@@ -321,7 +421,7 @@ class Frontier:
             lease.place, lease.site = place, host.site
             self.under_way += 1
             self._bench.occupy(place, host.site)
-        if host.out < self.politeness.per_host and place is not None:
+        if host.out < host.rules.per_host and place is not None:
             self._turns.schedule(host, now)  # Else its turn is over until this one comes back.
         return lease
 
@@ -331,6 +431,7 @@ class Frontier:
         assert not lease.is_finished, "a URL was given back twice"
         lease.is_finished = True
         lease.host.lent -= 1
+        lease.host.lent_again -= lease.item.revisit
         self._lent.discard(lease.url.fingerprint)
         if self._budgets is not None:
             self._budgets.returned(lease.host)

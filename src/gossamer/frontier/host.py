@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.record import Block, Entry, HostRecord, Item
 from gossamer.model.visits import Errand, Visit
 from gossamer.url.url import Url
@@ -14,12 +15,14 @@ class Host:
 
     __slots__ = (
         "cursors", "dirty", "due_next", "due_out", "ends", "errands", "fingerprint", "fresh", "is_new",
-        "lent", "located_until", "on_bench", "out", "parked", "partition", "place", "prefix", "record", "site", "stamp",
-        "turn_at", "window",
+        "lent", "lent_again", "located_until", "on_bench", "out", "parked", "partition", "place", "prefix", "record",
+        "rules", "site", "stamp", "turn_at", "window",
     )  # fmt: skip
 
-    def __init__(self, record: HostRecord, partition: int, prefix: bytes, fingerprint: int) -> None:
+    def __init__(self, record: HostRecord, partition: int, prefix: bytes, fingerprint: int, rules: Politeness) -> None:
         self.record = record
+        self.rules = rules
+        """How it is treated; another when somebody changes that."""
         self.partition = partition
         self.prefix = prefix
         self.fingerprint = fingerprint
@@ -40,6 +43,8 @@ class Host:
         """Leases not yet given back."""
         self.lent = 0
         """Those of them that carry a queued URL."""
+        self.lent_again = 0
+        """Those of these that were visited before."""
         self.parked = False
         """Waits for its robots.txt: only errands are lent."""
         self.dirty = False
@@ -72,10 +77,14 @@ Turn = tuple[float, int, int, Host]
 class Place:
     """One IP address."""
 
-    __slots__ = ("address", "fingerprint", "hosts", "out", "rest_until", "stamp", "users")
+    __slots__ = ("address", "fingerprint", "hosts", "most", "name", "out", "rest_until", "stamp", "users")
 
-    def __init__(self, address: str, fingerprint: int, rest_until: float) -> None:
+    def __init__(self, name: str, address: str, fingerprint: int, rest_until: float, most: int) -> None:
+        self.name = name
+        """Its address; with its host where one has it for itself."""
         self.address = address
+        self.most = most
+        """Requests at once; 0: no limit."""
         self.fingerprint = fingerprint
         self.rest_until = rest_until
         self.hosts: list[Turn] = []
@@ -142,4 +151,6 @@ class Lease:
 
 
 def _visit(entry: Entry, url: Url) -> Visit:
-    return Visit(url, entry.depth, entry.hops, entry.link_type, entry.referrer, entry.attempt, entry.seed)
+    return Visit(
+        url, entry.depth, entry.hops, entry.link_type, entry.referrer, entry.attempt, entry.seed, entry.revisit
+    )

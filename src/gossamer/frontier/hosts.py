@@ -44,6 +44,13 @@ class Hosts:
         host = self._hosts[name] = self._clean[name] = self._load(name, partition)
         return host
 
+    def reconfigure(self, politeness: Politeness) -> list[Host]:
+        """Treat all hosts by other rules from now on; return those in memory."""
+        self._politeness = politeness
+        for host in self._hosts.values():
+            host.rules = politeness.of(host.name)
+        return list(self._hosts.values())
+
     def touch(self, host: Host) -> None:
         """Have the record written with this epoch."""
         if not host.dirty:
@@ -70,13 +77,13 @@ class Hosts:
         prefix = host_prefix(partition, name)
         data = self._epochs.get("host", prefix)
         record = HostRecord(RECORD_VERSION, name) if data is None else decode_record(data)
-        fingerprint = xxh3_64_intdigest(name.encode())
+        fingerprint, rules = xxh3_64_intdigest(name.encode()), self._politeness.of(name)
         if self._recovered.unknown_at:
             # Those without a record too: what was found and asked in an epoch that was lost left none.
-            longest_s = self._politeness.longest_rest_s(record.crawl_delay_s)
+            longest_s = rules.longest_rest_s(record.crawl_delay_s)
             record.rest_until = max(record.rest_until, self._recovered.unknown_at + longest_s)
         record.rest_until = max(record.rest_until, self._recovered.hosts.get(fingerprint, 0.0))
-        host = Host(record, partition, prefix, fingerprint)
+        host = Host(record, partition, prefix, fingerprint, rules)
         host.is_new = data is None
         return host
 

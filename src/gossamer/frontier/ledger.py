@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from gossamer.frontier.accounts import ACCOUNT_BYTES, SITE, Accounts
 from gossamer.frontier.budgets import Budgets
@@ -23,6 +23,7 @@ class Ledger:
         self, epochs: Epochs, options: BudgetOptions, prioritizer: Prioritizer | None, cached_max: int, now: float
     ) -> None:
         self.options = options
+        self._epochs = epochs
         self._accounts = Accounts(epochs, cached_max)
         self._prioritizer = prioritizer if isinstance(prioritizer, HostPrioritizer) else None
         needs = set(self._prioritizer.needs) if self._prioritizer is not None else set()
@@ -35,6 +36,19 @@ class Ledger:
         self.budgets = Budgets(epochs, self._accounts, grows, options, now) if options.is_set else None
         self.host_level: Callable[[Host], int] | None = self._level if self._prioritizer is not None else None
         """Says how urgent a host is among those that wait; None: as urgent as its most urgent URL."""
+
+    def reconfigure(self, options: BudgetOptions, hosts: Iterable[Host], now: float) -> None:
+        """Go by other budgets from now on; `hosts` are those in memory. A round begins: who was put off for what the
+        budgets were may come again.
+        """
+        if options == self.options:
+            return
+        self.options = options
+        is_new = self.budgets is None
+        if self.budgets is None:
+            self.budgets = Budgets(self._epochs, self._accounts, None, options, now)
+        self.budgets.reconfigure(options, hosts, is_new=is_new)
+        self.budgets.begin_round(now)
 
     @property
     def memory_bytes(self) -> int:

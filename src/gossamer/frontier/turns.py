@@ -11,7 +11,6 @@ from gossamer.frontier.host import Host
 from gossamer.frontier.hosts import Hosts
 from gossamer.frontier.index import HostIndex
 from gossamer.frontier.options import FrontierOptions
-from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.queues import NEVER, Queues
 from gossamer.frontier.room import Room
 from gossamer.frontier.sites import Sites
@@ -29,31 +28,37 @@ class Turns:
         index: HostIndex,
         bench: Bench,
         counts: Counts,
-        politeness: Politeness,
         options: FrontierOptions,
         sites: Sites,
         budgets: Budgets | None = None,
         host_level: Callable[[Host], int] | None = None,
+        is_turn_of_new: Callable[[], bool] | None = None,
     ) -> None:
         self._hosts = hosts
         self._queues = queues
         self._index = index
         self._bench = bench
         self._counts = counts
-        self._politeness = politeness
         self._options = options
         self._sites = sites
         self._budgets = budgets
         self._host_level = host_level
+        self._is_turn_of_new = is_turn_of_new
         self.room = Room(options)
         self.benched: dict[str, Host] = {}
         """Hosts in memory with work, by name."""
+
+    def reconfigure(self, options: FrontierOptions, budgets: Budgets | None) -> None:
+        """Go by other options from now on."""
+        self._options = options
+        self._budgets = budgets
+        self.room.reconfigure(options)
 
     def schedule(self, host: Host, now: float) -> None:
         """Give a host on the bench its next turn, or let it leave when it has none for long."""
         if not host.on_bench:
             return
-        if host.out >= (self._politeness.per_host if host.place is not None else 1):
+        if host.out >= (host.rules.per_host if host.place is not None else 1):
             self._bench.withdraw(host)
             return
         record = host.record
@@ -104,10 +109,20 @@ class Turns:
                 self._index.enter_ready(host, level)
                 self._hosts.touch(host)
 
+    def await_due(self, host: Host, at: float, now: float) -> None:
+        """See that a host that is not on the bench is woken when a URL of it is due."""
+        if at - now > self._options.sleep_s_min:
+            self._index.enter_sleep(host, at)
+            self._hosts.touch(host)
+        else:
+            self.bring(host, 0, now)
+
     def fill(self, now: float) -> None:
         """Bring hosts from the disk while there is room for them: those whose sleep is over, then any by chance."""
         while len(self.benched) < self.room.hosts:
-            found = self._index.wake(now) or self._index.draw() or self._draw_deferred(now)
+            # Where old pages come due, those who wake could keep out those who wait with new ones.
+            found = self._index.draw() if self._is_turn_of_new is not None and self._is_turn_of_new() else None
+            found = found or self._index.wake(now) or self._index.draw() or self._draw_deferred(now)
             if found is None:
                 return
             self.activate(self._hosts.get(found[1], found[0]), now)

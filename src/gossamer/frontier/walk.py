@@ -16,7 +16,8 @@ from collections.abc import Callable, Sequence
 
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
-from gossamer.frontier.options import WalkOptions
+from gossamer.frontier.options import BudgetOptions, FrontierOptions, WalkOptions
+from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.walked import Walked, WalkedPage, Walker
 from gossamer.model.links import Link
 from gossamer.model.visits import Again, Contact, HostFacts
@@ -128,6 +129,14 @@ class Walk:
         """Note that the walkers who waited for a page are there; they go on when `linked` has told where to."""
         self._gates.finish(lease, outcome, now)
         self._arrive(lease.url, outcome)
+
+    def reconfigure(self, politeness: Politeness, options: FrontierOptions, budget: BudgetOptions, now: float) -> None:
+        """Go by other rules from now on."""
+        self._gates.reconfigure(politeness, options, budget, now)
+
+    def shrink(self) -> None:
+        """Have fewer hosts in memory from now on."""
+        self._gates.shrink()
 
     # ---- what is told
 

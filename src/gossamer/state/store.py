@@ -39,7 +39,8 @@ from gossamer.world.files import NO_ROOM, sync_directory
 
 FAMILIES = (
     "queue", "host", "ready", "sleep", "due", "seen", "content", "page", "outbox", "inbox", "meta", "deferred",
-    "account", "walk", "scope", "trap",
+    "account", "walk", "scope", "trap", "revisit", "rhythm",
+    "told", "websub",
 )  # fmt: skip
 ASKED_BY_KEY = ("seen", "host", "queue", "content", "page", "account")
 """Families whose keys are asked for one by one."""

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import random
+import secrets
+
+
+def unguessable(random_bytes: int) -> str:
+    """Return a word that nobody can guess, of letters, digits, `-` and `_`: a third longer than `random_bytes`."""
+    return secrets.token_urlsafe(random_bytes)
 
 
 class Dice:
