@@ -48,6 +48,7 @@ from gossamer.assembly.parts import (
 from gossamer.assembly.revisits import (
     enrolment_of,
     frontier_options_of,
+    patient,
     revisiting_of,
     schedule_of,
     share_new_of,
@@ -270,7 +271,7 @@ def _assembled(
     chain_of = _chains(roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(asked))
     chain = chain_of(scope_options(config))
     memory, trapping = ScopeMemory(epochs, roots, exclusions, chain.counts), Trapping(traps, epochs, sketch, tally)
-    rules, prioritizer = politeness_of(config), prioritizer_of(config)
+    rules, prioritizer = patient(politeness_of(config), config), prioritizer_of(config)
     forms = (frontier_options_of(config), budget_of(config), config.walk)
     hosts = kept.hosts.store if kept.hosts is not None else None
     frontier = frontier_of(
