@@ -299,9 +299,8 @@ def _assembled(
     )
     pipeline = Pipeline(rooms, retries_of(config, dice), config.crawl, clock, kept.logs, tally)
     pipeline.judges_again = judges_again(config, epochs)
-    growing: list[_Growing] = [frontier, epochs, *([schedule] if schedule is not None else [])]
-    told_to_cut = (frontier, memory, trapping, url_seen, schedule)
-    committer, crowding = _committing(config, kept, archives, told_to_cut, growing, clock)
+    cuts = (frontier, memory, trapping, url_seen, schedule)
+    committer, crowding = _committing(config, kept, archives, cuts, (frontier, epochs, schedule), clock)
     shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)
     watchdogs = watchdogs_of(config, directory, clock, shard, committer, tally, kept.logs, frontier.shrink)
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent, partial(page_facts, epochs))
@@ -324,15 +323,15 @@ def _committing(
     kept: _Kept,
     archives: Archives,
     rooms: Sequence[object],
-    growing: Sequence[_Growing],
+    growing: Sequence[_Growing | None],
     clock: Clock,
 ) -> tuple[Committer, Callable[[], float]]:
     """Return who closes epochs, with those of the rooms that have something to give, and how full the open one is."""
-    cuts = [room for room in rooms if isinstance(room, Cuts)]
+    cuts, those = [room for room in rooms if isinstance(room, Cuts)], [one for one in growing if one is not None]
     committer = Committer(kept.epochs, kept.journals, kept.contacts, archives, cuts, kept.tally, kept.logs, clock)
     committer.on_epoch = kept.slots.note_epoch
     committer.on_durable = archives.add_epoch
-    return committer, partial(_crowding, kept.contacts, growing, config.crawl.epoch_bytes_max)
+    return committer, partial(_crowding, kept.contacts, those, config.crawl.epoch_bytes_max)
 
 
 def _chains(
