@@ -20,7 +20,7 @@ class Verbs:
     """Each verb takes the request's fields and returns what is answered."""
 
     def __init__(
-        self, shard: Assembled, seeding: Seeding, setting: Setting, status: Callable[[], dict[str, object]]
+        self, shard: Assembled, seeding: Seeding, setting: Setting, status: Callable[..., dict[str, object]]
     ) -> None:
         self._shard = shard
         self._seeding = seeding
@@ -31,6 +31,7 @@ class Verbs:
         """Return the verbs by name."""
         return {
             "status": self.status,
+            "metrics": self.metrics,
             "why": self.why,
             "seed": self.seed,
             "exclude": self.exclude,
@@ -43,8 +44,14 @@ class Verbs:
             "stop": self.stop,
         }
 
-    async def status(self, _: dict[str, object]) -> object:
-        return self._status()
+    async def status(self, request: dict[str, object]) -> object:
+        return self._status(detail=bool(request.get("detail")))
+
+    async def metrics(self, _: dict[str, object]) -> object:
+        """Tell what Prometheus reads."""
+        from gossamer.api.metrics import metrics_of  # noqa: PLC0415 - who never asks does not pay for the library
+
+        return {"metrics": metrics_of(self._status(detail=True)).decode()}
 
     async def why(self, request: dict[str, object]) -> object:
         return self._shard.story.why(_text(request, "url"))

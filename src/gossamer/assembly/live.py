@@ -17,6 +17,7 @@ def reconfigure(shard: Assembled, config: Config) -> None:
         shard.pipeline.judges_again = judges_again(config, shard.epochs)
     shard.tally.reconfigure(config.crawl)
     shard.pipeline.reconfigure(retries_of(config, shard.dice), config.crawl)
+    shard.logs.reconfigure(config.logs)
     shard.watchdogs.reconfigure(config.watch)
     shard.shard.reconfigure(config.crawl, config.limits)
     shard.frontier.reconfigure(politeness_of(config), frontier_options_of(config), budget_of(config), shard.clock.now())

@@ -39,7 +39,9 @@ def frontier_options_of(config: Config) -> FrontierOptions:
     if not is_continuous(config):
         return options
     sleep_s_max = max(options.host_sleep_s_max, config.revisit.host_sleep_s_max)
-    return options.model_copy(update={"host_sleeps_max": SLEEPS_MAX, "host_sleep_s_max": sleep_s_max})
+    return options.model_copy(
+        update={"host_sleeps_max": SLEEPS_MAX, "host_sleep_s_max": sleep_s_max, "unanswered_failures_max": 0}
+    )
 
 
 def share_new_of(config: Config) -> float | None:

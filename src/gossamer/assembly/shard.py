@@ -14,6 +14,7 @@ import msgspec
 from gossamer.archive.archive import Archives, Followers
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.archive.uploads import Uploads, uploads_of
+from gossamer.assembly.hosts import HostsKept, hosts_kept, remembered_of
 from gossamer.assembly.parts import (
     apart_of,
     archives_of,
@@ -36,6 +37,7 @@ from gossamer.assembly.parts import (
     quarantine_of,
     resolver_of,
     retries_of,
+    scoped,
     store_sizes,
     stored,
     traps_of,
@@ -99,6 +101,7 @@ from gossamer.url.name import Namer
 from gossamer.world.alarm import Alarm
 from gossamer.world.clock import Clock, WallClock
 from gossamer.world.dice import Dice
+from gossamer.world.machine import ThisMachine
 from gossamer.world.process import DirectoryLock, boot_id
 from gossamer.world.spill import Spills
 
@@ -149,6 +152,7 @@ class Assembled:
     chain_of: Callable[[ScopeOptions], Chain]
     """Makes the filters of other options."""
     watchdogs: Watchdogs
+    hosts_kept: HostsKept | None
 
     async def close(self) -> None:
         """Let go of everything. What was committed is safe whether this is called or not."""
@@ -163,7 +167,10 @@ class Assembled:
         self.logs.close()
         self.journals.close_files()
         self.store.close()
-        self.contacts.close()
+        if self.hosts_kept is not None:
+            self.hosts_kept.close(self.contacts)
+        else:
+            self.contacts.close(synced=True)
         self.slots.close()
         self.lock.release()
 
@@ -225,20 +232,28 @@ class _Kept:
     journals: Journals
     tally: Tally
     logs: Logs
+    hosts: HostsKept | None
 
 
 def _kept(config: Config, directory: Path, clock: Clock, undo: ExitStack) -> _Kept:
     state = directory / "state"
     slots = held(Slots(state), undo)
     store = held(Store(state / "store", *store_sizes(config)), undo)
-    contacts = held(Contacts(state, boot_id(), clock.now()), undo)
+    hosts = hosts_kept(config)
+    if hosts is not None:
+        held(hosts, undo)
+    if hosts is not None:
+        contacts = hosts.contacts(state, clock.now())
+    else:
+        contacts = Contacts(state, boot_id(), clock.now(), ThisMachine().wall_offset_s())
+    held(contacts, undo)
     journals = Journals(directory)
     undo.callback(journals.close_files)
     journals.recover(stored(store, MANIFEST, list[Entry], []), JOURNAL_FOLDERS)
     totals = stored(store, TALLY, Totals, Totals())
     totals.incarnation += 1
-    logs = held(Logs(directory / "logs", clock), undo)
-    return _Kept(slots, store, contacts, Epochs(store), journals, Tally(totals, config.crawl), logs)
+    logs = held(Logs(directory / "logs", clock, config.logs), undo)
+    return _Kept(slots, store, contacts, Epochs(store), journals, Tally(totals, config.crawl), logs, hosts)
 
 
 def _assembled(
@@ -247,15 +262,18 @@ def _assembled(
     kept = _kept(config, directory, clock, undo)
     slots, store, epochs, journals, tally = kept.slots, kept.store, kept.epochs, kept.journals, kept.tally
     namer = namer_of(config, epochs)
-    roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)
-    chain_of = _chains(roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(config))
+    asked = scoped(config)
+    roots, exclusions, traps = Roots(asked.scope.scope), ExcludedHost(), traps_of(config, epochs)
+    chain_of = _chains(roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(asked))
     chain = chain_of(scope_options(config))
     memory, trapping = ScopeMemory(epochs, roots, exclusions, chain.counts), Trapping(traps, epochs, sketch, tally)
     rules, prioritizer = politeness_of(config), prioritizer_of(config)
     forms = (frontier_options_of(config), budget_of(config), config.walk)
+    hosts = kept.hosts.store if kept.hosts is not None else None
     frontier = frontier_of(
-        store, epochs, kept.contacts, rules, forms, prioritizer, namer.name, dice, clock.now(), share_new_of(config)
-    )
+        store, epochs, kept.contacts, rules, forms, prioritizer, namer.name, dice, clock.now(), share_new_of(config),
+        remembered_of(config, hosts, clock.now()),
+    )  # fmt: skip
     revisiting = revisiting_of(config, schedule := schedule_of(config, epochs, frontier, dice), frontier)
     url_seen, history = url_seen_of(config, epochs, journals), History(epochs)
     content_seen, near_seen = content_seen_of(config, epochs), near_seen_of(config, epochs)
@@ -266,7 +284,7 @@ def _assembled(
     protocols = protocol_modules(config, config.operator.user_agent(__version__), clock, spills)
     resolver = resolver_of(config, clock, archives)
     quarantine, apart = quarantine_of(config, directory, epochs, slots), apart_of(config, directory, modules.apart)
-    permit = permit_of(config, exclusions, SiteRobots(epochs, config.robots, namer.name, dice), trapping)
+    permit = permit_of(config, exclusions, SiteRobots(epochs, config.robots, namer.name, dice, hosts), trapping)
     hubs = hubs_of(config, epochs, namer, permit, clock.now())
     rooms = Rooms(
         namer=namer,
@@ -295,7 +313,7 @@ def _assembled(
         revisiting=revisiting,
         hints=hints_of(config, epochs, namer, schedule),
         hubs=hubs,
-        beyond=memory.beyond if config.scope.scope != "any" else None,
+        beyond=memory.beyond if asked.scope.scope != "any" else None,
     )
     pipeline = Pipeline(rooms, retries_of(config, dice), config.crawl, clock, kept.logs, tally)
     pipeline.judges_again = judges_again(config, epochs)
@@ -309,7 +327,7 @@ def _assembled(
         namer, roots, exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, kept.logs,
         protocols, resolver, quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice,
         tally.note), trapping, traps, schedule, enrolment_of(config, (store, epochs), namer, revisiting, clock, dice),
-        hubs, dice, chain_of, watchdogs,
+        hubs, dice, chain_of, watchdogs, kept.hosts,
     )  # fmt: skip
 
 
@@ -328,7 +346,10 @@ def _committing(
 ) -> tuple[Committer, Callable[[], float]]:
     """Return who closes epochs, with those of the rooms that have something to give, and how full the open one is."""
     cuts, those = [room for room in rooms if isinstance(room, Cuts)], [one for one in growing if one is not None]
-    committer = Committer(kept.epochs, kept.journals, kept.contacts, archives, cuts, kept.tally, kept.logs, clock)
+    hosts = kept.hosts.store if kept.hosts is not None else None
+    committer = Committer(
+        kept.epochs, kept.journals, kept.contacts, archives, cuts, kept.tally, kept.logs, clock, hosts
+    )
     committer.on_epoch = kept.slots.note_epoch
     committer.on_durable = archives.add_epoch
     return committer, partial(_crowding, kept.contacts, those, config.crawl.epoch_bytes_max)

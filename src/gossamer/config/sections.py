@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr,
 
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.search.options import SearchOptions
-from gossamer.crawl.options import CrawlOptions, LimitsOptions, WatchOptions
+from gossamer.crawl.options import CrawlOptions, LimitsOptions, LogsOptions, WatchOptions
 from gossamer.fetch.options import FetchOptions
 from gossamer.frontier.options import (
     BudgetOptions,
@@ -53,10 +53,23 @@ class Section(BaseModel):
 
 
 class SeedsOptions(Section):
-    """Where the crawl begins."""
+    """Where the crawl begins, and what an offline one fetches."""
 
     urls: tuple[str, ...] = Field((), description="Seeds; those on the command line are added.")
     file: str = Field("", description="A file of seeds, one URL a line, # begins a comment; - is standard input.")
+    domains_file: str = Field(
+        "",
+        description="A file of domains, one a line; the front page of each, stripped of its subdomains, is a seed.",
+    )
+    segments: tuple[str, ...] = Field((), description="Segments that an offline crawl takes in, in order.")
+    watch_directory: str = Field(
+        "",
+        description="Where an offline crawl looks for its next segment when fewer than frontier.hosts_min hosts are "
+        "left; what it has taken in it renames.",
+    )
+    watch_s_max: float | None = Field(
+        None, ge=0, description="How long it waits there with nothing to fetch, in seconds; none: until it is stopped."
+    )
 
 
 class OutputOptions(Section):
@@ -184,6 +197,7 @@ class Config(Section):
     state: StateOptions = StateOptions()
     crawl: CrawlOptions = CrawlOptions()
     watch: WatchOptions = WatchOptions()
+    logs: LogsOptions = LogsOptions()
     components: ComponentsOptions = ComponentsOptions()
     progress: ProgressOptions = ProgressOptions()
 

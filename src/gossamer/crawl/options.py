@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from gossamer.model.live import LIVE
+
+Level = Literal["debug", "info", "warning", "error", "critical", "off"]
+ROOMS = (
+    "api",
+    "config",
+    "control",
+    "crawl",
+    "fetch",
+    "frontier",
+    "process",
+    "resolve",
+    "robots",
+    "scope",
+    "seeds",
+    "watch",
+)
 
 
 class LimitsOptions(BaseModel):
@@ -56,13 +73,43 @@ class WatchOptions(BaseModel):
     )
 
 
+class LogsOptions(BaseModel):
+    """What stands in `logs/`, and how much: see docs/operation.md."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    level: Level = Field("info", description="Least level that is written", json_schema_extra=LIVE)
+    levels: dict[str, Level] = Field(
+        default_factory=dict,
+        description="The same by room: fetch, resolve, robots, scope, process, seeds, watch, config …",
+        json_schema_extra=LIVE,
+    )
+    file_bytes_max: int = Field(
+        64 << 20, ge=1 << 10, description="A file that would be longer is begun anew", json_schema_extra=LIVE
+    )
+    files_kept: int = Field(3, ge=0, le=100, description="Files before the one that grows", json_schema_extra=LIVE)
+
+    @field_validator("levels")
+    @classmethod
+    def _rooms(cls, levels: dict[str, Level]) -> dict[str, Level]:
+        for room in levels:
+            if room not in ROOMS:
+                near = difflib.get_close_matches(room, ROOMS, n=1)
+                raise ValueError(
+                    f"no room {room!r}; " + (f"did you mean {near[0]!r}?" if near else f"there are {', '.join(ROOMS)}")
+                )
+        return levels
+
+
 class CrawlOptions(BaseModel):
     """How the shard runs."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    mode: Literal["batch", "continuous"] = Field(
-        "batch", description="batch: each URL once, then the end; continuous: pages again and again, without end."
+    mode: Literal["batch", "continuous", "offline"] = Field(
+        "batch",
+        description="batch: each URL once, then the end; continuous: pages again and again, without end; offline: what "
+        "is given, links recorded and none followed",
     )
     concurrency: int = Field(256, ge=1, le=16_384, description="Requests at once", json_schema_extra=LIVE)
     commit_s: float = Field(

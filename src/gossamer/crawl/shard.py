@@ -225,6 +225,7 @@ class Shard(Generic[L]):
 
     def _returned(self, task: asyncio.Task[None]) -> None:
         lease, _ = self._turns.pop(task)
+        self._tally.last_at = self._clock.now()
         self._visits -= lease.errand is None
         delivery = self._tally.delivery
         if (

@@ -18,11 +18,13 @@ from gossamer.frontier.hosts import HOST_BYTES, Hosts
 from gossamer.frontier.index import HostIndex
 from gossamer.frontier.ledger import Ledger
 from gossamer.frontier.options import BudgetOptions, FrontierOptions
+from gossamer.frontier.overview import overview
 from gossamer.frontier.politeness import SAMPLES, Politeness
 from gossamer.frontier.queues import Queues
 from gossamer.frontier.record import Entry, Item, decode_record
+from gossamer.frontier.remembered import Remembered
 from gossamer.frontier.sites import Sites
-from gossamer.frontier.turns import Turns
+from gossamer.frontier.turns import NextTurn, Turns
 from gossamer.model.links import NOT_SEED, Link
 from gossamer.model.visits import Again, Contact, HostFacts
 from gossamer.ports import Prioritizer
@@ -59,8 +61,11 @@ class Frontier:
         budget: BudgetOptions | None = None,
         prioritizer: Prioritizer | None = None,
         share_new: float | None = None,
+        remembered: Remembered | None = None,
     ) -> None:
-        """`share_new` is the share of visits that new URLs get where old ones are due too; None: there are none."""
+        """`share_new` is the share of visits that new URLs get where old ones are due too; None: there are none.
+        `remembered` is what earlier crawls learned of hosts, where somebody keeps that.
+        """
         self.politeness = politeness
         self._epochs = epochs
         self._contacts = contacts
@@ -76,15 +81,21 @@ class Frontier:
         counts = store.get("meta", COUNTS_KEY)
         self.counts = Counts() if counts is None else msgspec.msgpack.decode(counts, type=Counts)
         bias = LevelBias(options.level_bias, dice)
-        self._hosts = Hosts(epochs, politeness, contacts.recovered, options.records_cached_max)
+        self._remembered = remembered
+        self._hosts = Hosts(epochs, politeness, contacts.recovered, options.records_cached_max, remembered)
         self._share_new = share_new
         coin = self._is_turn_of_new if share_new is not None else None
         self._queues = Queues(epochs, bias, options, coin or bool)
+        if self.counts.levels:
+            self._queues.by_level = self.counts.levels
+        self.counts.levels = self._queues.by_level
         self._bench = Bench(politeness.per_address, politeness.per_site, politeness.site_delay_s)
         self._index = index = HostIndex(epochs, dice, bias)
         index.hosts, index.hosts_deferred = self.counts.working, self.counts.deferred
-        index.hosts_most = index.hosts
-        self._ledger = ledger = Ledger(epochs, budget or BudgetOptions(), prioritizer, options.records_cached_max, now)
+        index.hosts_most = max(index.hosts, self.counts.most)
+        self._ledger = ledger = Ledger(
+            epochs, budget or BudgetOptions(), prioritizer, options.records_cached_max, now, remembered
+        )
         self._budgets = ledger.budgets
         self._resumed_at = 0.0 if is_new else now
         resting_until = now + politeness.site_delay_s if self._resumed_at else 0.0
@@ -139,8 +150,12 @@ class Frontier:
 
     @property
     def hosts_most(self) -> int:
-        """Most of them at once, in this process."""
+        """Most of them at once, since `count_anew`, over all runs."""
         return self._index.hosts_most
+
+    def count_anew(self) -> None:
+        """Forget how many hosts there were at most."""
+        self._index.hosts_most = self._index.hosts
 
     @property
     def round(self) -> int:
@@ -267,7 +282,10 @@ class Frontier:
             if self._budgets is not None:
                 self._budgets.spend(host, contact, page=lease.item is not None)
             jitter = self._dice.uniform(0.0, 1.0) if contact.kind == "busy" else 0.0
-            settle(host.record, contact, now, host.rules, self._options, jitter)
+            nobody = self.counts.answers == 0
+            self.counts.answers += contact.kind in ("answered", "busy")
+            settle(host.record, contact, now, host.rules, self._options, jitter, nobody_answered=nobody)
+            host.contacted = True
             self._turns.room.rested(host.record.rest_until - now)
             if contact.kind == "failed":
                 host.located_until = 0.0  # Another of its addresses may answer.
@@ -378,7 +396,16 @@ class Frontier:
         """Say whether a URL is in somebody's hands now."""
         return url.fingerprint in self._lent
 
-    def next_turn(self) -> tuple[float, str] | None:
+    @property
+    def closings(self) -> list[tuple[str, str]]:
+        """Hosts that were closed last in this process, and why."""
+        return list(self._turns.closings)
+
+    def overview(self, now: float, most: int) -> dict[str, object]:
+        """Return hosts that are active, slow or failing, for people."""
+        return overview(self._turns.benched.values(), self._hosts.in_memory(), now, most)
+
+    def next_turn(self) -> NextTurn | None:
         """Return when the next host may be asked, and which and why not before; for `status` when nothing happens."""
         return self._turns.next_turn()
 
@@ -386,15 +413,24 @@ class Frontier:
 
     def cut(self, now: float) -> None:
         """Give the open epoch all that changed: records, new URLs, counts."""
+        if self._remembered is not None:
+            self._remembered.now = now
         for host in self._hosts.cut():
             self._queues.cut(host)
+            if self._remembered is not None:
+                self._remembered.keep(host)
             self.counts.hosts += host.is_new
             host.is_new = False
         self._queues.fresh_bytes = 0
         self._turns.room.fit(now)
         self._bench.forget_rested(now)
         self._ledger.cut()
-        self.counts.working, self.counts.deferred = self._index.hosts, self._index.hosts_deferred
+        index = self._index
+        self.counts.working, self.counts.deferred, self.counts.most = (
+            index.hosts,
+            index.hosts_deferred,
+            index.hosts_most,
+        )
         self._epochs.put("meta", COUNTS_KEY, msgspec.msgpack.encode(self.counts))
 
     # ---- inside

@@ -109,6 +109,17 @@ class FrontierOptions(BaseModel):
     host_sleeps_max: int = Field(
         5, ge=0, description="Sleeps in a row before a failing host is closed", json_schema_extra=LIVE
     )
+    errors_remembered_s: float = Field(
+        86_400.0,
+        ge=0,
+        description="How long a host's failures count for later crawls, where state.hosts_store keeps them",
+    )
+    unanswered_failures_max: int = Field(
+        5,
+        ge=0,
+        description="Failures in a row before a host is closed as long as no host at all has answered; 0: as later",
+        json_schema_extra=LIVE,
+    )
     hosts_min: int = Field(
         0, ge=0, description="When fewer hosts than this are left, ask for more seeds, or stop and save the rest"
     )

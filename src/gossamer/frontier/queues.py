@@ -8,6 +8,7 @@ from gossamer.frontier.bias import LevelBias
 from gossamer.frontier.host import Host
 from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.record import (
+    LEVELS,
     Block,
     Entry,
     Item,
@@ -52,6 +53,8 @@ class Queues:
         self._window_s_max = options.window_s_max
         self._share_new = share_new
         self._referrer = self._referred = self._shortened = ""
+        self.by_level = [0] * LEVELS
+        """URLs that are not finished, by level; those that wait for a time of their own are of none."""
         self.fresh_bytes = 0
         """Memory of the open epoch's blocks, about."""
         self.window_bytes = 0
@@ -71,6 +74,7 @@ class Queues:
             block = Block(queue.tail)
             blocks.append(block)
         queue.tail += 1
+        self.by_level[level] += 1
         self.fresh_bytes += block.add(record.name, link, self._shortened_referrer(record.name, link.referrer))
 
     def _shortened_referrer(self, host: str, referrer: str) -> str:
@@ -139,6 +143,7 @@ class Queues:
             return
         queue = record.levels[item.level]
         queue.finish(item.number)
+        self.by_level[item.level] -= 1
         self._drop_passed(host, item.level, queue)
 
     def clear(self, host: Host) -> int:
@@ -152,6 +157,8 @@ class Queues:
         for family in ("queue", "due"):
             self._epochs.delete_range(family, host.prefix, range_end(host.prefix))
         record = host.record
+        for level, queue in record.levels.items():
+            self.by_level[level] -= queue.pending
         record.levels, record.due, record.revisits = {}, host.lent, host.lent_again
         host.fresh.clear()
         self.forget_window(host)

@@ -126,7 +126,7 @@ class Store:
         self._meta = self._families["meta"]
         if fresh:
             sync_directory(path.parent)
-        with _refusals(f"cannot open the store {path}"):
+        with refusals(f"cannot open the store {path}"):
             self.epoch = self._recover()
         """Number of the last committed epoch; 0 in a new store."""
 
@@ -156,7 +156,7 @@ class Store:
             OSError: the disk refuses. Write nothing more then; the next opening tells which epoch was the last.
         """
         chunks = 0
-        with _refusals("cannot commit"):
+        with refusals("cannot commit"):
             for chunk in _chunks(ranges, changes):
                 self._wait_for_background()
                 self._put_meta(_redo_key(epoch, chunks), _encoder.encode(chunk))
@@ -174,7 +174,7 @@ class Store:
             OSError: the disk refuses. The epoch is committed all the same, and applied when the store is next opened.
         """
         chunks = 0
-        with _refusals("cannot apply a commit"):
+        with refusals("cannot apply a commit"):
             for chunk in _chunks(ranges, changes):
                 self._wait_for_background()
                 self._db.write(self._batch(chunk))
@@ -287,7 +287,8 @@ def _parts(changed: Mapping[bytes, bytes | None]) -> Iterator[tuple[list[bytes],
 
 
 @contextmanager
-def _refusals(what: str) -> Iterator[None]:
+def refusals(what: str) -> Iterator[None]:
+    """Make of what RocksDB reports an OSError that says what could not be done."""
     try:
         yield
     except (AssertionError, OSError):
@@ -338,3 +339,8 @@ def _options(cache: Cache, write_buffer_bytes: int) -> Options:
     table.set_format_version(5)
     options.set_block_based_table_factory(table)
     return options
+
+
+def store_options(cache_bytes: int, write_buffer_bytes: int) -> Options:
+    """Return options of a small store of one family that is asked by key."""
+    return _options(Cache(cache_bytes), write_buffer_bytes)
