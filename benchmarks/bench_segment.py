@@ -2,9 +2,9 @@
 
     python benchmarks/bench_segment.py [--links N …] [--memory SIZE] [--folder DIR] [--keep] [--json FILE]
 
-The web is made up: sites by Zipf's law, a tenth of the known pages fetched, 40 links a page: 15 to the fifty first pages
-of its site (menus), 15 elsewhere on its site, 10 to other sites, the popular ones more often. Memory is the peak of the
-process (`ru_maxrss`), disk the most that stood in the build's own folder, both beside the tables that are read.
+The web is made up: sites by Zipf's law, a tenth of the known pages fetched, 40 links a page: 15 to the fifty first
+pages of its site (menus), 15 elsewhere on its site, 10 to other sites, the popular ones more often. Memory is the peak
+of the process (`ru_maxrss`), disk the most that stood in the build's own folder and index, beside the tables.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class MadeUp:
         self.sites = max(50, self.known // URLS_A_SITE)
 
     def site(self, page: Numbers) -> Numbers:
-        return np.exp(page / self.known * np.log(self.sites)).astype(np.int64)
+        return np.asarray(np.exp(page / self.known * np.log(self.sites)).astype(np.int64))
 
     def start(self, site: Numbers) -> Numbers:
-        return np.ceil(self.known * np.log(site) / np.log(self.sites)).astype(np.int64)
+        return np.asarray(np.ceil(self.known * np.log(site) / np.log(self.sites)).astype(np.int64))
 
     def urls(self, page: Numbers) -> pa.Array:
         texts = [pa.array(values).cast(pa.string()) for values in (self.site(page), page % 977, page)]
@@ -167,18 +167,14 @@ def main() -> None:
             shutil.rmtree(folder)
     if given.folder is None:
         shutil.rmtree(place)
-    print(
-        f"{'links':>13} {'URLs listed':>12} {'wall, s':>8} {'CPU, s':>8} {'µs a link':>10} {'peak, MiB':>10} {'disk, MB':>9}"
-    )
+    names = ("wall, s", "CPU, s", "µs a link", "peak, MiB", "disk, MB")
+    print(f"{'links':>13} {'URLs listed':>12} " + " ".join(f"{name:>9}" for name in names))
     for links, row in rows.items():
-        cost = row["cpu_s"] / links * 1e6
-        print(
-            f"{links:>13,} {row['urls']:>12,.0f} {row['wall_s']:>8.1f} {row['cpu_s']:>8.1f} {cost:>10.2f} "
-            f"{row['peak_mib']:>10.0f} {row['disk_mb']:>9.0f}"
-        )
+        values = (row["wall_s"], row["cpu_s"], row["cpu_s"] / links * 1e6, row["peak_mib"], row["disk_mb"])
+        print(f"{links:>13,} {row['urls']:>12,.0f} " + " ".join(f"{value:>9.1f}" for value in values))
     least, most = min(rows), max(rows)
     ratio = rows[most]["cpu_s"] / most / (rows[least]["cpu_s"] / least)
-    print(f"CPU a link at {most:,} is {ratio:.2f} × that at {least:,} (wanted: at most {RATIO_MAX})")
+    print(f"CPU a link at {most:,} is {ratio:.2f} of that at {least:,} (wanted: at most {RATIO_MAX})")
     if given.json:
         given.json.write_text(json.dumps({"rows": rows, "ratio": ratio}, indent=2))
 

@@ -68,7 +68,7 @@ def in_order(build: Build) -> Iterator[pa.Table]:
             batch = _batch(path, at)
             held.append(batch)
             size += batch.nbytes
-            if size > build.room_bytes // 5:
+            if size > build.buffer_bytes:
                 # One site may have more than memory holds.
                 rest = (_batch(other, at) for other in files[number + 1 :])
                 yield from _on_disk(build, held, rest)
@@ -76,7 +76,9 @@ def in_order(build: Build) -> Iterator[pa.Table]:
         else:
             table = pa.Table.from_batches(held, ROWS).combine_chunks()
             del held
-            yield sorted_rows(once(table))
+            table = sorted_rows(once(table))
+            yield table
+            del table
         build.progress("sorting", at + 1, count)
 
 
@@ -175,6 +177,7 @@ class _Caps:
         self._per_host = per_host
         self._counts: dict[str, int] = {}
         """Of the hosts of the site with which the last table ended."""
+        self._site = ""
         self.left = 0
 
     def mask(self, table: pa.Table) -> npt.NDArray[np.bool_]:
@@ -194,7 +197,10 @@ class _Caps:
         self.left += int((~mask).sum())
         sites = table["site"].combine_chunks()
         of_last = np.unique(codes[pc.equal(sites, sites[-1]).to_numpy(zero_copy_only=False)])
-        self._counts = {hosts[code]: int(begun[code] + lengths[code]) for code in of_last}
+        site = sites[-1].as_py()
+        kept = self._counts if site == self._site else {}
+        self._counts = kept | {hosts[code]: int(begun[code] + lengths[code]) for code in of_last}
+        self._site = site
         return mask
 
 

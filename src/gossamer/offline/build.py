@@ -183,7 +183,7 @@ def _finish(made: Build, about: About, targets: Sequence[Path]) -> Built:
     names = list(zip(paths, targets, strict=True))
     figures, resumed = dict(work.state.figures), work.resumed
     if known.directory is not None:
-        known.commit(made.runs(ADDED), left, (made.seeds, made.judge.roots), names, made.room_bytes // 4)
+        known.commit(made.runs(ADDED), left, (made.seeds, made.judge.roots), names, made.buffer_bytes)
     else:
         work.state.publishing = [(str(path), str(target)) for path, target in names]
         work.save()

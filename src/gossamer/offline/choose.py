@@ -75,10 +75,10 @@ def choose(build: Build) -> None:
     kind = chosen_kind(build.rows_all)
     waiting = Waiting(build, [kind, ADDED, RELAXED])
     found, pages, shorter = build.runs(FOUND), build.runs(PAGE), build.runs(SHORTER)
-    for first, last in spans([found, pages, shorter, *build.known.sets()], build.room_bytes // 4, state.position):
+    for first, last in spans([found, pages, shorter, *build.known.sets()], build.buffer_bytes, state.position):
         rows = pages.read(first, last)
-        of_pages = pages_of(rows, shorter.read(first, last))
         listed = build.known.read(first, last)
+        of_pages = _nearest(pages_of(rows, shorter.read(first, last)), listed)
         links = found.read(first, last)
         known = np.union1d(of_pages[0], listed[0])
         chosen = _chosen(build, links, known, kind.dtype)
@@ -90,6 +90,18 @@ def choose(build: Build) -> None:
         waiting.settle(last)
         build.progress("choosing", last, 4096)
     waiting.settle(4096, last=True)
+
+
+def _nearest(of_pages: Any, listed: Any) -> Any:
+    """Return pages with the least ways of their own and of the index."""
+    prints, ways, flags = of_pages
+    known, known_ways = listed
+    place = place_of(known, prints)
+    there = place >= 0
+    ways = ways.copy()
+    if len(known):
+        ways[there] = least_of_both(ways[there], known_ways[place[there]] & np.uint32(WAY_MASK))
+    return prints, ways, flags
 
 
 def _chosen(build: Build, links: Rows, known: Any, dtype: np.dtype[Any]) -> Any:
@@ -182,10 +194,12 @@ def _note_known(build: Build, waiting: Waiting, links: Rows, of_pages: Any, list
     better = best != held
     if build.known.directory is not None and build.known.is_exact:
         waiting[ADDED.name].add(int(better.sum()), fp=fps[better], way=best[better])
-    # A shorter way is passed on only where it may bring something: under a limit of depth, and along redirects.
+    # A shorter way is passed on only where it may bring something: under a limit of depth, and along redirects that
+    # were too many. Everywhere else it would only cost another turn.
     at = place_of(prints, fps)
     redirects = np.where(at >= 0, flags[at] if len(prints) else 0, 0) & REDIRECTS != 0
-    passed = better & (at >= 0) & (redirects | (build.config.scope.depth_max is not None))
+    freed = redirects & (hops_of(held) >= build.config.scope.hops_max) & (hops_of(best) < hops_of(held))
+    passed = better & (at >= 0) & (freed | (build.config.scope.depth_max is not None))
     waiting[RELAXED.name].add(int(passed.sum()), fp=fps[passed], way=best[passed])
 
 

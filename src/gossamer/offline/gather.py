@@ -97,7 +97,7 @@ def join_ways(build: Build) -> None:
     kind = way_kind(build.links.rows)
     waiting = Waiting(build, [kind])
     pages, origins, shorter = build.runs(PAGE), build.runs(FROM), build.runs(KNOWN._replace(name="shorter"))
-    for first, last in spans([pages, origins, shorter, *build.known.sets()], build.room_bytes // 4, state.position):
+    for first, last in spans([pages, origins, shorter, *build.known.sets()], build.buffer_bytes, state.position):
         prints, ways, flags = pages_of(pages.read(first, last), shorter.read(first, last))
         known, known_ways = build.known.read(first, last)
         wanted = origins.read(first, last)
@@ -187,7 +187,7 @@ class _Stream:
         self._runs = build.runs(way_kind(build.links.rows))
         self._kind = self._runs.kind
         self._spans: Iterator[tuple[int, int]] | None = None
-        self._room = build.room_bytes // 8
+        self._room = build.buffer_bytes
         self._rows = np.empty(0, self._kind.dtype)
         self._at = 0
         self._last_cell = 0

@@ -23,9 +23,9 @@ from gossamer.url.fingerprint import PARTITIONS
 Progress = Callable[[str, int, int], None]
 """Called with what is done, how much of it, and of how much."""
 
-BASE_BYTES = 224_000_000
+BASE_BYTES = 264_000_000
 """What the program holds without any of the rows: interpreter, libraries, lists of the public suffixes."""
-BUFFER_BYTES_MIN = 16_000_000
+BUFFER_BYTES_MIN = 8_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +66,12 @@ class Build:
     @property
     def room_bytes(self) -> int:
         """What rows may take in memory, with all the copies that sorting them makes."""
-        return max(2 * BUFFER_BYTES_MIN, self.memory_bytes_max - BASE_BYTES)
+        return max(8 * BUFFER_BYTES_MIN, self.memory_bytes_max - BASE_BYTES)
 
     @property
     def buffer_bytes(self) -> int:
-        """What may wait before it is written: sorting takes the rows twice more."""
-        return max(BUFFER_BYTES_MIN, self.room_bytes // 4)
+        """What may wait before it is written, and what is read at once: sorting takes rows several times more."""
+        return max(BUFFER_BYTES_MIN, self.room_bytes // 8)
 
     @property
     def rows(self) -> int:
@@ -86,7 +86,7 @@ class Build:
     @property
     def own_site(self) -> bool:
         """Links are followed only within the site of the page that names them."""
-        return bool(getattr(self.config.scope, "own_site", False))
+        return self.config.scope.own_site
 
     @property
     def sites_needed(self) -> bool:

@@ -48,9 +48,12 @@ class Texts(NamedTuple):
 
 def stretches(build: Build) -> int:
     """Return into how many stretches of partitions the rows are cut: such that one fits into memory, as a rule."""
-    chosen = build.runs(chosen_kind(build.rows_all)).count
-    wanted = chosen * ROW_BYTES // max(1, build.room_bytes // 5)
-    return min(PARTITIONS, 1 << max(0, int(wanted).bit_length()))
+    figures = build.work.state.figures
+    if "stretches" not in figures:
+        chosen = build.runs(chosen_kind(build.rows_all)).count
+        wanted = chosen * ROW_BYTES // build.buffer_bytes
+        figures["stretches"] = min(PARTITIONS, 1 << int(wanted).bit_length())
+    return figures["stretches"]
 
 
 def read_texts(build: Build, seeds: Callable[[], Iterator[Named]]) -> None:
@@ -58,7 +61,9 @@ def read_texts(build: Build, seeds: Callable[[], Iterator[Named]]) -> None:
     state = build.work.state
     chosen = build.runs(chosen_kind(build.rows_all))
     waiting, reading = _Waiting(build, stretches(build)), _Reading(build, seeds)
-    for first, last in spans([chosen], build.room_bytes // 8, state.position):
+    # What is read of the records at once becomes about half a buffer of rows.
+    records_bytes = build.buffer_bytes * chosen.kind.dtype.itemsize // ROW_BYTES // 2
+    for first, last in spans([chosen], records_bytes, state.position):
         rows = chosen.read(first, last)
         rows = rows[np.argsort(rows["pos"], kind="stable")]
         for part, texts in reading.texts(rows):

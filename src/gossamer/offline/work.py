@@ -95,7 +95,7 @@ class Work:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(error, ConfigError) and not self.state.step:
+        if isinstance(error, ConfigError) and not self.state.runs and not self.state.position:
             shutil.rmtree(self.folder, ignore_errors=True)  # Asked for wrongly: there is nothing to go on with.
         self._lock.release()
 
@@ -140,7 +140,7 @@ class Work:
         """Remove the folder: the build is finished. The state goes last."""
         self.state.runs = {}
         for path in self.folder.iterdir():
-            if path.name in ("logs", "tables"):
+            if path.is_dir():
                 shutil.rmtree(path)
             elif path.name not in ("lock", "state.json"):
                 path.unlink()
