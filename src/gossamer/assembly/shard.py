@@ -289,9 +289,7 @@ def _assembled(
     protocols = protocol_modules(config, config.operator.user_agent(__version__), clock, spills)
     resolver = resolver_of(config, clock, archives)
     quarantine, apart = quarantine_of(config, directory, epochs, slots), apart_of(config, directory, modules.apart)
-    permit = permit_of(
-        config, exclusions, SiteRobots(epochs, config.robots, namer.name, dice, kept.host_store), trapping
-    )
+    robots = SiteRobots(epochs, config.robots, namer.name, dice, kept.host_store)
     rooms = Rooms(
         namer=namer,
         chain=chain,
@@ -302,7 +300,7 @@ def _assembled(
         source=frontier,
         hosts=frontier.control,
         resolver=resolver,
-        permit=(permit := permit_of(config, exclusions, site_robots, trapping)),
+        permit=(permit := permit_of(config, exclusions, robots, trapping)),
         protocols=protocols,
         content_seen=content_seen,
         examiner=examiner(config, modules.inside, clock, slots, spills),
