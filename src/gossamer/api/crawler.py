@@ -17,8 +17,11 @@ from types import TracebackType
 from typing import Self
 
 from gossamer.api.callbacks import Callbacks
+from gossamer.api.feeding import Feeding, check_segments
 from gossamer.api.low_water import LowWater, MoreSeeds
 from gossamer.api.page import Page
+from gossamer.api.remainder import FILE as REMAINDER
+from gossamer.api.remainder import write_remainder
 from gossamer.api.seeding import Seeding
 from gossamer.api.setting import Setting
 from gossamer.api.status import running_status
@@ -44,6 +47,8 @@ from gossamer.world.process import DirectoryLock
 
 LOCK_POLL_S = 0.05
 HURRY_POLL_S = 0.2
+ENDED: dict[str, End] = {"finished": "finished", "low_water": "low_water"}
+"""Ends after which there is nothing to do but to finish files."""
 
 
 class Crawler:
@@ -60,12 +65,14 @@ class Crawler:
         config: Config | None = None,
         settings: Mapping[str, object] | None = None,
         resuming: bool = False,
+        settle: bool = False,
         more_seeds: MoreSeeds | None = None,
         **options: object,
     ) -> None:
         """Prepare a crawl of `seeds` (or of one) in the new directory `output`. `options` are those of `gossamer
         crawl`, `settings` any keys of the configuration (`{"crawl.commit_s": 2.0}`); a `config` stands for them all.
-        `resuming` is what `resume` sets. `more_seeds` is asked when fewer hosts than `frontier.hosts_min` are left.
+        `resuming` and `settle` are what `resume` sets. `more_seeds` is asked when fewer hosts are left than
+        `frontier.hosts_min`.
 
         Raises:
             ConfigError: what the operator can mend, in one line. A directory that holds a crawl is refused.
@@ -87,6 +94,7 @@ class Crawler:
                 config = configure(options=given, sets=_sets(settings), seeds=texts)
             check_lists(config)
             check_seeds(config)
+            check_segments(config)
         self.directory = directory
         self.config = config
         """The effective configuration."""
@@ -98,6 +106,7 @@ class Crawler:
         self._delivery: Delivery | None = None
         self._task: asyncio.Task[None] | None = None
         self._more_seeds = more_seeds
+        self._settle = settle
         self._callbacks: Callbacks | None = None
         self._told = False
         """Whoever iterates has heard how it ended."""
@@ -111,17 +120,20 @@ class Crawler:
         *,
         config: Config | None = None,
         settings: Mapping[str, object] | None = None,
+        settle: bool = False,
         more_seeds: MoreSeeds | None = None,
         **options: object,
     ) -> Self:
-        """Prepare to continue a crawl; `options` and `settings` change its limits and other keys.
+        """Prepare to continue a crawl; `options` and `settings` change its limits and other keys. With `settle` one
+        that had ended, by itself or with few hosts left, fetches nothing more: only its files are finished.
 
         Raises:
             ConfigError: there is no crawl in `directory`.
         """
         return cls(
-            (), output=directory, config=config, settings=settings, resuming=True, more_seeds=more_seeds, **options
-        )
+            (), output=directory, config=config, settings=settings, resuming=True, settle=settle,
+            more_seeds=more_seeds, **options,
+        )  # fmt: skip
 
     async def run(self) -> End:
         """Crawl until nothing is left, a limit is reached or `stop` is called; return which of these it was.
@@ -138,8 +150,9 @@ class Crawler:
             if shard.quarantine.accused:  # Known for good before another page can be the death of us.
                 await shard.committer.commit()
             self._allow_files(shard)
-            seeding, watching = Seeding(shard), Watching(shard)
-            low_water = LowWater(shard, seeding, self._more_seeds)
+            seeding, feeding, watching = Seeding(shard), Feeding(shard), Watching(shard)
+            low_water = LowWater(shard, seeding, feeding, self._more_seeds)
+            self._begin_or_settle(shard)
             setting = Setting(shard, self._reconfigured)
             verbs = Verbs(shard, seeding, setting, self.status)
             control = Control(self.directory / "state", verbs.table(), shard.logs)
@@ -147,13 +160,17 @@ class Crawler:
                 asking = group.create_task(control.serve())
                 watched = group.create_task(shard.watchdogs.run())
                 uploading = group.create_task(shard.uploads.run()) if shard.uploads is not None else None
-                companions: list[Companion] = [seeding.run, watching.run, low_water.run, self._follow_logs]
+                companions: list[Companion] = [
+                    seeding.run, feeding.run, watching.run, low_water.run, self._follow_logs,
+                ]  # fmt: skip
                 if shard.enrolment is not None:
                     companions.append(shard.enrolment.run)
                 if self._callbacks is not None:
                     companions.append(self._callbacks.run)
-                end = await shard.shard.run(companions, lambda: seeding.busy() or low_water.busy())
+                busy = (seeding.busy, feeding.busy, low_water.busy)
+                end = await shard.shard.run(companions, lambda: any(one() for one in busy))
                 await self._finish_files(shard)
+                await self._save_remainder(shard, feeding, end)
                 watched.cancel()
                 asking.cancel()  # Until here it can be asked: large files take a while to finish.
                 if uploading is not None:
@@ -197,6 +214,11 @@ class Crawler:
             self._callbacks.leave(self._shard.shard.stop)
         else:
             self._shard.shard.stop(now=now)
+
+    def failed(self, error: Exception) -> None:
+        """Note a mistake of ours beside the crawl, of who serves its console, in its log."""
+        if self._shard is not None:
+            self._shard.logs.critical("console_failed", error)  # noqa: PLE1205 - not the logging module
 
     @property
     def callbacks(self) -> Callbacks | None:
@@ -269,6 +291,26 @@ class Crawler:
             self._callbacks = Callbacks(shard, shard.hubs)
         if self._stop is not None:
             shard.shard.stop(now=self._stop)
+
+    def _begin_or_settle(self, shard: Assembled) -> None:
+        """See that a crawl that had ended does nothing more, if that was asked for; else the rest is its own again."""
+        ended = shard.tally.totals.ended
+        if self._settle and ended in ENDED:
+            shard.shard.end_early(ENDED[ended])
+            return
+        (self.directory / REMAINDER).unlink(missing_ok=True)
+        if ended == "low_water":
+            shard.frontier.count_anew()  # Somebody wants to have the rest after all.
+
+    async def _save_remainder(self, shard: Assembled, feeding: Feeding, end: End) -> None:
+        """Make what an offline crawl leaves a segment for the next one."""
+        if self.config.crawl.mode != "offline" or end not in ("low_water", "limit"):
+            return
+        saved = await asyncio.to_thread(
+            write_remainder, self.directory, self.config, shard.store, shard.namer.name, feeding.left(), shard.url_seen
+        )
+        if saved:
+            shard.tally.note(f"{saved:,} URLs are left: {self.directory / REMAINDER} is a segment of them")
 
     def _tell(self, sentence: str, shard: Assembled) -> None:
         for listener in self._listeners:

@@ -44,6 +44,7 @@ from gossamer.frontier import forms
 from gossamer.frontier.options import BudgetOptions, BudgetOverride
 from gossamer.frontier.politeness import Politeness, politeness
 from gossamer.model.errors import ConfigError
+from gossamer.model.links import LINK_TYPES
 from gossamer.model.product import __version__
 from gossamer.model.visits import Page, Visited
 from gossamer.plugins import build, component
@@ -204,6 +205,19 @@ def namer_of(config: Config, epochs: Epochs) -> Namer:
     elif begun != rules:
         raise ConfigError("this crawl began with other rules in the section [url] and keeps them; set them back")
     return Namer(config.url.canonicalizer())
+
+
+def scoped(config: Config) -> Config:
+    """Return the configuration with what is asked of links. An offline crawl is given URLs that were chosen: where they
+    lie and how they were found is not asked again, only what must never be visited.
+    """
+    if config.crawl.mode != "offline":
+        return config
+    chosen = {
+        "scope": "any", "own_site": False, "whitelist_file": "", "include": (), "include_file": "", "depth_max": None,
+        "embeds": True, "follow": LINK_TYPES,
+    }  # fmt: skip
+    return config.model_copy(update={"scope": config.scope.model_copy(update=chosen)})
 
 
 def filters_of(config: Config) -> list[Filter]:

@@ -14,6 +14,7 @@ import msgspec
 from gossamer.archive.archive import Archives, Followers
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.archive.uploads import Uploads, uploads_of
+from gossamer.assembly.hosts import HostsKept, hosts_kept, remembered_of
 from gossamer.assembly.parts import (
     apart_of,
     archives_of,
@@ -36,6 +37,7 @@ from gossamer.assembly.parts import (
     quarantine_of,
     resolver_of,
     retries_of,
+    scoped,
     store_sizes,
     stored,
     traps_of,
@@ -45,6 +47,7 @@ from gossamer.assembly.parts import (
 from gossamer.assembly.revisits import (
     enrolment_of,
     frontier_options_of,
+    patient,
     revisiting_of,
     schedule_of,
     share_new_of,
@@ -150,6 +153,7 @@ class Assembled:
     chain_of: Callable[[ScopeOptions], Chain]
     """Makes the filters of other options."""
     watchdogs: Watchdogs
+    hosts_kept: HostsKept | None
 
     async def close(self) -> None:
         """Let go of everything. What was committed is safe whether this is called or not."""
@@ -164,7 +168,10 @@ class Assembled:
         self.logs.close()
         self.journals.close_files()
         self.store.close()
-        self.contacts.close()
+        if self.hosts_kept is not None:
+            self.hosts_kept.close(self.contacts)
+        else:
+            self.contacts.close(synced=True)
         self.slots.close()
         self.lock.release()
 
@@ -226,20 +233,28 @@ class _Kept:
     journals: Journals
     tally: Tally
     logs: Logs
+    hosts: HostsKept | None
 
 
 def _kept(config: Config, directory: Path, clock: Clock, undo: ExitStack) -> _Kept:
     state = directory / "state"
     slots = held(Slots(state), undo)
     store = held(Store(state / "store", *store_sizes(config)), undo)
-    contacts = held(Contacts(state, boot_id(), clock.now(), ThisMachine().wall_offset_s()), undo)
+    hosts = hosts_kept(config)
+    if hosts is not None:
+        held(hosts, undo)
+    if hosts is not None:
+        contacts = hosts.contacts(state, clock.now())
+    else:
+        contacts = Contacts(state, boot_id(), clock.now(), ThisMachine().wall_offset_s())
+    held(contacts, undo)
     journals = Journals(directory)
     undo.callback(journals.close_files)
     journals.recover(stored(store, MANIFEST, list[Entry], []), JOURNAL_FOLDERS)
     totals = stored(store, TALLY, Totals, Totals())
     totals.incarnation += 1
     logs = held(Logs(directory / "logs", clock, config.logs), undo)
-    return _Kept(slots, store, contacts, Epochs(store), journals, Tally(totals, config.crawl), logs)
+    return _Kept(slots, store, contacts, Epochs(store), journals, Tally(totals, config.crawl), logs, hosts)
 
 
 def _assembled(
@@ -248,30 +263,29 @@ def _assembled(
     kept = _kept(config, directory, clock, undo)
     slots, store, epochs, journals, tally = kept.slots, kept.store, kept.epochs, kept.journals, kept.tally
     namer = namer_of(config, epochs)
-    roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)
-    chain_of = _chains(roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(config))
+    asked = scoped(config)
+    roots, exclusions, traps = Roots(asked.scope.scope), ExcludedHost(), traps_of(config, epochs)
+    chain_of = _chains(roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(asked))
     chain = chain_of(scope_options(config))
-    memory = ScopeMemory(epochs, roots, exclusions, chain.counts)
-    trapping = Trapping(traps, epochs, sketch, tally)
-    rules, prioritizer = politeness_of(config), prioritizer_of(config)
+    memory, trapping = ScopeMemory(epochs, roots, exclusions, chain.counts), Trapping(traps, epochs, sketch, tally)
+    rules, prioritizer = patient(politeness_of(config), config), prioritizer_of(config)
     forms = (frontier_options_of(config), budget_of(config), config.walk)
+    hosts = kept.hosts.store if kept.hosts is not None else None
     frontier = frontier_of(
-        store, epochs, kept.contacts, rules, forms, prioritizer, namer.name, dice, clock.now(), share_new_of(config)
-    )
-    schedule = schedule_of(config, epochs, frontier, dice)
-    revisiting = revisiting_of(config, schedule, frontier)
+        store, epochs, kept.contacts, rules, forms, prioritizer, namer.name, dice, clock.now(), share_new_of(config),
+        remembered_of(config, hosts, clock.now()),
+    )  # fmt: skip
+    revisiting = revisiting_of(config, schedule := schedule_of(config, epochs, frontier, dice), frontier)
     url_seen, history = url_seen_of(config, epochs, journals), History(epochs)
     content_seen, near_seen = content_seen_of(config, epochs), near_seen_of(config, epochs)
     undo.callback(close, url_seen)
-    agent = config.operator.user_agent(__version__)
-    alarm = Alarm.set(config.process.module_s_max)
-    if alarm is not None:
-        undo.callback(alarm.close)
+    alarm = _alarm(config, undo)
     modules, spills = chosen_modules(config, alarm), Spills(directory / "state/spill", config.archive.digests)
     archives, followers = archives_of(config, journals, directory, tally.totals.incarnation, modules, clock)
-    protocols, resolver = protocol_modules(config, agent, clock, spills), resolver_of(config, clock, archives)
+    protocols = protocol_modules(config, config.operator.user_agent(__version__), clock, spills)
+    resolver = resolver_of(config, clock, archives)
     quarantine, apart = quarantine_of(config, directory, epochs, slots), apart_of(config, directory, modules.apart)
-    permit = permit_of(config, exclusions, SiteRobots(epochs, config.robots, namer.name, dice), trapping)
+    permit = permit_of(config, exclusions, SiteRobots(epochs, config.robots, namer.name, dice, hosts), trapping)
     hubs = hubs_of(config, epochs, namer, permit, clock.now())
     rooms = Rooms(
         namer=namer,
@@ -300,20 +314,13 @@ def _assembled(
         revisiting=revisiting,
         hints=hints_of(config, epochs, namer, schedule),
         hubs=hubs,
-        sitemap_bytes_max=config.told.sitemap_bytes_max,
-        beyond=memory.beyond if config.scope.scope != "any" else None,
+        beyond=memory.beyond if asked.scope.scope != "any" else None,
     )
     pipeline = Pipeline(rooms, retries_of(config, dice), config.crawl, clock, kept.logs, tally)
     pipeline.judges_again = judges_again(config, epochs)
-    cuts: list[Cuts] = [frontier, memory, trapping, *([url_seen] if isinstance(url_seen, Cuts) else [])]
-    growing: list[_Growing] = [frontier, epochs]
-    if schedule is not None:
-        cuts.append(schedule)
-        growing.append(schedule)
-    committer = Committer(epochs, journals, kept.contacts, archives, cuts, tally, kept.logs, clock)
-    committer.on_epoch = slots.note_epoch
-    committer.on_durable = archives.add_epoch
-    crowding = partial(_crowding, kept.contacts, growing, config.crawl.epoch_bytes_max)
+    growing: list[_Growing] = [frontier, epochs, *([schedule] if schedule is not None else [])]
+    told_to_cut = (frontier, memory, trapping, url_seen, schedule)
+    committer, crowding = _committing(config, kept, archives, told_to_cut, growing, clock)
     shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)
     watchdogs = watchdogs_of(config, directory, clock, shard, committer, tally, kept.logs, frontier.shrink)
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent, partial(page_facts, epochs))
@@ -322,8 +329,32 @@ def _assembled(
         namer, roots, exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, kept.logs,
         protocols, resolver, quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice,
         tally.note), trapping, traps, schedule, enrolment_of(config, (store, epochs), namer, revisiting, clock, dice),
-        hubs, dice, chain_of, watchdogs,
+        hubs, dice, chain_of, watchdogs, kept.hosts,
     )  # fmt: skip
+
+
+def _alarm(config: Config, undo: ExitStack) -> Alarm | None:
+    alarm = Alarm.set(config.process.module_s_max)
+    return held(alarm, undo) if alarm is not None else None
+
+
+def _committing(
+    config: Config,
+    kept: _Kept,
+    archives: Archives,
+    rooms: Sequence[object],
+    growing: Sequence[_Growing],
+    clock: Clock,
+) -> tuple[Committer, Callable[[], float]]:
+    """Return who closes epochs, with those of the rooms that have something to give, and how full the open one is."""
+    cuts = [room for room in rooms if isinstance(room, Cuts)]
+    hosts = kept.hosts.store if kept.hosts is not None else None
+    committer = Committer(
+        kept.epochs, kept.journals, kept.contacts, archives, cuts, kept.tally, kept.logs, clock, hosts
+    )
+    committer.on_epoch = kept.slots.note_epoch
+    committer.on_durable = archives.add_epoch
+    return committer, partial(_crowding, kept.contacts, growing, config.crawl.epoch_bytes_max)
 
 
 def _chains(

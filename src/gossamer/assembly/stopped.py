@@ -15,6 +15,7 @@ from gossamer.assembly.parts import (
     held,
     locked,
     namer_of,
+    scoped,
     store_sizes,
     stored,
     traps_of,
@@ -80,12 +81,10 @@ def open_stopped(config: Config, directory: Path) -> Opened:
         store = held(Store(directory / "state/store", *store_sizes(config)), undo)
         epochs = Epochs(store)
         namer = namer_of(config, epochs)
-        roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)
-        followed, more = (
-            scope_options(config),
-            [*filters_of(config), Trapped(traps)],
-        )
-        chain = scope_chain(followed, roots, exclusions, more, scope_lists(config))
+        asked = scoped(config)
+        roots, exclusions, traps = Roots(asked.scope.scope), ExcludedHost(), traps_of(config, epochs)
+        followed, more = scope_options(config), [*filters_of(config), Trapped(traps)]
+        chain = scope_chain(followed, roots, exclusions, more, scope_lists(asked))
         Trapping(traps, epochs, sketch, Tally(Totals(), config.crawl))
         ScopeMemory(epochs, roots, exclusions, chain.counts)
         journals = Journals(directory)

@@ -53,10 +53,23 @@ class Section(BaseModel):
 
 
 class SeedsOptions(Section):
-    """Where the crawl begins."""
+    """Where the crawl begins, and what an offline one fetches."""
 
     urls: tuple[str, ...] = Field((), description="Seeds; those on the command line are added.")
     file: str = Field("", description="A file of seeds, one URL a line, # begins a comment; - is standard input.")
+    domains_file: str = Field(
+        "",
+        description="A file of domains, one a line; the front page of each, stripped of its subdomains, is a seed.",
+    )
+    segments: tuple[str, ...] = Field((), description="Segments that an offline crawl takes in, in order.")
+    watch_directory: str = Field(
+        "",
+        description="Where an offline crawl looks for its next segment when fewer than frontier.hosts_min hosts are "
+        "left; what it has taken in it renames.",
+    )
+    watch_s_max: float | None = Field(
+        None, ge=0, description="How long it waits there with nothing to fetch, in seconds; none: until it is stopped."
+    )
 
 
 class OutputOptions(Section):

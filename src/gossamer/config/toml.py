@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
+from gossamer.config.presets import PRESETS, preset_values
 from gossamer.config.sections import Config, sections
 
 HEADER = re.compile(r"^\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
@@ -37,17 +38,23 @@ def effective_toml(config: Config) -> str:
     return "\n".join(lines) + "\n"
 
 
-def starter_toml() -> str:
-    """Return a file that sets nothing and explains every key: what `init` writes."""
+def starter_toml(preset: str = "") -> str:
+    """Return a file that explains every key and sets none but a preset's: what `init` writes."""
     lines = [
         "# Configuration of Gossamer. What is commented out holds its default. To check: gossamer config check FILE"
     ]
+    values = preset_values(preset) if preset else {}
+    if preset:
+        lines += [f"# What is set is the preset {preset!r}: {PRESETS[preset].summary}"]
     for section, model in sections().items():
         lines += ["", f"# {summary(model)}", f"[{section}]"]
         for key, field in model.model_fields.items():
             default = field.get_default(call_default_factory=True)
             lines.append(f"# {field.description}")
-            lines.append(f"# {key} =" if default in (None, PydanticUndefined) else f"# {key} = {written(default)}")
+            if f"{section}.{key}" in values:
+                lines.append(f"{key} = {written(values[f'{section}.{key}'])}")
+            else:
+                lines.append(f"# {key} =" if default in (None, PydanticUndefined) else f"# {key} = {written(default)}")
     return "\n".join(lines) + "\n"
 
 

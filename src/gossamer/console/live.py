@@ -37,6 +37,10 @@ class Live(Protocol):
         """Return counts, rates and state; with `detail` also hosts and the course of rates."""
         ...
 
+    def failed(self, error: Exception) -> None:
+        """Note a mistake of ours in its log."""
+        ...
+
     @property
     def callbacks(self) -> Callbacks | None:
         """What hubs say is said to this; None before the crawl runs, after it, and where it has no subscriptions."""

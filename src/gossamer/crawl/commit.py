@@ -16,6 +16,7 @@ from gossamer.model.visits import EpochRow, Visited
 from gossamer.ports import Archive
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
+from gossamer.state.hosts_store import HostsStore
 from gossamer.state.journals import Entry, Journals
 from gossamer.state.store import META_PARTITION
 from gossamer.world.clock import Clock
@@ -44,7 +45,10 @@ class Committer:
         tally: Tally,
         logs: Logs,
         clock: Clock,
+        kept: HostsStore | None = None,
     ) -> None:
+        """`kept` is what later crawls will know of hosts: written with each commit, and before it."""
+        self._kept = kept
         self._epochs = epochs
         self._journals = journals
         self._contacts = contacts
@@ -113,6 +117,8 @@ class Committer:
                 await loop.run_in_executor(self._thread, self._make_durable, number)
                 self._epochs.settle()
                 self._journals.settle(manifest)
+                if self._kept is not None:
+                    self._kept.settle()
             except Exception as error:
                 self._tally.fatal(error)  # Whoever commits next must not build on this.
                 raise
@@ -144,6 +150,8 @@ class Committer:
         self._since = now
         for room in self._rooms:
             room.cut(now)
+        if self._kept is not None:
+            self._kept.cut()
         self._archive.cut()
         manifest = self._journals.cut()
         self._epochs.put("meta", MANIFEST, _encode(manifest))
@@ -161,6 +169,9 @@ class Committer:
     def _make_durable(self, number: int) -> None:
         self.stage = "waiting for the disk to keep the files"
         self._journals.sync()
+        if self._kept is not None:
+            self.stage = "waiting for the disk to keep the hosts store"
+            self._kept.write()  # Facts about hosts are true, whatever becomes of the epoch.
         self.stage = "waiting for the disk to keep the store"
         self._epochs.commit(number)
         self.stage = "applying it to the store"

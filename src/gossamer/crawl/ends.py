@@ -27,7 +27,7 @@ from gossamer.world.clock import Clock
 REDIRECTS = frozenset((301, 302, 303, 307, 308))
 AGAIN = frozenset((408, 425, 429, 500, 502, 503, 504))
 """Statuses that may be gone next time."""
-BY_PLACE = frozenset(("scope", "whitelist", "include", "hops", "depth"))
+BY_PLACE = frozenset(("scope", "own_site", "whitelist", "include", "hops", "depth"))
 """Filters that ask where a link is or how it was found, not what it is."""
 DISK_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG))
 
@@ -165,6 +165,7 @@ class Ends(Generic[L]):
         spoken = self._rooms.chain.leads_nowhere(reply, examined.content.body, language)
         if spoken is None:
             return links
+        examined.findings.nofollow = True  # For whoever reads the tables.
         row.error = row.error or f"the filter `language` rejects {spoken}: its links are not followed"
         return []
 

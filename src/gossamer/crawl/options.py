@@ -106,8 +106,10 @@ class CrawlOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    mode: Literal["batch", "continuous"] = Field(
-        "batch", description="batch: each URL once, then the end; continuous: pages again and again, without end"
+    mode: Literal["batch", "continuous", "offline"] = Field(
+        "batch",
+        description="batch: each URL once, then the end; continuous: pages again and again, without end; offline: what "
+        "is given, links recorded and none followed",
     )
     concurrency: int = Field(256, ge=1, le=16_384, description="Requests at once", json_schema_extra=LIVE)
     commit_s: float = Field(

@@ -19,6 +19,7 @@ from gossamer.frontier.budget import Budget, growth, host_budget, site_budget
 from gossamer.frontier.host import Host
 from gossamer.frontier.linking import linking_sites
 from gossamer.frontier.options import BudgetOptions
+from gossamer.frontier.remembered import Remembered
 from gossamer.frontier.reputation import KEY as LINKING_MAX
 from gossamer.frontier.reputation import Reputation
 from gossamer.model.visits import BudgetFacts, Contact
@@ -48,7 +49,13 @@ class Budgets:
     """Charges hosts and sites, and says who may go on. About 2.2 µs a visit and 1.1 µs a question."""
 
     def __init__(
-        self, epochs: Epochs, accounts: Accounts, reputation: Reputation | None, options: BudgetOptions, now: float
+        self,
+        epochs: Epochs,
+        accounts: Accounts,
+        reputation: Reputation | None,
+        options: BudgetOptions,
+        now: float,
+        remembered: Remembered | None = None,
     ) -> None:
         self._epochs = epochs
         self._accounts = accounts
@@ -60,6 +67,10 @@ class Budgets:
         self._has_site_budgets = _has_site_budgets(options)
         stored = epochs.get("meta", KEY)
         self._round = Round(1, now) if stored is None else msgspec.msgpack.decode(stored, type=Round)
+        self._remembered = remembered
+        last = remembered.round() if remembered is not None else None
+        if last is not None and (stored is None or last[0] > self._round.number):
+            self._round = Round(*last)  # Other crawls went on with it.
 
     def reconfigure(self, options: BudgetOptions, hosts: Iterable[Host], *, is_new: bool) -> None:
         """Go by other budgets from now on. `hosts` are those in memory: what is lent of them was counted for nobody
@@ -130,6 +141,8 @@ class Budgets:
     def cut(self) -> None:
         """Give the open epoch where the rounds stand; the accounts are their owner's to cut."""
         self._epochs.put("meta", KEY, msgspec.msgpack.encode(self._round))
+        if self._remembered is not None:
+            self._remembered.keep_round(self._round.number, self._round.began_at)
 
     def _host(self, host: Host) -> Holder:
         return self._accounts.get(HOST, host.partition, host.name)

@@ -67,6 +67,7 @@ class Control:
         if record.crawl_delay_s == delay_s:
             return
         record.crawl_delay_s = delay_s
+        host.contacted = True
         self._hosts.touch(host)
         longest_s = self._politeness.crawl_delay_s_max
         if delay_s is not None and delay_s > longest_s:
@@ -80,6 +81,7 @@ class Control:
         """End all URLs of a host, those to come included, with the outcome `host_closed`."""
         host = self._host(url)
         host.record.closed = reason
+        host.contacted = True
         self._hosts.touch(host)
         self._turns.close(host, now)
         self._turns.schedule(host, now)
@@ -92,4 +94,5 @@ class Control:
         self._hosts.touch(host)
         if until > host.record.rest_until:
             host.record.rest_until = until
+            host.contacted = True
             self._contacts.prolong(host.fingerprint, until)

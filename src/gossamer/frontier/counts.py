@@ -21,6 +21,8 @@ class Counts(msgspec.Struct):
     """Hosts with URLs that are not finished."""
     deferred: int = 0
     """Those of them that have used up their budget."""
+    most: int = 0
+    """Most hosts with work at once, since somebody last began to count."""
 
     answers: int = 0
     """Requests that a server answered."""

@@ -22,6 +22,7 @@ from gossamer.frontier.overview import overview
 from gossamer.frontier.politeness import SAMPLES, Politeness
 from gossamer.frontier.queues import Queues
 from gossamer.frontier.record import Entry, Item, decode_record
+from gossamer.frontier.remembered import Remembered
 from gossamer.frontier.sites import Sites
 from gossamer.frontier.turns import NextTurn, Turns
 from gossamer.model.links import NOT_SEED, Link
@@ -60,8 +61,11 @@ class Frontier:
         budget: BudgetOptions | None = None,
         prioritizer: Prioritizer | None = None,
         share_new: float | None = None,
+        remembered: Remembered | None = None,
     ) -> None:
-        """`share_new` is the share of visits that new URLs get where old ones are due too; None: there are none."""
+        """`share_new` is the share of visits that new URLs get where old ones are due too; None: there are none.
+        `remembered` is what earlier crawls learned of hosts, where somebody keeps that.
+        """
         self.politeness = politeness
         self._epochs = epochs
         self._contacts = contacts
@@ -77,7 +81,8 @@ class Frontier:
         counts = store.get("meta", COUNTS_KEY)
         self.counts = Counts() if counts is None else msgspec.msgpack.decode(counts, type=Counts)
         bias = LevelBias(options.level_bias, dice)
-        self._hosts = Hosts(epochs, politeness, contacts.recovered, options.records_cached_max)
+        self._remembered = remembered
+        self._hosts = Hosts(epochs, politeness, contacts.recovered, options.records_cached_max, remembered)
         self._share_new = share_new
         coin = self._is_turn_of_new if share_new is not None else None
         self._queues = Queues(epochs, bias, options, coin or bool)
@@ -87,8 +92,10 @@ class Frontier:
         self._bench = Bench(politeness.per_address, politeness.per_site, politeness.site_delay_s)
         self._index = index = HostIndex(epochs, dice, bias)
         index.hosts, index.hosts_deferred = self.counts.working, self.counts.deferred
-        index.hosts_most = index.hosts
-        self._ledger = ledger = Ledger(epochs, budget or BudgetOptions(), prioritizer, options.records_cached_max, now)
+        index.hosts_most = max(index.hosts, self.counts.most)
+        self._ledger = ledger = Ledger(
+            epochs, budget or BudgetOptions(), prioritizer, options.records_cached_max, now, remembered
+        )
         self._budgets = ledger.budgets
         self._resumed_at = 0.0 if is_new else now
         resting_until = now + politeness.site_delay_s if self._resumed_at else 0.0
@@ -143,8 +150,12 @@ class Frontier:
 
     @property
     def hosts_most(self) -> int:
-        """Most of them at once, in this process."""
+        """Most of them at once, since `count_anew`, over all runs."""
         return self._index.hosts_most
+
+    def count_anew(self) -> None:
+        """Forget how many hosts there were at most."""
+        self._index.hosts_most = self._index.hosts
 
     @property
     def round(self) -> int:
@@ -274,6 +285,7 @@ class Frontier:
             nobody = self.counts.answers == 0
             self.counts.answers += contact.kind in ("answered", "busy")
             settle(host.record, contact, now, host.rules, self._options, jitter, nobody_answered=nobody)
+            host.contacted = True
             self._turns.room.rested(host.record.rest_until - now)
             if contact.kind == "failed":
                 host.located_until = 0.0  # Another of its addresses may answer.
@@ -401,15 +413,24 @@ class Frontier:
 
     def cut(self, now: float) -> None:
         """Give the open epoch all that changed: records, new URLs, counts."""
+        if self._remembered is not None:
+            self._remembered.now = now
         for host in self._hosts.cut():
             self._queues.cut(host)
+            if self._remembered is not None:
+                self._remembered.keep(host)
             self.counts.hosts += host.is_new
             host.is_new = False
         self._queues.fresh_bytes = 0
         self._turns.room.fit(now)
         self._bench.forget_rested(now)
         self._ledger.cut()
-        self.counts.working, self.counts.deferred = self._index.hosts, self._index.hosts_deferred
+        index = self._index
+        self.counts.working, self.counts.deferred, self.counts.most = (
+            index.hosts,
+            index.hosts_deferred,
+            index.hosts_most,
+        )
         self._epochs.put("meta", COUNTS_KEY, msgspec.msgpack.encode(self.counts))
 
     # ---- inside

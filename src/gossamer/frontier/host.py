@@ -14,7 +14,7 @@ class Host:
     """One host: its record and, while it is on the workbench, its window and its place."""
 
     __slots__ = (
-        "cursors", "dirty", "due_next", "due_out", "ends", "errands", "fingerprint", "fresh", "is_new",
+        "contacted", "cursors", "dirty", "due_next", "due_out", "ends", "errands", "fingerprint", "fresh", "is_new",
         "lent", "lent_again", "located_until", "on_bench", "out", "parked", "partition", "place", "prefix", "record",
         "rules", "site", "stamp", "turn_at", "window",
     )  # fmt: skip
@@ -48,6 +48,8 @@ class Host:
         self.parked = False
         """Waits for its robots.txt: only errands are lent."""
         self.dirty = False
+        self.contacted = False
+        """It was asked, or told us something, since the last cut."""
         self.is_new = False
         """No epoch holds its record yet."""
         self.on_bench = False

@@ -10,6 +10,7 @@ from xxhash import xxh3_64_intdigest
 from gossamer.frontier.host import Host
 from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.record import RECORD_VERSION, HostRecord, decode_record, encode_record, host_prefix
+from gossamer.frontier.remembered import Remembered
 from gossamer.state.contacts import Recovered
 from gossamer.state.epoch import Epochs
 
@@ -22,11 +23,19 @@ EVICTIONS_MAX = 4
 class Hosts:
     """Name to `Host`. What is dirty, lent or on the bench stays; of the rest, the least recently used leaves."""
 
-    def __init__(self, epochs: Epochs, politeness: Politeness, recovered: Recovered, cached_max: int) -> None:
+    def __init__(
+        self,
+        epochs: Epochs,
+        politeness: Politeness,
+        recovered: Recovered,
+        cached_max: int,
+        remembered: Remembered | None = None,
+    ) -> None:
         self._epochs = epochs
         self._politeness = politeness
         self._recovered = recovered
         self._cached_max = cached_max
+        self._remembered = remembered
         self._hosts: dict[str, Host] = {}
         self._clean: OrderedDict[str, Host] = OrderedDict()
         """Those of them that are not dirty, the least recently used first: only these may leave."""
@@ -71,16 +80,18 @@ class Hosts:
     def cut(self) -> Iterable[Host]:
         """Yield the dirty hosts, and give each one's record to the epoch after its turn."""
         dirty, self._dirty = self._dirty, {}
-        for host in dirty.values():
+        for name, host in dirty.items():
             yield host
             self._epochs.put("host", host.prefix, encode_record(host.record))
             host.dirty = False
-        self._clean.update(dirty)
+            self._clean[name] = host
 
     def _load(self, name: str, partition: int) -> Host:
         prefix = host_prefix(partition, name)
         data = self._epochs.get("host", prefix)
         record = HostRecord(RECORD_VERSION, name) if data is None else decode_record(data)
+        if self._remembered is not None:
+            self._remembered.recall(record, partition, is_new=data is None)
         fingerprint, rules = xxh3_64_intdigest(name.encode()), self._politeness.of(name)
         if self._recovered.unknown_at:
             # Those without a record too: what was found and asked in an epoch that was lost left none.
@@ -103,6 +114,6 @@ class Hosts:
                 return
             name, host = clean.popitem(last=False)
             if host.idle:
-                del hosts[name]
+                hosts.pop(name, None)  # It may have left already, and changed once more in somebody's hands.
             else:
                 clean[name] = host

@@ -60,7 +60,7 @@ class HostIndex:
         self.hosts = 0
         """Hosts with an entry: those with work."""
         self.hosts_most = 0
-        """Most of them at once, in this process."""
+        """Most of them at once, since somebody last began to count."""
         self.hosts_deferred = 0
         """Those of them that have used up their budget."""
 

@@ -109,6 +109,11 @@ class FrontierOptions(BaseModel):
     host_sleeps_max: int = Field(
         5, ge=0, description="Sleeps in a row before a failing host is closed", json_schema_extra=LIVE
     )
+    errors_remembered_s: float = Field(
+        86_400.0,
+        ge=0,
+        description="How long a host's failures count for later crawls, where state.hosts_store keeps them",
+    )
     unanswered_failures_max: int = Field(
         5,
         ge=0,

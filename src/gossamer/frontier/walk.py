@@ -156,6 +156,10 @@ class Walk:
         """Hosts that somebody is on the way to; while walkers may go on, those where they may begin anew as well."""
         return self._walked.counts.hosts if self._may_step else self._gates.hosts_left
 
+    def count_anew(self) -> None:
+        """Forget how many hosts there were at most."""
+        self._gates.count_anew()
+
     @property
     def hosts_most(self) -> int:
         """Most of them at once, in this process."""

@@ -18,6 +18,7 @@ from gossamer.scope.filters import (
     Include,
     Length,
     LinkType,
+    OwnSite,
     PathDepth,
     RepeatedPath,
     Scheme,
@@ -161,6 +162,8 @@ def scope_chain(
         filters.append(Exclude((*options.exclude, *lists.exclude)))
     if options.scope != "any":
         filters.append(Scope(roots))
+    if options.own_site:
+        filters.append(OwnSite())
     if lists.whitelist is not None:
         filters.append(lists.whitelist)
     if options.include or lists.include:

@@ -36,6 +36,9 @@ class ScopeOptions(BaseModel):
         default="host",
         description="What a seed brings in: its directory (prefix), host, registrable domain, or the whole web (any).",
     )
+    own_site: bool = Field(
+        default=False, description="Follow links only within the registrable domain of the page that names them."
+    )
     include: tuple[str, ...] = Field(
         json_schema_extra=LIVE,
         default=(),

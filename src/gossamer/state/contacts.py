@@ -17,6 +17,8 @@ from pathlib import Path
 import msgspec
 
 FILE = "contacts"
+SYNCED = b"closed in order\0"
+"""In the place of the boot id: the file outlives this start of the machine."""
 UNDER_WAY_MAX = 16_384
 """Requests at once."""
 ENDED_MAX = 65_536
@@ -61,21 +63,26 @@ class Recovered(msgspec.Struct, frozen=True):
 class Contacts:
     """The gate journal. Each call costs about half a microsecond; nothing here waits for the disk."""
 
-    def __init__(self, directory: Path, boot_id: bytes, now: float, wall_offset_s: float = 0.0) -> None:
+    def __init__(
+        self, directory: Path, boot_id: bytes, now: float, wall_offset_s: float = 0.0, heir_of: Path | None = None
+    ) -> None:
         """Open or make the file in `directory`; `recovered` tells what was in it. `wall_offset_s` is how far the wall
         clock is ahead of the one that nobody sets: where it has changed since, instants are told by the new clock.
+        What a file in another directory tells, that of `heir_of`, is taken over, and that file removed: from now on it
+        would be out of date.
         """
         path = directory / FILE
-        existed = path.exists() and path.stat().st_size == _SIZE
-        self.recovered = (
-            _read(path.read_bytes(), boot_id, now, wall_offset_s) if existed else Recovered({}, {}, missing=True)
-        )
+        self.recovered = _recovered(path, boot_id, now, wall_offset_s)
+        if heir_of is not None:
+            self.recovered = _both(self.recovered, _recovered(heir_of / FILE, boot_id, now, wall_offset_s))
         kept = _kept(self.recovered, now)
         # Aside and renamed, so that a death half-way leaves the old file whole.
         fresh = path.with_name(FILE + ".new")
         head = _HEADER.pack(boot_id, self.recovered.unknown_at, wall_offset_s)
         fresh.write_bytes(head.ljust(_ENDED_AT, b"\0") + kept.ljust(_SIZE - _ENDED_AT, b"\0"))
         fresh.replace(path)
+        if heir_of is not None:
+            (heir_of / FILE).unlink(missing_ok=True)
         with path.open("r+b") as file:
             self._map = mmap.mmap(file.fileno(), _SIZE)
         self._boot_id = boot_id
@@ -119,13 +126,34 @@ class Contacts:
         """The ring is half full: commit before it laps."""
         return self.ended_since_commit > (ENDED_MAX - self._first) // 2
 
-    def close(self) -> None:
+    def close(self, *, synced: bool = False) -> None:
+        """Let go of the file. With `synced` it survives a power cut, as all that it relies on is known to."""
+        if synced:
+            self._map.flush()
+            _HEADER.pack_into(self._map, 0, SYNCED, self.recovered.unknown_at, 0.0)
+            self._map.flush()
         self._map.close()
 
     def _append(self, host: int, address: int, host_at: float, address_at: float) -> None:
         _RECORD.pack_into(self._map, _ENDED_AT + self._next * _RECORD.size, host, address, host_at, address_at, 0, 0)
         self._next = self._next + 1 if self._next + 1 < ENDED_MAX else self._first
         self.ended_since_commit += 1
+
+
+def _recovered(path: Path, boot_id: bytes, now: float, wall_offset_s: float) -> Recovered:
+    if not path.exists() or path.stat().st_size != _SIZE:
+        return Recovered({}, {}, missing=True)
+    return _read(path.read_bytes(), boot_id, now, wall_offset_s)
+
+
+def _both(one: Recovered, other: Recovered) -> Recovered:
+    if one.missing or other.missing:
+        return other if one.missing else one
+    hosts = {host: max(one.hosts.get(host, 0.0), other.hosts.get(host, 0.0)) for host in one.hosts | other.hosts}
+    addresses = one.addresses | other.addresses
+    addresses = {at: max(one.addresses.get(at, 0.0), other.addresses.get(at, 0.0)) for at in addresses}
+    shift_s = max(one.shift_s, other.shift_s, key=abs)
+    return Recovered(hosts, addresses, max(one.unknown_at, other.unknown_at), shift_s=shift_s)
 
 
 def _read(data: bytes, boot_id: bytes, now: float, wall_offset_s: float) -> Recovered:
@@ -147,7 +175,7 @@ def _read(data: bytes, boot_id: bytes, now: float, wall_offset_s: float) -> Reco
             hosts[host] = max(hosts.get(host, 0.0), host_at + shift_s)
         if address:
             addresses[address] = max(addresses.get(address, 0.0), address_at + shift_s)
-    if not is_same_boot or shift_s > 0.0:
+    if (not is_same_boot and written_at_boot != SYNCED) or shift_s > 0.0:
         unknown_at = now  # Who rested for longer than the ring remembers has an instant that came too soon.
     elif unknown_at:
         unknown_at += shift_s
