@@ -27,6 +27,7 @@ from gossamer.assembly.parts import (
     filters_of,
     held,
     judges_again,
+    keep_mode,
     locked,
     namer_of,
     near_seen_of,
@@ -172,7 +173,7 @@ class Assembled:
         if self.hosts_kept is not None:
             self.hosts_kept.close(self.contacts)
         else:
-            self.contacts.close(synced=True)
+            self.contacts.close()
         self.slots.close()
         self.lock.release()
 
@@ -260,7 +261,9 @@ def _kept(config: Config, directory: Path, clock: Clock, undo: ExitStack) -> _Ke
     totals = stored(store, TALLY, Totals, Totals())
     totals.incarnation += 1
     logs = held(Logs(directory / "logs", clock, config.logs), undo)
-    return _Kept(slots, store, contacts, Epochs(store), journals, Tally(totals, config.crawl), logs, hosts)
+    epochs = Epochs(store)
+    keep_mode(config, epochs)
+    return _Kept(slots, store, contacts, epochs, journals, Tally(totals, config.crawl), logs, hosts)
 
 
 def _assembled(
