@@ -1,4 +1,4 @@
-"""Pywb serves every version of what a continuous crawl saw, also where the server said only that nothing changed."""
+"""Pywb serves every version that a continuous crawl saw, also where the server only said that nothing had changed."""
 
 from __future__ import annotations
 

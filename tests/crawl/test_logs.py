@@ -39,7 +39,7 @@ def test_each_room_has_its_level_and_critical_lines_always_stand(tmp_path: Path)
     logs.info("http_error", url="u")
     logs.info("dns_error", url="u")
     logs.info("alarm", alarm="disk")
-    logs.critical("internal_error", ValueError("ours"))
+    logs.critical("internal_error", ValueError("ours"))  # noqa: PLE1205 - not the logging module
     logs.close()
     assert [line["event"] for line in lines(tmp_path / "info.log")] == ["robots", "alarm"]
     assert [line["event"] for line in lines(tmp_path / "critical.log")] == ["internal_error"]

@@ -205,7 +205,7 @@ def test_a_crawl_that_has_ended_stays_as_it_is_when_it_is_only_settled(site: Sit
         (("one.parquet",), {}, "add --mode offline"),
         (("missing.parquet",), {"mode": "offline"}, "there is no segment"),
         (("hosts",), {"mode": "offline"}, "is no segment"),
-        ((), {"mode": "offline"}, "no seeds"),
+        ((), {"mode": "offline"}, "no segment; name one"),
         ((), {"mode": "offline", "watch": "nowhere"}, "make it, or name another"),
         ((), {"mode": "ofline"}, "--mode"),
         (("http://a.test/",), {"mode": "offline", "segment": ["nothing"]}, "there is no segment"),

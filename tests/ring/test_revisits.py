@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import re
+import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,9 +19,11 @@ from gossamer import Crawler
 from gossamer.api.changes import changes, instant_of
 from gossamer.api.status import status_of, why_of
 from gossamer.archive.views.changes import Change
+from gossamer.assembly.revisits import frontier_options_of, patient
 from gossamer.cli.main import status_of_command
 from gossamer.config import configure
 from gossamer.config.gather import reopen
+from gossamer.frontier.politeness import politeness
 from gossamer.model.errors import ConfigError
 from tests.ring.crawls import OWN, rows
 
@@ -282,6 +286,19 @@ def test_a_batch_crawl_goes_on_as_a_continuous_one(tmp_path: Path) -> None:
         asyncio.run(Crawler.resume(directory, config=config).run())
 
 
+def test_a_policy_of_ones_own_divides_the_visits(tmp_path: Path) -> None:
+    documentation = (Path(__file__).parents[2] / "docs/continuous.md").read_text()
+    (shown,) = re.findall(r"^```python\n(.*?)^```$", documentation, re.MULTILINE | re.DOTALL)
+    (tmp_path / "mine.py").write_text(f"CALLS = []\n{shown}".replace("return", "CALLS.append(price)\n        return"))
+    site = Site({"/": page("the front", "/a"), "/a": page("a page")})
+    crawl(site, tmp_path / "crawl", 3.0, f"revisit.policy='{tmp_path / 'mine.py'}:ByRoot'")
+    assert min(Counter(path for path, _, _ in site.asked).values()) >= 2
+    (mine,) = [
+        module for name, module in sys.modules.items() if getattr(module, "__file__", "") == str(tmp_path / "mine.py")
+    ]
+    assert len(mine.CALLS) > 10
+
+
 @pytest.mark.parametrize(
     ("sets", "says"),
     [
@@ -299,6 +316,19 @@ def test_mistakes_are_told_before_anything_starts(tmp_path: Path, sets: tuple[st
     with pytest.raises(ConfigError) as refused:
         begin()
     assert says in str(refused.value)
+
+
+def test_a_continuous_crawl_has_time_to_wait_where_a_batch_crawl_closes_the_host() -> None:
+    seeds = ("http://127.0.0.1:9/",)
+    batch = configure(options={"allow_private": True}, seeds=seeds)
+    continuous = configure(options={"allow_private": True, "mode": "continuous"}, seeds=seeds)
+    rules = politeness(batch.politeness)
+    assert patient(rules, batch) == rules
+    assert patient(rules, continuous).retry_after_s_max == 30 * 86_400
+    assert patient(rules, continuous).crawl_delay_s_max == 30 * 86_400
+    assert frontier_options_of(batch) == batch.frontier
+    assert frontier_options_of(continuous).host_sleeps_max > 1_000_000
+    assert frontier_options_of(continuous).host_sleep_s_max == 86_400
 
 
 def test_times_are_read_as_people_write_them() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer.assembly.parts import budget_of, judges_again, politeness_of, retries_of
-from gossamer.assembly.revisits import frontier_options_of
+from gossamer.assembly.revisits import frontier_options_of, patient
 from gossamer.assembly.shard import Assembled
 from gossamer.assembly.told import scope_options
 from gossamer.config import Config
@@ -20,4 +20,6 @@ def reconfigure(shard: Assembled, config: Config) -> None:
     shard.logs.reconfigure(config.logs)
     shard.watchdogs.reconfigure(config.watch)
     shard.shard.reconfigure(config.crawl, config.limits)
-    shard.frontier.reconfigure(politeness_of(config), frontier_options_of(config), budget_of(config), shard.clock.now())
+    shard.frontier.reconfigure(
+        patient(politeness_of(config), config), frontier_options_of(config), budget_of(config), shard.clock.now()
+    )

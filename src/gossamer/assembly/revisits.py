@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import cast
 
@@ -11,6 +12,7 @@ from gossamer.crawl.revisiting import Revisiting
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.options import FrontierOptions
+from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.walk import Walk
 from gossamer.model.errors import ConfigError
 from gossamer.plugins import build
@@ -41,6 +43,20 @@ def frontier_options_of(config: Config) -> FrontierOptions:
     sleep_s_max = max(options.host_sleep_s_max, config.revisit.host_sleep_s_max)
     return options.model_copy(
         update={"host_sleeps_max": SLEEPS_MAX, "host_sleep_s_max": sleep_s_max, "unanswered_failures_max": 0}
+    )
+
+
+def patient(rules: Politeness, config: Config) -> Politeness:
+    """Return the rules of politeness for a crawl's mode: a continuous one has time to wait as long as anybody asks for,
+    within the longest interval, where a batch crawl would close the host.
+    """
+    if not is_continuous(config):
+        return rules
+    longest_s = config.revisit.interval_s_max
+    return replace(
+        rules,
+        crawl_delay_s_max=max(rules.crawl_delay_s_max, longest_s),
+        retry_after_s_max=max(rules.retry_after_s_max, longest_s),
     )
 
 

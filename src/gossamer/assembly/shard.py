@@ -48,6 +48,7 @@ from gossamer.assembly.parts import (
 from gossamer.assembly.revisits import (
     enrolment_of,
     frontier_options_of,
+    patient,
     revisiting_of,
     schedule_of,
     share_new_of,
@@ -95,6 +96,7 @@ from gossamer.scope.traps import Trapped, Traps
 from gossamer.seen.shingles import sketch
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
+from gossamer.state.hosts_store import HostsStore
 from gossamer.state.journals import Entry, Journals
 from gossamer.state.slots import Slots
 from gossamer.state.store import Store
@@ -235,6 +237,11 @@ class _Kept:
     logs: Logs
     hosts: HostsKept | None
 
+    @property
+    def host_store(self) -> HostsStore | None:
+        """What is remembered of hosts from crawl to crawl."""
+        return self.hosts.store if self.hosts is not None else None
+
 
 def _kept(config: Config, directory: Path, clock: Clock, undo: ExitStack) -> _Kept:
     state = directory / "state"
@@ -264,18 +271,16 @@ def _assembled(
 ) -> Assembled:
     kept = _kept(config, directory, clock, undo)
     slots, store, epochs, journals, tally = kept.slots, kept.store, kept.epochs, kept.journals, kept.tally
-    namer = namer_of(config, epochs)
-    asked = scoped(config)
+    namer, asked = namer_of(config, epochs), scoped(config)
     roots, exclusions, traps = Roots(asked.scope.scope), ExcludedHost(), traps_of(config, epochs)
     chain_of = _chains(roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(asked))
     chain = chain_of(scope_options(config))
     memory, trapping = ScopeMemory(epochs, roots, exclusions, chain.counts), Trapping(traps, epochs, sketch, tally)
-    rules, prioritizer = politeness_of(config), prioritizer_of(config)
+    rules, prioritizer = patient(politeness_of(config), config), prioritizer_of(config)
     forms = (frontier_options_of(config), budget_of(config), config.walk)
-    hosts = kept.hosts.store if kept.hosts is not None else None
     frontier = frontier_of(
         store, epochs, kept.contacts, rules, forms, prioritizer, namer.name, dice, clock.now(), share_new_of(config),
-        remembered_of(config, hosts, clock.now()),
+        remembered_of(config, kept.host_store, clock.now()),
     )  # fmt: skip
     revisiting = revisiting_of(config, schedule := schedule_of(config, epochs, frontier, dice), frontier)
     url_seen, history = url_seen_of(config, epochs, journals), History(epochs)
@@ -287,8 +292,7 @@ def _assembled(
     protocols = protocol_modules(config, config.operator.user_agent(__version__), clock, spills)
     resolver = resolver_of(config, clock, archives)
     quarantine, apart = quarantine_of(config, directory, epochs, slots), apart_of(config, directory, modules.apart)
-    permit = permit_of(config, exclusions, SiteRobots(epochs, config.robots, namer.name, dice, hosts), trapping)
-    hubs = hubs_of(config, epochs, namer, permit, clock.now())
+    robots = SiteRobots(epochs, config.robots, namer.name, dice, kept.host_store)
     rooms = Rooms(
         namer=namer,
         chain=chain,
@@ -299,7 +303,7 @@ def _assembled(
         source=frontier,
         hosts=frontier.control,
         resolver=resolver,
-        permit=permit,
+        permit=(permit := permit_of(config, exclusions, robots, trapping)),
         protocols=protocols,
         content_seen=content_seen,
         examiner=examiner(config, modules.inside, clock, slots, spills),
@@ -315,14 +319,13 @@ def _assembled(
         watcher=frontier if frontier.watches_links else None,
         revisiting=revisiting,
         hints=hints_of(config, epochs, namer, schedule),
-        hubs=hubs,
+        hubs=(hubs := hubs_of(config, epochs, namer, permit, clock.now())),
         beyond=memory.beyond if asked.scope.scope != "any" else None,
     )
     pipeline = Pipeline(rooms, retries_of(config, dice), config.crawl, clock, kept.logs, tally)
     pipeline.judges_again = judges_again(config, epochs)
-    growing: list[_Growing] = [frontier, epochs, *([schedule] if schedule is not None else [])]
-    told_to_cut = (frontier, memory, trapping, url_seen, schedule)
-    committer, crowding = _committing(config, kept, archives, told_to_cut, growing, clock)
+    cuts, growing = (frontier, memory, trapping, url_seen, schedule), (frontier, epochs, schedule)
+    committer, crowding = _committing(config, kept, archives, cuts, growing, clock)
     shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)
     watchdogs = watchdogs_of(config, directory, clock, shard, committer, tally, kept.logs, frontier.shrink)
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent, partial(page_facts, epochs))
@@ -345,18 +348,17 @@ def _committing(
     kept: _Kept,
     archives: Archives,
     rooms: Sequence[object],
-    growing: Sequence[_Growing],
+    growing: Sequence[_Growing | None],
     clock: Clock,
 ) -> tuple[Committer, Callable[[], float]]:
     """Return who closes epochs, with those of the rooms that have something to give, and how full the open one is."""
-    cuts = [room for room in rooms if isinstance(room, Cuts)]
-    hosts = kept.hosts.store if kept.hosts is not None else None
+    cuts, those = [room for room in rooms if isinstance(room, Cuts)], [one for one in growing if one is not None]
     committer = Committer(
-        kept.epochs, kept.journals, kept.contacts, archives, cuts, kept.tally, kept.logs, clock, hosts
+        kept.epochs, kept.journals, kept.contacts, archives, cuts, kept.tally, kept.logs, clock, kept.host_store
     )
     committer.on_epoch = kept.slots.note_epoch
     committer.on_durable = archives.add_epoch
-    return committer, partial(_crowding, kept.contacts, growing, config.crawl.epoch_bytes_max)
+    return committer, partial(_crowding, kept.contacts, those, config.crawl.epoch_bytes_max)
 
 
 def _chains(

@@ -80,11 +80,11 @@ class Hosts:
     def cut(self) -> Iterable[Host]:
         """Yield the dirty hosts, and give each one's record to the epoch after its turn."""
         dirty, self._dirty = self._dirty, {}
-        for host in dirty.values():
+        for name, host in dirty.items():
             yield host
             self._epochs.put("host", host.prefix, encode_record(host.record))
             host.dirty = False
-        self._clean.update(dirty)
+            self._clean[name] = host
 
     def _load(self, name: str, partition: int) -> Host:
         prefix = host_prefix(partition, name)
@@ -114,6 +114,6 @@ class Hosts:
                 return
             name, host = clean.popitem(last=False)
             if host.idle:
-                del hosts[name]
+                hosts.pop(name, None)  # It may have left already, and changed once more in somebody's hands.
             else:
                 clean[name] = host
