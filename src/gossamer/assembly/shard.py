@@ -286,16 +286,9 @@ def _assembled(
     resolver = resolver_of(config, clock, archives)
     quarantine, apart = quarantine_of(config, directory, epochs, slots), apart_of(config, directory, modules.apart)
     permit = permit_of(config, exclusions, SiteRobots(epochs, config.robots, namer.name, dice, hosts), trapping)
-    hubs = hubs_of(config, epochs, namer, permit, clock.now())
     rooms = Rooms(
-        namer=namer,
-        chain=chain,
-        roots=roots,
-        url_seen=url_seen,
-        prioritizer=prioritizer,
-        sink=frontier,
-        source=frontier,
-        hosts=frontier.control,
+        namer=namer, chain=chain, roots=roots, url_seen=url_seen, prioritizer=prioritizer,
+        sink=frontier, source=frontier, hosts=frontier.control,
         resolver=resolver,
         permit=permit,
         protocols=protocols,
@@ -313,14 +306,14 @@ def _assembled(
         watcher=frontier if frontier.watches_links else None,
         revisiting=revisiting,
         hints=hints_of(config, epochs, namer, schedule),
-        hubs=hubs,
+        hubs=(hubs := hubs_of(config, epochs, namer, permit, clock.now())),
         beyond=memory.beyond if asked.scope.scope != "any" else None,
-    )
+    )  # fmt: skip
     pipeline = Pipeline(rooms, retries_of(config, dice), config.crawl, clock, kept.logs, tally)
     pipeline.judges_again = judges_again(config, epochs)
     growing: list[_Growing] = [frontier, epochs, *([schedule] if schedule is not None else [])]
-    told_to_cut = (frontier, memory, trapping, url_seen, schedule)
-    committer, crowding = _committing(config, kept, archives, told_to_cut, growing, clock)
+    cuts = (frontier, memory, trapping, url_seen, schedule)
+    committer, crowding = _committing(config, kept, archives, cuts, growing, clock)
     shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)
     watchdogs = watchdogs_of(config, directory, clock, shard, committer, tally, kept.logs, frontier.shrink)
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent, partial(page_facts, epochs))
