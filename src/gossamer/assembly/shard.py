@@ -27,6 +27,7 @@ from gossamer.assembly.parts import (
     filters_of,
     held,
     judges_again,
+    keep_mode,
     locked,
     namer_of,
     near_seen_of,
@@ -95,6 +96,7 @@ from gossamer.scope.traps import Trapped, Traps
 from gossamer.seen.shingles import sketch
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
+from gossamer.state.hosts_store import HostsStore
 from gossamer.state.journals import Entry, Journals
 from gossamer.state.slots import Slots
 from gossamer.state.store import Store
@@ -171,7 +173,7 @@ class Assembled:
         if self.hosts_kept is not None:
             self.hosts_kept.close(self.contacts)
         else:
-            self.contacts.close(synced=True)
+            self.contacts.close()
         self.slots.close()
         self.lock.release()
 
@@ -235,6 +237,11 @@ class _Kept:
     logs: Logs
     hosts: HostsKept | None
 
+    @property
+    def host_store(self) -> HostsStore | None:
+        """What is remembered of hosts from crawl to crawl."""
+        return self.hosts.store if self.hosts is not None else None
+
 
 def _kept(config: Config, directory: Path, clock: Clock, undo: ExitStack) -> _Kept:
     state = directory / "state"
@@ -254,7 +261,9 @@ def _kept(config: Config, directory: Path, clock: Clock, undo: ExitStack) -> _Ke
     totals = stored(store, TALLY, Totals, Totals())
     totals.incarnation += 1
     logs = held(Logs(directory / "logs", clock, config.logs), undo)
-    return _Kept(slots, store, contacts, Epochs(store), journals, Tally(totals, config.crawl), logs, hosts)
+    epochs = Epochs(store)
+    keep_mode(config, epochs)
+    return _Kept(slots, store, contacts, epochs, journals, Tally(totals, config.crawl), logs, hosts)
 
 
 def _assembled(
@@ -262,18 +271,16 @@ def _assembled(
 ) -> Assembled:
     kept = _kept(config, directory, clock, undo)
     slots, store, epochs, journals, tally = kept.slots, kept.store, kept.epochs, kept.journals, kept.tally
-    namer = namer_of(config, epochs)
-    asked = scoped(config)
+    namer, asked = namer_of(config, epochs), scoped(config)
     roots, exclusions, traps = Roots(asked.scope.scope), ExcludedHost(), traps_of(config, epochs)
     chain_of = _chains(roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(asked))
     chain = chain_of(scope_options(config))
     memory, trapping = ScopeMemory(epochs, roots, exclusions, chain.counts), Trapping(traps, epochs, sketch, tally)
     rules, prioritizer = patient(politeness_of(config), config), prioritizer_of(config)
     forms = (frontier_options_of(config), budget_of(config), config.walk)
-    hosts = kept.hosts.store if kept.hosts is not None else None
     frontier = frontier_of(
         store, epochs, kept.contacts, rules, forms, prioritizer, namer.name, dice, clock.now(), share_new_of(config),
-        remembered_of(config, hosts, clock.now()),
+        remembered_of(config, kept.host_store, clock.now()),
     )  # fmt: skip
     revisiting = revisiting_of(config, schedule := schedule_of(config, epochs, frontier, dice), frontier)
     url_seen, history = url_seen_of(config, epochs, journals), History(epochs)
@@ -285,12 +292,12 @@ def _assembled(
     protocols = protocol_modules(config, config.operator.user_agent(__version__), clock, spills)
     resolver = resolver_of(config, clock, archives)
     quarantine, apart = quarantine_of(config, directory, epochs, slots), apart_of(config, directory, modules.apart)
-    permit = permit_of(config, exclusions, SiteRobots(epochs, config.robots, namer.name, dice, hosts), trapping)
+    robots = SiteRobots(epochs, config.robots, namer.name, dice, kept.host_store)
     rooms = Rooms(
         namer=namer, chain=chain, roots=roots, url_seen=url_seen, prioritizer=prioritizer,
         sink=frontier, source=frontier, hosts=frontier.control,
         resolver=resolver,
-        permit=permit,
+        permit=(permit := permit_of(config, exclusions, robots, trapping)),
         protocols=protocols,
         content_seen=content_seen,
         examiner=examiner(config, modules.inside, clock, slots, spills),
@@ -311,8 +318,7 @@ def _assembled(
     )  # fmt: skip
     pipeline = Pipeline(rooms, retries_of(config, dice), config.crawl, clock, kept.logs, tally)
     pipeline.judges_again = judges_again(config, epochs)
-    growing: list[_Growing] = [frontier, epochs, *([schedule] if schedule is not None else [])]
-    cuts = (frontier, memory, trapping, url_seen, schedule)
+    cuts, growing = (frontier, memory, trapping, url_seen, schedule), (frontier, epochs, schedule)
     committer, crowding = _committing(config, kept, archives, cuts, growing, clock)
     shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)
     watchdogs = watchdogs_of(config, directory, clock, shard, committer, tally, kept.logs, frontier.shrink)
@@ -336,18 +342,17 @@ def _committing(
     kept: _Kept,
     archives: Archives,
     rooms: Sequence[object],
-    growing: Sequence[_Growing],
+    growing: Sequence[_Growing | None],
     clock: Clock,
 ) -> tuple[Committer, Callable[[], float]]:
     """Return who closes epochs, with those of the rooms that have something to give, and how full the open one is."""
-    cuts = [room for room in rooms if isinstance(room, Cuts)]
-    hosts = kept.hosts.store if kept.hosts is not None else None
+    cuts, those = [room for room in rooms if isinstance(room, Cuts)], [one for one in growing if one is not None]
     committer = Committer(
-        kept.epochs, kept.journals, kept.contacts, archives, cuts, kept.tally, kept.logs, clock, hosts
+        kept.epochs, kept.journals, kept.contacts, archives, cuts, kept.tally, kept.logs, clock, kept.host_store
     )
     committer.on_epoch = kept.slots.note_epoch
     committer.on_durable = archives.add_epoch
-    return committer, partial(_crowding, kept.contacts, growing, config.crawl.epoch_bytes_max)
+    return committer, partial(_crowding, kept.contacts, those, config.crawl.epoch_bytes_max)
 
 
 def _chains(
