@@ -294,14 +294,8 @@ def _assembled(
     quarantine, apart = quarantine_of(config, directory, epochs, slots), apart_of(config, directory, modules.apart)
     robots = SiteRobots(epochs, config.robots, namer.name, dice, kept.host_store)
     rooms = Rooms(
-        namer=namer,
-        chain=chain,
-        roots=roots,
-        url_seen=url_seen,
-        prioritizer=prioritizer,
-        sink=frontier,
-        source=frontier,
-        hosts=frontier.control,
+        namer=namer, chain=chain, roots=roots, url_seen=url_seen, prioritizer=prioritizer,
+        sink=frontier, source=frontier, hosts=frontier.control,
         resolver=resolver,
         permit=(permit := permit_of(config, exclusions, robots, trapping)),
         protocols=protocols,
@@ -321,7 +315,7 @@ def _assembled(
         hints=hints_of(config, epochs, namer, schedule),
         hubs=(hubs := hubs_of(config, epochs, namer, permit, clock.now())),
         beyond=memory.beyond if asked.scope.scope != "any" else None,
-    )
+    )  # fmt: skip
     pipeline = Pipeline(rooms, retries_of(config, dice), config.crawl, clock, kept.logs, tally)
     pipeline.judges_again = judges_again(config, epochs)
     cuts, growing = (frontier, memory, trapping, url_seen, schedule), (frontier, epochs, schedule)
