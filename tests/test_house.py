@@ -43,6 +43,7 @@ FILES_ALLOWED = {
     "api": "opens a crawl's directory",
     "archive": "what it leaves is files; libraries write some of them themselves",
     "assembly": "checkpoints are hard links, and the index is made of finished files",
+    "cluster/partitions.py": "the partition map is a file beside the crawl's state",
     "cli": "what the operator names on the command line is a file",
     "crawl/control.py": "its socket is a file",
     "config": "the operator's file, and the effective one beside the crawl",
