@@ -63,12 +63,11 @@ def crawl_in(directory: Path) -> Crawl:
     if entries is None:
         return Crawl(directory, running=True, now=now)
     logs = []
-    for entry in entries:
+    for entry, path in entries:
         if entry.name.startswith(_LOGS):
             stem = entry.name.removeprefix(_LOGS).removesuffix(_SUFFIX)
             table = stem.partition("-")[0]
-            path = directory / entry.name
             path = path if path.exists() else path.with_name(path.name + ".open")
             logs.append(Committed(path, entry.length, table, directory / table / f"{stem}.parquet"))
-    warcs = [(entry.name, entry.length) for entry in entries if entry.name.startswith(_WARCS)]
+    warcs = [(entry.name, entry.length) for entry, _ in entries if entry.name.startswith(_WARCS)]
     return Crawl(directory, running=False, logs=logs, warc_lengths=warcs or None, now=now)

@@ -8,6 +8,7 @@ Touches  the crawl's directory, its lock, checkpoints, the index
 Never    decides what a room does
 """
 
+from gossamer.assembly.home import Home, homes
 from gossamer.assembly.parts import LOCK_S_MAX, chosen_modules, examiner, locked, protocol_modules, text_of
 from gossamer.assembly.shard import INDEX, Assembled, assemble
 from gossamer.assembly.stopped import Opened, open_stopped
@@ -16,10 +17,12 @@ __all__ = [
     "INDEX",
     "LOCK_S_MAX",
     "Assembled",
+    "Home",
     "Opened",
     "assemble",
     "chosen_modules",
     "examiner",
+    "homes",
     "locked",
     "open_stopped",
     "protocol_modules",

@@ -12,6 +12,7 @@ from typing import Protocol
 from gossamer.archive.archive import Archives, Followers
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.archive.uploads import Uploads, uploads_of
+from gossamer.assembly.home import OWNED, Home
 from gossamer.assembly.parts import (
     apart_of,
     archives_of,
@@ -82,7 +83,6 @@ from gossamer.world.dice import Dice
 from gossamer.world.process import DirectoryLock, boot_id
 from gossamer.world.spill import Spills
 
-JOURNAL_FOLDERS = ("warc", "state/tables", "state/search")
 INDEX = "index.cdxj"
 
 
@@ -92,6 +92,7 @@ class Assembled:
 
     config: Config
     directory: Path
+    home: Home
     clock: Clock
     lock: DirectoryLock
     slots: Slots
@@ -146,11 +147,15 @@ class Assembled:
         """
         await self.committer.commit()
         target = self.directory / "checkpoints" / f"{self.store.epoch:08d}"
-        (target / "state").mkdir(parents=True)
-        self.store.checkpoint(target / "state/store")
+        if self.home.shards > 1:
+            target = target.with_name(f"shard-{self.home.shard}-{target.name}")  # Each has epochs of its own.
+        copy = Home(target, self.home.shard, self.home.shards)
+        copy.state.mkdir(parents=True)
+        self.store.checkpoint(copy.store)
+        journals = copy.journals()
         for name in [*self.journals.files(), "crawl.toml"]:
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            (target / name).hardlink_to(self.directory / name)
+            journals.path(name).parent.mkdir(parents=True, exist_ok=True)
+            journals.path(name).hardlink_to(self.journals.path(name))
         return target
 
     def write_index(self) -> int:
@@ -170,8 +175,12 @@ def assemble(
     clock: Clock | None = None,
     dice: Dice | None = None,
     lock: DirectoryLock | None = None,
+    *,
+    shard: int = 0,
+    shards: int = 1,
 ) -> Assembled:
-    """Open a crawl's directory and build its shard; `lock` is the directory's, where it was taken already.
+    """Open a crawl's directory and build its shard, or one of its `shards`; `lock` is that of the directory, or of
+    the shard's state, where it was taken already.
 
     Raises:
         ConfigError: another process holds the directory, or the configuration names what does not exist. Nothing is
@@ -179,11 +188,12 @@ def assemble(
         OSError: the disk does not answer.
     """
     with ExitStack() as undo:
-        lock = lock if lock is not None else locked(directory)
+        home = Home(directory, shard, shards)
+        lock = lock if lock is not None else locked(directory, state=home.state)
         undo.callback(lock.release)
-        shard = _assembled(config, directory, clock or WallClock(), dice or Dice(), lock, undo)
+        assembled = _assembled(config, home, clock or WallClock(), dice or Dice(), lock, undo)
         undo.pop_all()
-        return shard
+        return assembled
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,24 +209,21 @@ class _Kept:
     logs: Logs
 
 
-def _kept(config: Config, directory: Path, clock: Clock, undo: ExitStack) -> _Kept:
-    state = directory / "state"
-    slots = held(Slots(state), undo)
-    store = held(Store(state / "store", *store_sizes(config)), undo)
-    contacts = held(Contacts(state, boot_id(), clock.now()), undo)
-    journals = Journals(directory)
+def _kept(config: Config, home: Home, clock: Clock, undo: ExitStack) -> _Kept:
+    slots = held(Slots(home.state), undo)
+    store = held(Store(home.store, *store_sizes(config)), undo)
+    contacts = held(Contacts(home.state, boot_id(), clock.now()), undo)
+    journals = home.journals()
     undo.callback(journals.close_files)
-    journals.recover(stored(store, MANIFEST, list[Entry], []), JOURNAL_FOLDERS)
+    journals.recover(stored(store, MANIFEST, list[Entry], []), OWNED)
     totals = stored(store, TALLY, Totals, Totals())
     totals.incarnation += 1
-    logs = held(Logs(directory / "logs", clock), undo)
+    logs = held(Logs(home.logs, clock), undo)
     return _Kept(slots, store, contacts, Epochs(store), journals, Tally(totals, config.crawl), logs)
 
 
-def _assembled(
-    config: Config, directory: Path, clock: Clock, dice: Dice, lock: DirectoryLock, undo: ExitStack
-) -> Assembled:
-    kept = _kept(config, directory, clock, undo)
+def _assembled(config: Config, home: Home, clock: Clock, dice: Dice, lock: DirectoryLock, undo: ExitStack) -> Assembled:
+    directory, kept = home.directory, _kept(config, home, clock, undo)
     slots, store, epochs, journals, tally = kept.slots, kept.store, kept.epochs, kept.journals, kept.tally
     namer = namer_of(config, epochs)
     roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)
@@ -233,8 +240,9 @@ def _assembled(
     alarm = Alarm.set(config.process.module_s_max)
     if alarm is not None:
         undo.callback(alarm.close)
-    modules, spills = chosen_modules(config, alarm), Spills(directory / "state/spill", config.archive.digests)
-    archives, followers = archives_of(config, journals, directory, tally.totals.incarnation, modules, clock)
+    modules, spills = chosen_modules(config, alarm), Spills(home.state / "spill", config.archive.digests)
+    incarnation = tally.totals.incarnation
+    archives, followers = archives_of(config, journals, directory, home.shard, incarnation, modules, clock)
     protocols, resolver = protocol_modules(config, agent, clock, spills), resolver_of(config, clock, archives)
     quarantine, apart = quarantine_of(config, directory, epochs, slots), apart_of(config, directory, modules.apart)
     rooms = Rooms(
@@ -272,7 +280,7 @@ def _assembled(
     shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent)
     return Assembled(
-        config, directory, clock, lock, slots, store, epochs, kept.contacts, journals, archives, followers,
+        config, directory, home, clock, lock, slots, store, epochs, kept.contacts, journals, archives, followers,
         namer, roots, exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, kept.logs,
         protocols, resolver, quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice,
         tally.note), trapping, traps,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from gossamer.archive.views.means import Means
+from gossamer.assembly.home import Home, homes
 from gossamer.assembly.parts import stored
 from gossamer.config import Config
 from gossamer.crawl.commit import MANIFEST
@@ -23,25 +24,33 @@ from gossamer.state.store import Store
 from gossamer.world.process import DirectoryLock
 
 
-def committed_files(config: Config, directory: Path) -> list[Entry] | None:
-    """Return the manifest of a crawl that does not run, or None of one that does, whose store is its own.
+def committed_files(config: Config, directory: Path) -> list[tuple[Entry, Path]] | None:
+    """Return the manifest of a crawl that does not run, all its shards', with where each file lies; or None of one that
+    runs, whose stores are its own.
 
-    A crawl that ended in order has no logs left, and its store is not opened.
+    A crawl that ended in order has no logs left, and its stores are not opened.
     """
     lock = DirectoryLock(directory / "state/lock")
     try:
         if not lock.acquire(0.0):
             return None
-        growing = [*(directory / "state/tables").glob("*"), *(directory / "warc").glob("*.open")]
-        if not growing:
+        all_homes = homes(directory, config.cluster.workers)
+        growing = [log for home in all_homes for log in (home.state / "tables").glob("*")]
+        if not growing and not any((directory / "warc").glob("*.open")):
             return []
-        store = Store(directory / "state/store", config.state.cache_bytes, config.state.write_buffer_bytes)
-        try:
-            return stored(store, MANIFEST, list[Entry], [])
-        finally:
-            store.close()
+        return [file for home in all_homes if home.is_there for file in _committed_files(config, home)]
     finally:
         lock.release()
+
+
+def _committed_files(config: Config, home: Home) -> list[tuple[Entry, Path]]:
+    store = Store(home.store, config.state.cache_bytes, config.state.write_buffer_bytes)
+    try:
+        manifest: list[Entry] = stored(store, MANIFEST, list[Entry], [])
+    finally:
+        store.close()
+    journals = home.journals()
+    return [(entry, journals.path(entry.name)) for entry in manifest]
 
 
 def export_means(config: Config) -> Means:

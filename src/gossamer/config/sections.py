@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr,
 
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.search.options import SearchOptions
+from gossamer.cluster.options import ClusterOptions
 from gossamer.crawl.options import CrawlOptions, LimitsOptions
 from gossamer.fetch.options import FetchOptions
 from gossamer.frontier.options import BudgetOptions, FrontierOptions, PolitenessOptions, WalkOptions
@@ -146,6 +147,7 @@ class Config(Section):
     search: SearchOptions = SearchOptions()
     state: StateOptions = StateOptions()
     crawl: CrawlOptions = CrawlOptions()
+    cluster: ClusterOptions = ClusterOptions()
     components: ComponentsOptions = ComponentsOptions()
     progress: ProgressOptions = ProgressOptions()
 
