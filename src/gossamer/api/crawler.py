@@ -136,7 +136,7 @@ class Crawler:
         self.directory.mkdir(parents=True, exist_ok=True)
         shard = self._shard = await self._assembled()
         try:
-            write_whole(self.directory / "crawl.toml", effective_toml(self.config).encode())
+            self._write_config()
             self._attach(shard)
             if shard.quarantine.accused:  # Known for good before another page can be the death of us.
                 await shard.committer.commit()
@@ -245,6 +245,9 @@ class Crawler:
 
     async def _assembled(self) -> Assembled:
         return assemble(self.config, self.directory, lock=await self._locked())
+
+    def _write_config(self) -> None:
+        write_whole(self.directory / "crawl.toml", effective_toml(self.config).encode())
 
     async def _serve(self, shard: Assembled, verbs: Mapping[str, Verb]) -> None:
         """Answer until cancelled."""

@@ -33,10 +33,11 @@ from gossamer.cluster.line import Line
 from gossamer.cluster.tenure import Tenure
 from gossamer.config.gather import reopen_text
 from gossamer.crawl.control import Verb, answered
+from gossamer.crawl.options import LimitsOptions
 from gossamer.crawl.shard import first_of
 from gossamer.model.errors import ConfigError
 from gossamer.world.clock import WallClock
-from gossamer.world.files import NO_ROOM
+from gossamer.world.files import NO_ROOM, write_whole
 from gossamer.world.loop import calm_collector, loop_factory
 from gossamer.world.process import DirectoryLock, die_with_parent
 
@@ -54,7 +55,8 @@ class Member(Crawler):
 
     def __init__(self, job: Job, line: Line) -> None:
         config = reopen_text(job.config, f"{job.crawl}/crawl.toml")
-        self._begin(Path(job.directory), config)
+        # Limits are those of the whole crawl: what we may have of them we are told.
+        self._begin(Path(job.directory), config.model_copy(update={"limits": LimitsOptions()}))
         self._job = job
         self._line = line
         self._home = Home(self.directory, job.shard, job.shards)
@@ -88,6 +90,7 @@ class Member(Crawler):
         while not self._tenure.holds(self._clock.now()):  # noqa: ASYNC110 - time ends it as well as a message
             await asyncio.sleep(WAIT_S)
         self._began = True
+        self._write_down()
         opening = 0
         if self.config.state.checkpoint_uri:
             self._vault = vault_of(self.config, self._home, self._job.node)
@@ -98,14 +101,22 @@ class Member(Crawler):
             lock=lock,
             shard=self._job.shard,
             shards=self._job.shards,
-            partitions=map_of(self.config, Path(self._job.crawl)),
             opening_min=opening,
         )
+        assert shard.membership is not None
         shard.shard.may_begin = self._tenure.holds
         shard.tally.listeners.append(lambda sentence: self._line.send(said.NOTE, 0, sentence.encode()))
-        assert shard.exchange is not None
-        shard.exchange.on_outgoing = self._news.set
+        shard.membership.exchange.on_outgoing = self._news.set
         return shard
+
+    def _write_config(self) -> None:
+        """Nothing: it stands there already."""
+
+    def _write_down(self) -> None:
+        """Have beside our state what is read there, where that is not the crawl's own directory."""
+        if self.directory.resolve() != Path(self._job.crawl).resolve():
+            map_of(self.config, Path(self._job.crawl)).save(self.directory)
+            write_whole(self.directory / "crawl.toml", self._job.config.encode())
 
     async def _locked(self) -> DirectoryLock:
         deadline = self._clock.now() + LOCK_S_MAX
@@ -131,13 +142,14 @@ class Member(Crawler):
             await self._vault.save(shard)
 
     async def _send(self, shard: Assembled) -> None:
-        assert shard.exchange is not None
+        assert shard.membership is not None
+        exchange = shard.membership.exchange
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(SEND_S):
                     await self._news.wait()
             self._news.clear()
-            for to, frame in shard.exchange.outgoing(self._clock.now()):
+            for to, frame in exchange.outgoing(self._clock.now()):
                 self._line.send(said.FRAME, to, frame)
             await self._line.flush()
 
@@ -150,7 +162,7 @@ class Member(Crawler):
     async def _listen(self) -> None:
         while (message := await self._line.receive()) is not None:
             kind, number, rest = message
-            exchange = self._shard.exchange if self._shard is not None else None
+            membership = self._shard.membership if self._shard is not None else None
             if kind == said.QUESTION:
                 question = said.read(rest)
                 if question.get("verb") == LOOK:
@@ -159,10 +171,10 @@ class Member(Crawler):
                     task = asyncio.create_task(self._answer(number, question))
                     self._answers.add(task)
                     task.add_done_callback(self._answers.discard)
-            elif exchange is not None and kind == said.FRAME:
-                exchange.take(rest, self._clock.now())
-            elif exchange is not None and kind == said.DROPPED:
-                exchange.lost(number)
+            elif membership is not None and kind == said.FRAME:
+                membership.exchange.take(rest, self._clock.now())
+            elif membership is not None and kind == said.DROPPED:
+                membership.exchange.lost(number)
         os._exit(FAILED)  # Whoever kept us is gone, and sees that we go too.
 
     def _looked(self, look: Look) -> dict[str, object]:
@@ -177,13 +189,13 @@ class Member(Crawler):
             "renews": self._tenure.holds(now),
             "status": self.status(),
         }
-        if shard is None:
+        if shard is None or shard.membership is None:
             return answer
-        shard.obey(look.orders)
+        shard.membership.obey(look.orders)
         if look.hurried:
             shard.shard.stop(now=True)
         if shard.shard.state != "starting":
-            report = shard.report()
+            report = shard.membership.report()
             answer |= {"state": "running", "report": msgspec.to_builtins(report)}
             if self._vault is not None:
                 answer["secured"] = not report.pages_under_way and self._vault.saved_activity == report.activity

@@ -118,7 +118,9 @@ class Vault:
         """Make a checkpoint now. Raises StoreError: it is not there, the one before still is."""
         async with self._one_at_a_time:
             # What is in flight comes after it.
-            activity = shard.report().activity if not shard.shard.in_flight else -1
+            membership = shard.membership
+            assert membership is not None
+            activity = membership.report().activity if not shard.shard.in_flight else -1
             shard.archives.close()
             await shard.committer.commit()
             folder = self._home.state / "checkpoint"
@@ -127,8 +129,7 @@ class Vault:
             now = self._clock.now()
             await self._checkpoints.save(self._opening, taken.epoch, now, taken.taken, taken.kept)
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-            if shard.exchange is not None:
-                shard.exchange.covered(taken.epoch)
+            membership.exchange.covered(taken.epoch)
             self.saved_activity = activity
 
 

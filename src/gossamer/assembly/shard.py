@@ -178,9 +178,10 @@ def assemble(
     *,
     shard: int = 0,
     shards: int = 1,
+    opening_min: int = 0,
 ) -> Assembled:
     """Open a crawl's directory and build its shard, or one of its `shards`; `lock` is that of the directory, or of
-    the shard's state, where it was taken already.
+    the shard's state, where it was taken already. Its incarnation is `opening_min` at least.
 
     Raises:
         ConfigError: another process holds the directory, or the configuration names what does not exist. Nothing is
@@ -191,7 +192,9 @@ def assemble(
         home = Home(directory, shard, shards)
         lock = lock if lock is not None else locked(directory, state=home.state)
         undo.callback(lock.release)
-        assembled = _assembled(config, home, clock or WallClock(), dice or Dice(), lock, undo)
+        clock = clock or WallClock()
+        kept = _kept(config, home, clock, opening_min, undo)
+        assembled = _assembled(config, home, kept, clock, dice or Dice(), lock, undo)
         undo.pop_all()
         return assembled
 
@@ -209,7 +212,7 @@ class _Kept:
     logs: Logs
 
 
-def _kept(config: Config, home: Home, clock: Clock, undo: ExitStack) -> _Kept:
+def _kept(config: Config, home: Home, clock: Clock, opening_min: int, undo: ExitStack) -> _Kept:
     slots = held(Slots(home.state), undo)
     store = held(Store(home.store, *store_sizes(config)), undo)
     contacts = held(Contacts(home.state, boot_id(), clock.now()), undo)
@@ -217,13 +220,15 @@ def _kept(config: Config, home: Home, clock: Clock, undo: ExitStack) -> _Kept:
     undo.callback(journals.close_files)
     journals.recover(stored(store, MANIFEST, list[Entry], []), OWNED)
     totals = stored(store, TALLY, Totals, Totals())
-    totals.incarnation += 1
+    totals.incarnation = max(totals.incarnation + 1, opening_min)
     logs = held(Logs(home.logs, clock), undo)
     return _Kept(slots, store, contacts, Epochs(store), journals, Tally(totals, config.crawl), logs)
 
 
-def _assembled(config: Config, home: Home, clock: Clock, dice: Dice, lock: DirectoryLock, undo: ExitStack) -> Assembled:
-    directory, kept = home.directory, _kept(config, home, clock, undo)
+def _assembled(
+    config: Config, home: Home, kept: _Kept, clock: Clock, dice: Dice, lock: DirectoryLock, undo: ExitStack
+) -> Assembled:
+    directory = home.directory
     slots, store, epochs, journals, tally = kept.slots, kept.store, kept.epochs, kept.journals, kept.tally
     namer = namer_of(config, epochs)
     roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)

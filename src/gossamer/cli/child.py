@@ -15,7 +15,7 @@ from pathlib import Path
 
 from gossamer.cli.ends import FAILED, FINISHED, INTERRUPTED, REFUSED, complain
 from gossamer.cli.job import Job, decode
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.world.files import NO_ROOM
 from gossamer.world.loop import calm_collector, loop_factory
 from gossamer.world.process import die_with_parent
@@ -43,6 +43,9 @@ def guarded(job: Job, work: Callable[[Job], int]) -> int:
         if (mistake := config_error(error)) is not None:
             complain(str(mistake))
             return REFUSED
+        if isinstance(error, CrawlFailedError):
+            complain(f"{error}; the state is saved, gossamer resume {job.directory} continues")
+            return FAILED
         if isinstance(error, SystemExit | GeneratorExit):
             raise
         if isinstance(error, OSError) and error.errno in NO_ROOM:
@@ -66,7 +69,7 @@ def crawl(job: Job) -> int:
 
     config = reopen_text(job.config, f"{job.directory}/crawl.toml")
     resume = job.resume or (job.restart and (Path(job.directory) / "crawl.toml").exists())
-    kind = crawler()
+    kind = crawler(config.cluster.workers)
     calm_collector()
     running = (
         kind.resume(job.directory, config=config) if resume else kind(job.seeds, output=job.directory, config=config)
