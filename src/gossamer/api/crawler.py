@@ -135,6 +135,7 @@ class Crawler:
             seeding, watching = Seeding(shard), Watching(shard)
             low_water = LowWater(shard, seeding, self._more_seeds)
             control = Control(self.directory / "state", Verbs(shard, seeding, self.status).table(), shard.logs)
+            await seeding.prepare()
             async with asyncio.TaskGroup() as group:
                 asking = group.create_task(control.serve())
                 uploading = group.create_task(shard.uploads.run()) if shard.uploads is not None else None
