@@ -143,11 +143,16 @@ class Crawler:
             seeding, watching = Seeding(shard), Watching(shard)
             low_water = LowWater(shard, seeding, self._more_seeds)
             verbs = Verbs(shard, seeding, self.status).table()
+            await seeding.prepare()
             async with asyncio.TaskGroup() as group:
                 asking = group.create_task(self._serve(shard, verbs))
                 uploading = group.create_task(shard.uploads.run()) if shard.uploads is not None else None
-                companions = (seeding.run, watching.run, low_water.run, self._follow_logs)
-                end = await shard.shard.run(companions, lambda: seeding.busy() or low_water.busy())
+                companions = [seeding.run, watching.run, low_water.run, self._follow_logs]
+                more_to_come: Callable[[], bool] = lambda: seeding.busy() or low_water.busy()  # noqa: E731
+                if shard.membership is not None:
+                    companions.append(shard.membership.exchange.run)
+                    more_to_come = shard.membership.more_to_come
+                end = await shard.shard.run(companions, more_to_come)
                 await self._finish_files(shard)
                 asking.cancel()  # Until here it can be asked: large files take a while to finish.
                 if uploading is not None:

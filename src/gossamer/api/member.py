@@ -43,7 +43,7 @@ from gossamer.world.process import DirectoryLock, die_with_parent
 
 FAILED, REFUSED, TENURE_LOST = 1, 2, 75
 TENURE_LOOK_S = 0.1
-SEND_S = 0.5
+SEND_S = 0.1
 """Longest time between two looks at what is to be sent: batches that nobody confirmed are due again."""
 WAIT_S = 0.05
 LOCK_S_MAX = 30.0

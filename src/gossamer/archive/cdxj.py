@@ -17,7 +17,6 @@ from pathlib import Path
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
@@ -92,7 +91,7 @@ def entries_of_tables(parquet_files: Iterable[Path]) -> Iterator[IndexEntry]:
     for path in parquet_files:
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=10_000, columns=COLUMNS):
-                yield from entries_of_batch(batch.filter(pc.is_valid(batch["warc_offset"])))
+                yield from entries_of_batch(batch.filter(batch["warc_offset"].is_valid()))
 
 
 def entries_of_warcs(paths: Iterable[Path]) -> Iterator[IndexEntry]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +12,7 @@ from typing import Protocol
 from gossamer.archive.archive import Archives, Followers
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.archive.uploads import Uploads, uploads_of
+from gossamer.assembly.exchanging import Membership, exchange_of
 from gossamer.assembly.home import OWNED, Home
 from gossamer.assembly.parts import (
     apart_of,
@@ -123,6 +124,8 @@ class Assembled:
     uploads: Uploads | None
     trapping: Trapping
     traps: Traps
+    membership: Membership | None
+    """Its part in a crawl of several shards; None where it is alone."""
 
     async def close(self) -> None:
         """Let go of everything. What was committed is safe whether this is called or not."""
@@ -231,9 +234,11 @@ def _assembled(
     directory = home.directory
     slots, store, epochs, journals, tally = kept.slots, kept.store, kept.epochs, kept.journals, kept.tally
     namer = namer_of(config, epochs)
+    opening = tally.totals.incarnation
+    exchange = exchange_of(config, home, store, epochs, kept.contacts, opening, namer, clock)
     roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)
     chain = scope_chain(config.scope, roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(config))
-    memory = ScopeMemory(epochs, roots, exclusions, chain.counts)
+    memory = ScopeMemory(epochs, roots, exclusions, chain.counts, alone=exchange is None)
     trapping = Trapping(traps, epochs, sketch, tally)
     rules, prioritizer = politeness(config.politeness), prioritizer_of(config)
     forms = (config.frontier, config.budget, config.walk)
@@ -246,8 +251,7 @@ def _assembled(
     if alarm is not None:
         undo.callback(alarm.close)
     modules, spills = chosen_modules(config, alarm), Spills(home.state / "spill", config.archive.digests)
-    incarnation = tally.totals.incarnation
-    archives, followers = archives_of(config, journals, directory, home.shard, incarnation, modules, clock)
+    archives, followers = archives_of(config, journals, directory, home.shard, opening, modules, clock)
     protocols, resolver = protocol_modules(config, agent, clock, spills), resolver_of(config, clock, archives)
     quarantine, apart = quarantine_of(config, directory, epochs, slots), apart_of(config, directory, modules.apart)
     rooms = Rooms(
@@ -275,21 +279,33 @@ def _assembled(
         apart=apart,
         watcher=frontier if frontier.watches_links else None,
         beyond=memory.beyond if config.scope.scope != "any" else None,
+        router=exchange,
     )
     pipeline = Pipeline(rooms, retries_of(config, dice), config.crawl, clock, kept.logs, tally)
     cuts: list[Cuts] = [frontier, memory, trapping, *([url_seen] if isinstance(url_seen, Cuts) else [])]
+    growing: list[_Growing] = [frontier, epochs, *([exchange] if exchange is not None else [])]
     committer = Committer(epochs, journals, kept.contacts, archives, cuts, tally, kept.logs, clock)
     committer.on_epoch = slots.note_epoch
     committer.on_durable = archives.add_epoch
-    crowding = partial(_crowding, kept.contacts, (frontier, epochs), config.crawl.epoch_bytes_max)
+    crowding = partial(_crowding, kept.contacts, growing, config.crawl.epoch_bytes_max)
     shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)
+    membership = None
+    if exchange is not None and isinstance(frontier, Frontier):
+        membership = Membership(exchange, shard, pipeline, frontier, rooms.beyond, tally, kept.logs, clock)
+        cuts.append(membership)
+        committer.on_epoch = partial(_both, slots.note_epoch, membership.committed)
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent)
     return Assembled(
         config, directory, home, clock, lock, slots, store, epochs, kept.contacts, journals, archives, followers,
         namer, roots, exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, kept.logs,
         protocols, resolver, quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice,
-        tally.note), trapping, traps,
+        tally.note), trapping, traps, membership,
     )  # fmt: skip
+
+
+def _both(first: Callable[[int], None], second: Callable[[int], None], epoch: int) -> None:
+    first(epoch)
+    second(epoch)
 
 
 def _crowding(contacts: Contacts, growing: Sequence[_Growing], bytes_max: int) -> float:

@@ -38,7 +38,6 @@ class Kept(msgspec.Struct):
     shares: list[Share] = []
     holders: dict[int, str] = {}
     """The process that last had each shard: `NODE/…`."""
-    scope_final: bool = False
     paused: bool = False
     end: End = ""
     hurried: bool = False
@@ -97,6 +96,7 @@ class Coordination:
         self._quota: dict[int, tuple[int, int]] = {}
         self._granted: dict[int, float] = {}
         self._securing = False
+        self._is_scope_final = False
         self.seen: dict[int, Seen] = {}
         """The last answer of each shard."""
         self.notes: list[str] = []
@@ -111,7 +111,7 @@ class Coordination:
             quota, serial = self._quota.get(shard, (share.quota, share.serial))
         kept = self.kept
         orders = Orders(
-            quota=quota, quota_serial=serial, scope_final=kept.scope_final, paused=kept.paused, end=kept.end
+            quota=quota, quota_serial=serial, scope_final=self._is_scope_final, paused=kept.paused, end=kept.end
         )  # fmt: skip
         return Look(orders=orders, granted=self._granted.get(shard), hurried=kept.hurried, secure=self._securing)
 
@@ -124,8 +124,7 @@ class Coordination:
             self._lend(answer, now)
         reports = [answer.report for answer in answers if answer.report is not None]
         self._end_if_over(reports, secured=all(answer.secured for answer in answers))
-        if not self.kept.scope_final and self._scope_final.told(reports):
-            self.kept.scope_final = True
+        self._is_scope_final = self._scope_final.told(reports)
         if self._quotas is not None:
             for report in reports:
                 self._quota[report.shard] = self._quotas.order(report)
@@ -146,9 +145,8 @@ class Coordination:
 
     def seeded(self) -> None:
         """Say that seeds were added: their redirects may widen the scope again."""
-        self.kept.scope_final = False
+        self._is_scope_final = False
         self._scope_final = ScopeFinal(self._shards)
-        self._save(self.kept)
 
     @property
     def is_over(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from gossamer.config.lines import lines_of
 from gossamer.config.sections import Config
 from gossamer.model.errors import ConfigError
 from gossamer.scope.chain import Lists
@@ -13,7 +14,6 @@ from gossamer.scope.exclusions import HostSet
 from gossamer.scope.patterns import PatternSet
 from gossamer.scope.whitelist import Whitelist
 
-LINE_CHARACTERS_MAX = 65_536
 CHECKED_LINES = 1_000
 LIST_BYTES_MAX = 64 << 20
 """Of a file of hosts or patterns: what it holds is kept as it is. A whitelist has no bound but its 8 bytes a line."""
@@ -52,7 +52,7 @@ def patterns_of(path: Path) -> tuple[str, ...]:
     Raises:
         ConfigError: it cannot be read, or one is no regular expression.
     """
-    numbered = list(_lines(path, LIST_BYTES_MAX))
+    numbered = list(lines_of(path, bytes_max=LIST_BYTES_MAX))
     patterns = tuple(text for _, text in numbered)
     try:
         PatternSet(patterns)
@@ -69,7 +69,7 @@ def hosts_of(path: Path) -> HostSet:
         ConfigError: it cannot be read, or a line is no host.
     """
     hosts = HostSet()
-    for number, text in _lines(path, LIST_BYTES_MAX):
+    for number, text in lines_of(path, bytes_max=LIST_BYTES_MAX):
         try:
             hosts.add(text)
         except ConfigError as error:
@@ -87,7 +87,7 @@ def whitelist_of(path: Path, lines_max: int | None = None) -> Whitelist:
 
     def domains() -> Iterator[str]:
         nonlocal at
-        for number, text in islice(_lines(path), lines_max):
+        for number, text in islice(lines_of(path), lines_max):
             at = number
             yield text
 
@@ -98,22 +98,3 @@ def whitelist_of(path: Path, lines_max: int | None = None) -> Whitelist:
     if not whitelist:
         raise ConfigError(f"{path} lists no domain, so that nothing would be visited; list some, one a line")
     return whitelist
-
-
-def _lines(path: Path, bytes_max: int | None = None) -> Iterator[tuple[int, str]]:
-    """Yield (line number, text) of the lines that hold something; memory does not grow with the file."""
-    try:
-        if bytes_max is not None and path.stat().st_size > bytes_max:
-            raise ConfigError(f"{path} has more than {bytes_max >> 20} MiB; shorten it")
-        with path.open(encoding="utf-8-sig", errors="strict") as lines:
-            for number, line in enumerate(lines, 1):
-                # A comment is a line, or what follows a space: patterns may hold a #.
-                text = f" {line.strip()}".partition(" #")[0].strip()
-                if len(text) > LINE_CHARACTERS_MAX:
-                    raise ConfigError(f"{path} line {number}: longer than {LINE_CHARACTERS_MAX} characters")
-                if text:
-                    yield number, text
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}; name a file that you can read") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8") from error

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from gossamer.config.lines import lines_of
 from gossamer.config.sections import Config
 from gossamer.model.errors import ConfigError
 from gossamer.scope.seeds import seed_url
-
-LINE_CHARACTERS_MAX = 65_536
 
 
 def seed(text: str) -> str:
@@ -29,22 +28,11 @@ def file_seeds(path: Path, schemes: Sequence[str]) -> Iterator[str]:
     Raises:
         ConfigError: the file cannot be read, or a line is no seed; the line number is named.
     """
-    try:
-        with path.open(encoding="utf-8-sig", errors="strict") as lines:
-            for number, line in enumerate(lines, 1):
-                # A comment is a line, or what follows a space: URLs may hold a #.
-                text = f" {line.strip()}".partition(" #")[0].strip()
-                if len(text) > LINE_CHARACTERS_MAX:
-                    raise ConfigError(f"{path} line {number}: longer than {LINE_CHARACTERS_MAX} characters")
-                if text:
-                    try:
-                        yield seed_url(text, schemes)
-                    except ConfigError as error:
-                        raise ConfigError(f"{path} line {number}: {error}") from error
-    except OSError as error:
-        raise ConfigError(f"cannot read seeds from {path}: {error.strerror}; name a file that you can read") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8") from error
+    for number, text in lines_of(path, "seeds"):
+        try:
+            yield seed_url(text, schemes)
+        except ConfigError as error:
+            raise ConfigError(f"{path} line {number}: {error}") from error
 
 
 def check_seeds(config: Config) -> None:

@@ -39,13 +39,19 @@ class ScopeMemory:
     """Loads what earlier runs learned, and gives each epoch what this one did. Costs nothing while nothing changes."""
 
     def __init__(
-        self, epochs: Epochs, roots: GrowingRoots, exclusions: GrowingExclusions, rejected: dict[str, int]
+        self,
+        epochs: Epochs,
+        roots: GrowingRoots,
+        exclusions: GrowingExclusions,
+        rejected: dict[str, int],
+        *,
+        alone: bool = True,
     ) -> None:
         self._epochs = epochs
         self._roots = roots
         self._exclusions = exclusions
         self._rejected = rejected
-        self.beyond = Beyond(epochs)
+        self.beyond = Beyond(epochs, alone=alone)
         """Links that may come into scope yet."""
         for _, dumped in list(epochs.scan("meta", _ROOTS, _ROOTS_END)):
             roots.load(dumped)

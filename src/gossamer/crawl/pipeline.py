@@ -26,7 +26,7 @@ from gossamer.crawl.rooms import Rooms
 from gossamer.crawl.tally import Tally
 from gossamer.model.links import Link
 from gossamer.model.visits import Again, Contact, Errand, Failure, Reply, Request
-from gossamer.ports import L, Located
+from gossamer.ports import L, Located, Router
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 
@@ -47,7 +47,7 @@ class Pipeline(Generic[L]):
         self._clock = clock
         self._logs = logs
         self._tally = tally
-        self._errands = Errands(rooms.permit, rooms.hosts, rooms.namer, logs)
+        self.errands = Errands(rooms.permit, rooms.hosts, rooms.namer, logs, rooms.router)
 
     # ---- discover → admit → route → dedupe → enqueue
 
@@ -61,6 +61,8 @@ class Pipeline(Generic[L]):
             admitted = [link for link in links if rooms.chain.reason(link) is None]
         else:
             admitted = self._admitted_or_kept(links, rooms.beyond)
+        if rooms.router is not None:
+            links, admitted = self._routed(links, admitted, page, rooms.router)
         if page is not None and rooms.watcher is not None:
             rooms.watcher.linked(page, admitted)
         answers = rooms.url_seen.offer(
@@ -75,6 +77,17 @@ class Pipeline(Generic[L]):
             if answer == SHORTER:
                 self._relax(link)
 
+    def _routed(
+        self, links: Sequence[Link], admitted: list[Link], page: Url | None, router: Router
+    ) -> tuple[Sequence[Link], list[Link]]:
+        """Send what is another shard's to it; return what is ours of all links, and of those that were admitted."""
+        if page is not None and self._rooms.watcher is not None:
+            router.linked(page, admitted)
+        ours = router.own(admitted)
+        if len(ours) < len(admitted) or len(admitted) < len(links):
+            links = [link for link in links if router.has(link.url)]
+        return links, ours
+
     def _admitted_or_kept(self, links: Sequence[Link], beyond: Beyond) -> list[Link]:
         """Return the links that are ours, and keep those that may come into scope yet."""
         admitted = []
@@ -85,6 +98,12 @@ class Pipeline(Generic[L]):
             elif reason == SCOPE:
                 beyond.keep(link)
         return admitted
+
+    def widen_from_afar(self, seed: Url, target: Url, kind: int) -> None:
+        """Bring into scope what the redirect of another shard's seed does, and take in what was kept for that."""
+        self._ends.widen_here(seed, target, kind)
+        if self._rooms.beyond is not None and (regained := self._rooms.beyond.regained()):
+            self.discover(regained)
 
     def _open_seed(self, link: Link, beyond: Beyond) -> None:
         """See that a seed's redirect widens the scope, also when its URL was found as an ordinary link before."""
@@ -169,7 +188,7 @@ class Pipeline(Generic[L]):
         contact = Contact(0.0, "failed", error=located.error) if located.retry else None
         self._rooms.source.ended(lease, contact, now)
         if lease.errand is not None:
-            self._errands.answer(lease.errand, b"", located, now)
+            self.errands.answer(lease.errand, b"", located, now)
         else:
             self._ends.failure(lease, located)
 
@@ -242,7 +261,7 @@ class Pipeline(Generic[L]):
                 result = Failure("process_crashed", "a process died of it", ip=result.ip)
             else:
                 body = self._rooms.examiner.decode(result, errand.url.fingerprint)
-        self._errands.answer(errand, body, result, self._clock.now())
+        self.errands.answer(errand, body, result, self._clock.now())
 
     def _caught(self, lease: L, error: Exception) -> None:
         if disk_refused(error):
@@ -259,7 +278,7 @@ class Pipeline(Generic[L]):
         if not lease.is_ended:
             self._rooms.source.ended(lease, None, now)
         if lease.errand is not None:
-            self._errands.answer(lease.errand, b"", Failure("internal_error", str(error)), now)
+            self.errands.answer(lease.errand, b"", Failure("internal_error", str(error)), now)
         elif not lease.is_finished:
             self._ends.internal_error(lease, error)
 

@@ -28,6 +28,7 @@ from gossamer.ports import (
     ProtocolModule,
     Resolver,
     Roots,
+    Router,
     UrlSeen,
     VisitSource,
 )
@@ -65,3 +66,5 @@ class Rooms(Generic[L]):
     """Sees every link of a finished page that is ours, known or not."""
     beyond: Beyond | None = None
     """Links that may come into scope yet; None where nothing is beyond it."""
+    router: Router | None = None
+    """Says whose a link is; None where all are ours."""

@@ -13,7 +13,7 @@ from gossamer.frontier.control import Control
 from gossamer.frontier.counts import COUNTS_KEY, Counts
 from gossamer.frontier.facts import facts_of
 from gossamer.frontier.health import settle
-from gossamer.frontier.host import Host, Lease
+from gossamer.frontier.host import Host, Lease, Place
 from gossamer.frontier.hosts import HOST_BYTES, Hosts
 from gossamer.frontier.index import HostIndex
 from gossamer.frontier.ledger import Ledger
@@ -25,7 +25,7 @@ from gossamer.frontier.sites import Sites
 from gossamer.frontier.turns import Turns
 from gossamer.model.links import Link
 from gossamer.model.visits import Again, Contact, HostFacts
-from gossamer.ports import Prioritizer
+from gossamer.ports import AddressDoor, Prioritizer
 from gossamer.state.contacts import Contacts, Rest
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import META_PARTITION, Store
@@ -72,6 +72,7 @@ class Frontier:
         self._hosts = Hosts(epochs, politeness, contacts.recovered, options.records_cached_max)
         self._queues = Queues(epochs, bias, politeness, options)
         self._bench = Bench(politeness.per_address, politeness.per_site, politeness.site_delay_s)
+        self._addresses: AddressDoor | None = None
         self._index = index = HostIndex(epochs, dice, bias)
         index.hosts, index.hosts_deferred = self.counts.working, self.counts.deferred
         index.hosts_most = index.hosts
@@ -116,6 +117,24 @@ class Frontier:
         """Number of the budget round."""
         return self._budgets.round if self._budgets is not None else 0
 
+    def share_addresses(self, door: AddressDoor) -> None:
+        """Have addresses borrowed before they are asked: other shards may use them too. Call it before anything else.
+
+        The door calls `open_address` and `shut_address`.
+        """
+        if self.politeness.per_address or self.politeness.address_delay_s:
+            self._addresses = door
+
+    def open_address(self, address: str, rest_until: float) -> None:
+        """Let the hosts at an address have their turns, when it has rested."""
+        self._bench.unshut(address, rest_until)
+
+    def shut_address(self, address: str) -> None:
+        """Let the hosts at an address wait, each alone."""
+        place = self._bench.at(address)
+        if place is not None:
+            self._bench.shut(place)
+
     # ---- links in
 
     def add(self, link: Link, level: int, now: float) -> None:
@@ -135,6 +154,11 @@ class Frontier:
         if self._ledger.reputation is not None:
             host = self._hosts.get(page.host, page.partition)
             self._ledger.reputation.linked(page, links, host.record.queued)
+
+    def linked_from_afar(self, source: int, site: str, partition: int) -> None:
+        """Note that a site on another shard links to one of ours."""
+        if self._ledger.reputation is not None:
+            self._ledger.reputation.linked_from_afar(source, site, partition)
 
     @property
     def watches_links(self) -> bool:
@@ -186,7 +210,10 @@ class Frontier:
         rest_until = self._contacts.recovered.addresses.get(fingerprint, 0.0)
         if self._resumed_at:
             rest_until = max(rest_until, self._resumed_at + self.politeness.address_delay_s)
-        self._bench.settle(lease.host, self._bench.place(address, fingerprint, rest_until))
+        place = self._bench.place(address, fingerprint, rest_until)
+        self._bench.settle(lease.host, place)
+        if self._addresses is not None:
+            self._borrow(place, self._addresses, now)
         lease.host.located_until = until
         self.give_back(lease, now)
 
@@ -200,6 +227,11 @@ class Frontier:
         record = lease.host.record
         if record.closed or record.rest_until > now:
             return False
+        if self._addresses is not None:
+            if not self._addresses.may_ask(lease.place.address, now):
+                self._bench.shut(lease.place)
+                return False
+            self._addresses.began(lease.place.address)
         politeness = self.politeness
         longest_s = politeness.longest_rest_s(record.crawl_delay_s)
         if politeness.per_host == 1:
@@ -233,6 +265,8 @@ class Frontier:
                     lease.ticket, host.fingerprint, place.fingerprint, host.record.rest_until, rest_until
                 )
                 lease.ticket = -1
+                if self._addresses is not None:
+                    self._addresses.ended(place.address, rest_until)
             self._bench.release(place, rest_until)
             lease.place = None
             if lease.site is not None:
@@ -292,12 +326,21 @@ class Frontier:
             host.is_new = False
         self._queues.fresh_bytes = 0
         self._turns.room.fit(now)
-        self._bench.forget_rested(now)
+        for place in self._bench.forget_rested(now):
+            if self._addresses is not None:
+                self._addresses.leave(place.address)
         self._ledger.cut()
         self.counts.working, self.counts.deferred = self._index.hosts, self._index.hosts_deferred
         self._epochs.put("meta", COUNTS_KEY, msgspec.msgpack.encode(self.counts))
 
     # ---- inside
+
+    def _borrow(self, place: Place, door: AddressDoor, now: float) -> None:
+        at = door.want(place.address, now)
+        if at is None:
+            self._bench.shut(place)
+        else:
+            self._bench.unshut(place.address, at)
 
     def _lend(self, host: Host, now: float) -> Lease | None:
         if host.place is not None and host.located_until <= now:

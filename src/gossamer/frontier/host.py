@@ -72,7 +72,7 @@ Turn = tuple[float, int, int, Host]
 class Place:
     """One IP address."""
 
-    __slots__ = ("address", "fingerprint", "hosts", "out", "rest_until", "stamp", "users")
+    __slots__ = ("address", "fingerprint", "hosts", "out", "rest_until", "shut", "stamp", "users")
 
     def __init__(self, address: str, fingerprint: int, rest_until: float) -> None:
         self.address = address
@@ -83,6 +83,8 @@ class Place:
         """Requests under way."""
         self.users = 0
         """Hosts of the bench that are at this address."""
+        self.shut = False
+        """Another shard has it."""
         self.stamp = 0
 
 

@@ -1,0 +1,44 @@
+"""Crawls of several shards in one loop, against a made web."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+from gossamer.config import Config, configure
+from gossamer.simweb.process import SimwebProcess
+from gossamer.testing.shards import Shards, Wire, ends_of
+from tests.ring.crawls import OWN
+
+WORKERS = ("crawl.commit_s=0.1", "cluster.resend_s=0.4", "cluster.address_term_s=2.0", "cluster.address_turn_s=0.3")
+
+
+def config_of(
+    simweb: SimwebProcess,
+    directory: Path,
+    shards: int,
+    *sets: str,
+    seeds: tuple[str, ...] = (),
+    **options: object,
+) -> Config:
+    """Return the configuration of a crawl of a made web by so many shards."""
+    given = {
+        "allow_private": True,
+        "hosts": str(simweb.hosts_file),
+        "output": str(directory),
+        "scope": "any",
+        **options,
+    }
+    every = (*OWN, *WORKERS, f"cluster.workers={shards}", *sets)
+    return configure(options=given, sets=every, seeds=seeds or simweb.seeds)
+
+
+def crawl(
+    config: Config, directory: Path, shards: int, meddle: Callable[[Shards], object] | None = None, **wire: float
+) -> tuple[dict[str, str], Shards]:
+    """Crawl to the end; return how each key ended."""
+    running = Shards(config, directory, shards, Wire(random.Random(7), **wire))  # type: ignore[arg-type]
+    assert asyncio.run(running.run(meddle)) == "finished"
+    return ends_of(config, directory, shards), running
