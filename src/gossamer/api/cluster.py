@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
@@ -17,7 +18,7 @@ from gossamer.api.shards import keep_standing, map_of, owner_of
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.assembly import INDEX, locked
 from gossamer.cluster.coordination import Kept, Limits
-from gossamer.cluster.job import STATE_FILE, Plan
+from gossamer.cluster.job import STATE_FILE, Plan, environment_of_our_own
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config, configure, effective_toml
@@ -296,6 +297,8 @@ def check_cluster(config: Config, directory: Path) -> None:
 
 def started(plan: Plan, options: ClusterOptions) -> Engine:
     """Start the engine. Ray is imported only here. Raises ConfigError: there is no such cluster."""
+    if not options.address:
+        os.environ.update(environment_of_our_own(os.environ))
     module = importlib.import_module("gossamer.cluster.ray")
     return cast("Engine", module.start(plan, options))
 

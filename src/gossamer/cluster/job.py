@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -10,6 +12,14 @@ from gossamer.cluster.coordination import Limits
 
 STATE_FILE = "state/coordinator.json"
 """What the coordinator keeps, in the crawl's directory."""
+
+
+def environment_of_our_own(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what must stand in the environment before Ray is imported, for a Ray of our own: it listens on loopback,
+    to those alone who have its token, and reports to nobody.
+    """
+    fixed = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "token", "RAY_DEDUP_LOGS": "0"}
+    return {"RAY_AUTH_TOKEN": environment.get("RAY_AUTH_TOKEN") or secrets.token_hex(32), **fixed}
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,6 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import ray
+import ray.exceptions
+from ray._private import ray_constants
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from gossamer.cluster.coordination import Coordination, Kept, Look, Seen
 from gossamer.cluster.job import STATE_FILE, Job, Plan, encode
@@ -34,16 +38,6 @@ ASK_S_MAX = 55.0
 FOLDER = "gossamer-ray-"
 """What a Ray of our own keeps its sockets and logs in, under the system's temporary directory; a process's number and
 something random follow. Short: the path of a socket may have 107 bytes."""
-# A Ray of our own listens on loopback alone, and only to those who have its token.
-ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "token", "RAY_DEDUP_LOGS": "0"}
-
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-
-import ray  # noqa: E402 - it reads the environment when it is imported
-import ray.exceptions  # noqa: E402
-from ray._private import ray_constants  # noqa: E402
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # noqa: E402
-
 _encode = msgspec.msgpack.Encoder(enc_hook=str).encode
 _decode = msgspec.msgpack.decode
 
@@ -296,7 +290,6 @@ def shard_name(shard: int) -> str:
 def _own(options: ClusterOptions, namespace: str) -> Path:
     _sweep()
     folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-"))
-    os.environ.update(ENVIRONMENT, RAY_AUTH_TOKEN=secrets.token_hex(32))
     ray_constants.ENABLE_RAY_CLUSTER = False  # The only way to have every part of it listen on loopback alone.
     ray.init(
         namespace=namespace,
