@@ -207,7 +207,10 @@ class ClusterCrawler:
             self._status["state"] = "failed"
             raise ConfigError(standing["failure"]) if standing["refused"] else CrawlFailedError(standing["failure"])
         end = cast("End", standing["end"])
-        self._status |= {"state": "finished" if end in {"finished", "limit"} else "stopped", "ended": end}
+        state = "finished" if end in {"finished", "limit"} else "stopped"
+        for told in cast("list[dict[str, object]]", self._status["shards"]):
+            told["state"] = state
+        self._status |= {"state": state, "ended": end, "waiting_for": ""}
         return end
 
     async def _make_views(self) -> None:

@@ -35,6 +35,7 @@ from gossamer.world.files import write_whole
 CARRY_S_MAX = 10.0
 """A frame that has not arrived by then is taken for lost: it is sent again."""
 ASK_S_MAX = 55.0
+LOOPBACK = ("127.", "localhost:", "[::1]:")
 FOLDER = "gossamer-ray-"
 """What a Ray of our own keeps its sockets and logs in, under the system's temporary directory; a process's number and
 something random follow. Short: the path of a socket may have 107 bytes."""
@@ -304,6 +305,8 @@ def _own(options: ClusterOptions, namespace: str) -> Path:
 
 
 def _connect(address: str, namespace: str) -> None:
+    if address.startswith(LOOPBACK):
+        ray_constants.ENABLE_RAY_CLUSTER = False  # It would look for that cluster at this machine's other address.
     try:
         ray.init(address=address, namespace=namespace, log_to_driver=False, logging_level=logging.CRITICAL)
     except (ConnectionError, OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
