@@ -1,4 +1,4 @@
-"""A Ray cluster of several nodes on one machine, in a process of its own: nodes come, and are lost with all they run."""
+"""A Ray cluster of several nodes on one machine, in a process of its own: nodes come, and are lost with all on them."""
 
 from __future__ import annotations
 
@@ -124,8 +124,8 @@ def command_of(pid: int) -> str:
 
 def serve(system: dict[str, int]) -> None:
     """Run the cluster until standard input ends, adding nodes as told."""
-    from ray._private import ray_constants
-    from ray.cluster_utils import Cluster
+    from ray._private import ray_constants  # noqa: PLC0415 - tests that import this need no Ray
+    from ray.cluster_utils import Cluster  # noqa: PLC0415
 
     ray_constants.ENABLE_RAY_CLUSTER = False  # Loopback alone.
     store = {"object_store_memory": 80 << 20, "num_cpus": 1, "include_dashboard": False}

@@ -291,6 +291,8 @@ def check_cluster(config: Config, directory: Path) -> None:
         raise ConfigError(
             f"--workers {config.cluster.workers}: more than one worker runs on Ray; pip install 'gossamer[cluster]'"
         )
+    if config.frontier.form == "walk":
+        raise ConfigError("frontier.form: a walk is one shard's; leave out --workers, or sweep")
     if config.frontier.hosts_min:
         raise ConfigError("frontier.hosts_min: not with several workers, of which each has hosts of its own")
     if config.cluster.work_directory and not config.state.checkpoint_uri:

@@ -11,6 +11,7 @@ import logging
 import os
 import secrets
 import shutil
+import socket
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -35,6 +36,7 @@ from gossamer.world.files import write_whole
 CARRY_S_MAX = 10.0
 """A frame that has not arrived by then is taken for lost: it is sent again."""
 ASK_S_MAX = 55.0
+CONNECT_S_MAX = 5.0
 LOOPBACK = ("127.", "localhost:", "[::1]:")
 FOLDER = "gossamer-ray-"
 """What a Ray of our own keeps its sockets and logs in, under the system's temporary directory; a process's number and
@@ -308,6 +310,8 @@ def _connect(address: str, namespace: str) -> None:
     if address.startswith(LOOPBACK):
         ray_constants.ENABLE_RAY_CLUSTER = False  # It would look for that cluster at this machine's other address.
     try:
+        host, _, port = address.rpartition(":")
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_S_MAX).close()  # Ray itself takes minutes.
         ray.init(address=address, namespace=namespace, log_to_driver=False, logging_level=logging.CRITICAL)
     except (ConnectionError, OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         why = " ".join(str(error).split())[:200]
