@@ -15,8 +15,9 @@ import pytest
 from gossamer.simweb.options import SimwebOptions
 from gossamer.simweb.process import SimwebProcess
 from tests.cluster.nodes import Nodes, command_of
-from tests.crash.crawls import environment, until
+from tests.crash.crawls import environment
 from tests.crash.harvest import Harvest, differences
+from tests.ring.crawls import until
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 

@@ -21,6 +21,7 @@ from gossamer.cluster.coordination import Kept, Limits
 from gossamer.cluster.job import STATE_FILE, Plan, environment_of_our_own
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
+from gossamer.cluster.standing import whole
 from gossamer.config import Config, configure, effective_toml
 from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
@@ -85,7 +86,7 @@ class ClusterCrawler:
         self.config = config
         self._resuming = resuming
         self._engine: Engine | None = None
-        self._status: dict[str, object] = {"state": "starting"}
+        self._status = whole([{"state": "starting"}] * config.cluster.workers)
         self._stop: Literal["", "drain", "now"] = ""
         self._listeners: list[Callable[[str], None]] = []
 
