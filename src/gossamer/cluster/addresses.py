@@ -20,6 +20,8 @@ from typing import Final
 import msgspec
 from xxhash import xxh3_64_intdigest
 
+LEFT_S: Final = 1.0
+"""What a dead process asked for may still be under way at the server for so long: it notices late that nobody waits."""
 AGAIN_S: Final = 1.0
 """What was not confirmed is said again after so long."""
 MESSAGES_MAX: Final = 5_000
@@ -488,7 +490,7 @@ class Addresses:
 
     def _take_all_back(self, shard: int, borrower: Borrower, now: float) -> None:
         for address in list(borrower.holds):
-            self._free(address, self._lent[address], now + self._rest_s)
+            self._free(address, self._lent[address], now + self._rest_s + LEFT_S)
             self._contended.add(address)
         for address, lent in self._lent.items():
             if lent.waiting.pop(shard, None) is not None:
