@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -229,8 +229,7 @@ def _assembled(config: Config, home: Home, clock: Clock, dice: Dice, lock: Direc
     directory, kept = home.directory, _kept(config, home, clock, undo)
     slots, store, epochs, journals, tally = kept.slots, kept.store, kept.epochs, kept.journals, kept.tally
     namer = namer_of(config, epochs)
-    opening = tally.totals.incarnation
-    exchange = exchange_of(config, home, store, epochs, kept.contacts, opening, namer, clock)
+    exchange = exchange_of(config, home, store, epochs, kept.contacts, tally.totals.incarnation, namer, clock)
     roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)
     chain = scope_chain(config.scope, roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(config))
     memory = ScopeMemory(epochs, roots, exclusions, chain.counts, alone=exchange is None)
@@ -246,7 +245,8 @@ def _assembled(config: Config, home: Home, clock: Clock, dice: Dice, lock: Direc
     if alarm is not None:
         undo.callback(alarm.close)
     modules, spills = chosen_modules(config, alarm), Spills(home.state / "spill", config.archive.digests)
-    archives, followers = archives_of(config, journals, directory, home.shard, opening, modules, clock)
+    numbers = (home.shard, tally.totals.incarnation)
+    archives, followers = archives_of(config, journals, directory, *numbers, modules, clock)
     protocols, resolver = protocol_modules(config, agent, clock, spills), resolver_of(config, clock, archives)
     quarantine, apart = quarantine_of(config, directory, epochs, slots), apart_of(config, directory, modules.apart)
     rooms = Rooms(
@@ -278,17 +278,16 @@ def _assembled(config: Config, home: Home, clock: Clock, dice: Dice, lock: Direc
     )
     pipeline = Pipeline(rooms, retries_of(config, dice), config.crawl, clock, kept.logs, tally)
     cuts: list[Cuts] = [frontier, memory, trapping, *([url_seen] if isinstance(url_seen, Cuts) else [])]
-    growing: list[_Growing] = [frontier, epochs, *([exchange] if exchange is not None else [])]
     committer = Committer(epochs, journals, kept.contacts, archives, cuts, tally, kept.logs, clock)
     committer.on_epoch = slots.note_epoch
     committer.on_durable = archives.add_epoch
+    growing: list[_Growing] = [frontier, epochs, *([exchange] if exchange is not None else [])]
     crowding = partial(_crowding, kept.contacts, growing, config.crawl.epoch_bytes_max)
     shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)
     membership = None
     if exchange is not None and isinstance(frontier, Frontier):
         membership = Membership(exchange, shard, pipeline, frontier, rooms.beyond, tally, kept.logs, clock)
-        cuts.append(membership)
-        committer.on_epoch = partial(_both, slots.note_epoch, membership.committed)
+        membership.join(cuts, committer)
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent)
     return Assembled(
         config, directory, home, clock, lock, slots, store, epochs, kept.contacts, journals, archives, followers,
@@ -296,11 +295,6 @@ def _assembled(config: Config, home: Home, clock: Clock, dice: Dice, lock: Direc
         protocols, resolver, quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice,
         tally.note), trapping, traps, membership,
     )  # fmt: skip
-
-
-def _both(first: Callable[[int], None], second: Callable[[int], None], epoch: int) -> None:
-    first(epoch)
-    second(epoch)
 
 
 def _crowding(contacts: Contacts, growing: Sequence[_Growing], bytes_max: int) -> float:
