@@ -1,6 +1,7 @@
 """What the frontier and the duplicate test cost per URL, and how much memory they take: at 1 M URLs and at 100 M.
 
-    python benchmarks/bench_frontier.py [--urls N,N,…] [--budget MIB] [--preset PRESET] [--json FILE] [--log FILE]
+    python benchmarks/bench_frontier.py [--urls N,N,…] [--until N] [--budget MIB] [--preset PRESET] [--json FILE]
+        [--log FILE]
 
 A trace of pages, generated, no network: each has 60 links, 80 % of them to its own host; hosts follow Zipf's law and
 number one for every 50 URLs. On average 6 links of a page are new (IRLbot met 6.5 on a page of 62.5), so *a URL* is
@@ -8,8 +9,10 @@ one new URL with ten offered links. Each URL is offered, queued, lent, begun, en
 store with its commits; pages are offered and visited in turn until all URLs are found, and then the rest is drained.
 Time is simulated: it jumps to the next turn.
 
-Counted is the CPU time of all threads (compaction included) but what the generator used. `pace` is the CPU time of a
-fixed piece of work, taken at every commit: where it is longer, others used the machine, and all CPU times are too.
+Counted is the CPU time of all threads (compaction included) but what the generator used. The stages of visits are told
+from one visit in `VISITS_A_SAMPLE`: to ask for the thread's time costs about as much as to end a request. `pace` is
+the CPU time of a fixed piece of work, taken at every commit: where it is longer, others used the machine, and all CPU
+times are too.
 Each size runs in a process of its own, in a control group whose memory limit is the budget; the kernel counts files
 that it keeps in memory there too.
 """
@@ -58,6 +61,7 @@ CONCURRENCY = 256
 COMMIT_VISITS = 2_000
 PAGES_A_TURN = 50
 LOGGED_URLS = 1_000_000
+VISITS_A_SAMPLE = 16
 BOOT = bytes(16)
 STAGES = ("offer", "add", "select", "request", "finish", "commit")
 
@@ -70,14 +74,24 @@ class Meter:
         self.generator_s = 0.0
         self._all_since = time.process_time()
         self._since = 0.0
+        self._times = 1
+        self._dice = random.Random(2)
 
     def start(self) -> None:
+        self._times = 1
         self._since = time.thread_time()
 
+    def start_one_of(self, count: int) -> None:
+        """Begin to measure one time in so many, for all of them."""
+        self._times = count if self._dice.random() * count < 1 else 0
+        if self._times:
+            self._since = time.thread_time()
+
     def stop(self, stage: str) -> None:
-        now = time.thread_time()
-        self.spent_s[stage] += now - self._since
-        self._since = now
+        if self._times:
+            now = time.thread_time()
+            self.spent_s[stage] += (now - self._since) * self._times
+            self._since = now
 
     def generated(self) -> None:
         now = time.thread_time()
@@ -145,7 +159,7 @@ def _url(start: str, name: str, site: str, partition: int, number: int) -> Url:
 class Crawl:
     """A shard's state without a crawl around it."""
 
-    def __init__(self, directory: Path, preset: Preset, urls: int, budget_bytes: int, log: TextIO) -> None:
+    def __init__(self, directory: Path, preset: Preset, urls: int, until: int, budget_bytes: int, log: TextIO) -> None:
         self.now = 1_700_000_000.0
         config = fitted(Config.model_validate({"memory": {"budget_bytes": budget_bytes}}))
         self.store = Store(directory / "store", config.state.cache_bytes, config.state.write_buffer_bytes)
@@ -164,6 +178,7 @@ class Crawl:
         self.out: list[Lease] = []
         self.known = self.finished = self.offered = 0
         self.urls = urls
+        self.until = until
         self.log = log
         self._since_commit = 0
         self._logged = 0
@@ -186,7 +201,7 @@ class Crawl:
     def visit(self) -> None:
         """Lend what may be lent now, and bring some of it to its end."""
         frontier, meter = self.frontier, self.meter
-        meter.start()
+        meter.start_one_of(VISITS_A_SAMPLE)
         lent = []
         while len(self.out) + len(lent) < CONCURRENCY and (lease := frontier.select(self.now)) is not None:
             if lease.address:
@@ -227,7 +242,7 @@ class Crawl:
         self.meter.generated()
 
     def run(self) -> None:
-        while self.known < self.urls or self.finished < self.known:
+        while self.known < self.until and (self.known < self.urls or self.finished < self.known):
             if self.known < self.urls:
                 self.discover()
             self.visit()
@@ -240,8 +255,10 @@ class Crawl:
                 self._logged = self.known + self.finished
                 self.tell()
         self.commit()
-        assert self.frontier.counts.pending == 0
-        assert self.finished == self.known == self.frontier.counts.discovered
+        counts = self.frontier.counts
+        assert self.known == counts.discovered
+        assert counts.pending == self.known - self.finished
+        assert self.known >= self.until or not counts.pending
         self.tell()
 
     def tell(self) -> None:
@@ -273,11 +290,11 @@ def _rss_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def measure(preset: Preset, urls: int, budget_bytes: int, log: TextIO) -> dict[str, float]:
+def measure(preset: Preset, urls: int, until: int, budget_bytes: int, log: TextIO) -> dict[str, float]:
     gc.freeze()
     gc.set_threshold(*COLLECTOR_THRESHOLDS)  # As in a crawl's process.
     with tempfile.TemporaryDirectory() as directory:
-        crawl = Crawl(Path(directory), preset, urls, budget_bytes, log)
+        crawl = Crawl(Path(directory), preset, urls, until, budget_bytes, log)
         try:
             crawl.run()
             return crawl.figures()
@@ -299,6 +316,7 @@ def show(rows: list[dict[str, float]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--urls", default="100000,1000000", help="sizes to run, by commas")
+    parser.add_argument("--until", type=int, default=1 << 62, help="stop when so many are found, undrained")
     parser.add_argument("--budget", type=int, default=512, help="memory in MiB")
     parser.add_argument("--preset", default="polite")
     parser.add_argument("--json", type=Path)
@@ -308,12 +326,13 @@ def main() -> None:
     sizes = [int(size) for size in given.urls.split(",")]
     if given.inside:
         with given.log.open("a") if given.log else Path(os.devnull).open("w") as log:
-            print(json.dumps(measure(given.preset, sizes[0], given.budget << 20, log)))
+            print(json.dumps(measure(given.preset, sizes[0], given.until, given.budget << 20, log)))
         return
     rows = []
     for size in sizes:
         command = [sys.executable, __file__, "--inside", "--urls", str(size), "--budget", str(given.budget)]
-        command += ["--preset", given.preset, *(["--log", str(given.log)] if given.log else [])]
+        command += ["--preset", given.preset, "--until", str(given.until)]
+        command += ["--log", str(given.log)] if given.log else []
         # Freed memory goes back instead of lying in arenas of threads.
         ran = run_within(given.budget << 20, command, {**os.environ, "MALLOC_ARENA_MAX": "2"}, timeout_s=86_400)
         assert ran.status == 0, ran.output

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from gossamer.model.links import Link
+from gossamer.model.revisits import Habits, Held, Notice, Sight
 from gossamer.model.sketches import Sketch
 from gossamer.model.standing import Standing
 from gossamer.model.visits import (
@@ -274,6 +275,10 @@ class Robots(Protocol):
         """Return the delay that the rules in force ask for."""
         ...
 
+    def sitemaps(self, url: Url) -> Sequence[str]:
+        """Return the sitemaps that the file of a URL's origin names, as written."""
+        ...
+
 
 class Exclusions(Protocol):
     """Hosts whose owners asked to be left alone."""
@@ -357,6 +362,66 @@ class VisitSource(Protocol[L]):
 
     def give_back(self, lease: L, now: float) -> None:
         """Take it back as if it had not been lent."""
+        ...
+
+
+class RevisitPolicy(Protocol):
+    """Divides visits between pages that were visited before (`revisit.policy`)."""
+
+    priced: bool
+    """It divides a budget: rates go by change rate and importance alone, and fall as the price rises. Otherwise each
+    page has its own rhythm, and the price means nothing."""
+
+    def rate(self, habits: Habits, price: float) -> float:
+        """Return visits a second. Pure and quick: it runs for each visit, and for each cell of the census."""
+        ...
+
+
+class Revisits(Protocol):
+    """Remembers pages, and says when each is worth seeing again. Durable with the epoch."""
+
+    def held(self, url: Url) -> Held | None:
+        """Return what the last visit left; None when there was none that was answered."""
+        ...
+
+    def change(self, sight: Sight) -> str:
+        """Return what a visit means for its page: `appeared`, `changed`, `same`, `vanished`, or nothing."""
+        ...
+
+    def seen(self, sight: Sight) -> float | None:
+        """Take in what a visit saw; return the wall time at which the page is due again, None when never."""
+        ...
+
+    def enrol(self, sight: Sight, at: float) -> bool:
+        """Take in a visit of which little is remembered, and let its page be due at `at`; False when it is given up."""
+        ...
+
+    def told(self, notice: Notice, now: float) -> bool:
+        """Take in what somebody said of a page; its due time moves where that follows.
+
+        False when no visit of the page is remembered: what is said of it is lost, and its URL is to be discovered as
+        any link is.
+        """
+        ...
+
+
+class RevisitSource(VisitSource[L], Protocol[L]):
+    """A source that lends what was visited before, too: through the same queues and gates."""
+
+    def finish_until(self, lease: L, outcome: str, at: float, now: float) -> None:
+        """Take a visit's URL off its queue until it is due again, at `at`."""
+        ...
+
+    def enlist(self, url: Url, depth: int, referrer: str, at: float, now: float) -> bool:
+        """Let a URL that was finished for good be due at `at`; False when its host is closed."""
+        ...
+
+    def move(self, url: Url, at: float, to: float, now: float) -> bool:
+        """Let a URL that is due at `at` be due at `to` instead; False when it does not wait any more."""
+        ...
+
+    def permitted_per_s(self, url: Url) -> float:
+        """Return how many visits a second politeness leaves for old pages of a URL's host."""
         ...
 
 

@@ -27,7 +27,7 @@ def _check_counts(store: Store, records: dict[bytes, HostRecord], frontier: Fron
         assert counts.hosts == len(records)
         assert counts.working == sum(bool(record.index_key) for record in records.values())
         assert counts.deferred == sum(record.index_family == "deferred" for record in records.values())
-        assert counts.pending == sum(record.queued for record in records.values())
+        assert counts.pending == sum(record.queued - record.revisits for record in records.values())
     due = Counter(key[: key.index(b"\0", 2) + 1] for key, _ in store.scan("due", *ALL))
     assert due == Counter({key: record.due for key, record in records.items() if record.due and not record.closed})
 

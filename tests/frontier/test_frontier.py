@@ -627,7 +627,7 @@ def test_a_crawl_of_another_version_is_refused_when_it_is_opened(opened: Open) -
     shard.frontier.add(linked("http://a.test/1"), 1, T0)
     shard.commit_all(T0)
     (key, data), *_ = shard.store.scan("host", b"\0\0", b"\xff\xff")
-    shard.epochs.put("host", key, data[:1] + bytes((RECORD_VERSION + 1,)) + data[2:])
+    shard.epochs.put("host", key, data[:3] + bytes((RECORD_VERSION + 1,)) + data[4:])
     shard.epochs.delete("ready", next(key for key, _ in shard.store.scan("ready", b"\0\0", b"\xff\xff")))
     shard.cut(T0)
     shard.commit()

@@ -105,7 +105,7 @@ def test_a_blocks_urls_come_back_as_they_were_put(put: list[tuple[str, int, int,
     back = decode_block(encode_block(block))
 
     items = [
-        Item(named(text).text, d, h, "anchor", referrer, 1, seed, "", 3, 7 + number)
+        Item(named(text).text, d, h, "anchor", referrer, 1, seed, "", False, 3, 7 + number)
         for number, (text, d, h, referrer, seed) in enumerate(put)
     ]
     assert back.count == len(put)

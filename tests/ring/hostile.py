@@ -20,6 +20,7 @@ class Answer(NamedTuple):
     media_type: str = "text/html"
     coding: str = ""
     status: int = 200
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 def whole(body: bytes, media_type: str = "text/html", coding: str = "") -> Answer:
@@ -71,6 +72,8 @@ class HostileServer:
                     self.send_header("Content-Type", answer.media_type)
                     if answer.coding:
                         self.send_header("Content-Encoding", answer.coding)
+                    for name, value in answer.headers:
+                        self.send_header(name, value)
                 self.end_headers()
                 if answer is not None:
                     try:

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from gossamer.api.callbacks import Callbacks
 from gossamer.api.low_water import LowWater, MoreSeeds
 from gossamer.api.page import Page
 from gossamer.api.seeding import Seeding
@@ -32,7 +33,7 @@ from gossamer.config.seeds import check_seeds
 from gossamer.config.toml import written
 from gossamer.crawl.control import Control, Verb
 from gossamer.crawl.delivery import Delivery
-from gossamer.crawl.shard import End, first_of
+from gossamer.crawl.shard import Companion, End, first_of
 from gossamer.model.errors import ConfigError
 from gossamer.world.clock import WallClock
 from gossamer.world.files import write_whole
@@ -102,6 +103,7 @@ class Crawler:
         self._delivery: Delivery | None = None
         self._task: asyncio.Task[None] | None = None
         self._more_seeds = more_seeds
+        self._callbacks: Callbacks | None = None
         self._told = False
         """Whoever iterates has heard how it ended."""
         self._conversion: asyncio.Future[int] | None = None
@@ -147,7 +149,11 @@ class Crawler:
             async with asyncio.TaskGroup() as group:
                 asking = group.create_task(self._serve(shard, verbs))
                 uploading = group.create_task(shard.uploads.run()) if shard.uploads is not None else None
-                companions = [seeding.run, watching.run, low_water.run, self._follow_logs]
+                companions: list[Companion] = [seeding.run, watching.run, low_water.run, self._follow_logs]
+                if shard.enrolment is not None:
+                    companions.append(shard.enrolment.run)
+                if self._callbacks is not None:
+                    companions.append(self._callbacks.run)
                 more_to_come: Callable[[], bool] = lambda: seeding.busy() or low_water.busy()  # noqa: E731
                 if shard.membership is not None:
                     companions.append(shard.membership.exchange.run)
@@ -169,6 +175,7 @@ class Crawler:
             shard.shard.state = "failed"
             raise
         finally:
+            self._callbacks = None
             await self._conversion_ended()
             self._last_status = running_status(shard)
             self._shard = None
@@ -177,13 +184,27 @@ class Crawler:
 
     def status(self) -> dict[str, object]:
         """Return counts, rates and state. Cheap: it may be asked several times a second."""
-        return running_status(self._shard) if self._shard is not None else self._last_status
+        if self._shard is None:
+            return self._last_status
+        status = running_status(self._shard)
+        if self._callbacks is not None:
+            status["subscriptions"] = self._callbacks.subscriptions()
+        return status
 
     def stop(self, *, now: bool = False) -> None:
         """End the crawl: finish what is in flight and commit, or with `now` commit and go."""
         self._stop = now or bool(self._stop)
-        if self._shard is not None:
+        if self._shard is None:
+            return
+        if self._callbacks is not None and self.config.websub.unsubscribe and not now:
+            self._callbacks.leave(self._shard.shard.stop)
+        else:
             self._shard.shard.stop(now=now)
+
+    @property
+    def callbacks(self) -> Callbacks | None:
+        """What hubs say is said to this; None while nothing runs, and where nothing is subscribed to."""
+        return self._callbacks
 
     def on_note(self, callback: Callable[[str], None]) -> None:
         """Have `callback` called with sentences for people. What it raises is logged."""
@@ -238,6 +259,8 @@ class Crawler:
             shard.tally.delivery = self._delivery
             shard.committer.on_committed = self._delivery.committed
             self._delivery.on_room = shard.shard.stir
+        if shard.hubs is not None:
+            self._callbacks = Callbacks(shard, shard.hubs)
         if self._stop is not None:
             shard.shard.stop(now=self._stop)
 

@@ -15,8 +15,10 @@ from gossamer.crawl.options import LimitsOptions
 from gossamer.crawl.tally import Totals
 from gossamer.frontier.budgets import stored_round
 from gossamer.frontier.counts import COUNTS_KEY, Counts
+from gossamer.revisit.facts import whole_facts
 from gossamer.scope.traps import Traps
 from gossamer.state.epoch import Epochs
+from gossamer.world.clock import WallClock
 
 TRAPS_TOLD_MAX = 100
 
@@ -39,6 +41,8 @@ def running_status(shard: Assembled) -> dict[str, object]:
         "epoch": shard.epochs.number - 1,
         "rejected": {name: count for name, count in shard.chain.counts.items() if count},
         "traps": traps_told(shard.traps),
+        "mode": shard.config.crawl.mode,
+        "revisits": whole_facts(shard.revisits.state, shard.clock.now()) if shard.revisits is not None else None,
         "waiting_for": _waiting_for(shard, under_way),
         "uploads": msgspec.structs.asdict(shard.uploads.counts) if shard.uploads is not None else None,
         "eta_s": _eta_s(shard.config.limits, totals, elapsed_s, pages_s, bytes_s),
@@ -70,7 +74,7 @@ def _status_of(config: Config, directory: Path, shard: int) -> dict[str, object]
         counts = Counts() if stored is None else msgspec.msgpack.decode(stored, type=Counts)
         status = _common(counts, opened.totals, opened.totals.elapsed_s, config.limits)
         status |= {
-            "state": "finished" if not counts.pending and counts.discovered else "stopped",
+            "state": _state_of(counts, config),
             "in_flight": 0,
             "queued": counts.pending,
             "hosts_active": 0,
@@ -80,6 +84,8 @@ def _status_of(config: Config, directory: Path, shard: int) -> dict[str, object]
             "epoch": opened.store.epoch,
             "rejected": {name: count for name, count in opened.rejected.items() if count},
             "traps": traps_told(opened.traps),
+            "mode": config.crawl.mode,
+            "revisits": whole_facts(opened.revisits, WallClock().now()) if opened.revisits is not None else None,
             "waiting_for": _stopped(counts, opened.totals, config, directory),
             "uploads": msgspec.structs.asdict(opened.uploads) if opened.uploads is not None else None,
             "eta_s": None,
@@ -87,6 +93,11 @@ def _status_of(config: Config, directory: Path, shard: int) -> dict[str, object]
         return status
     finally:
         opened.close()
+
+
+def _state_of(counts: Counts, config: Config) -> str:
+    is_over = not counts.pending and counts.discovered and config.crawl.mode != "continuous"
+    return "finished" if is_over else "stopped"
 
 
 def traps_told(traps: Traps) -> list[str]:
@@ -136,7 +147,7 @@ def _common(counts: Counts, totals: Totals, elapsed_s: float, limits: LimitsOpti
 
 
 def _stopped(counts: Counts, totals: Totals, config: Config, directory: Path) -> str:
-    if not counts.pending:
+    if not counts.pending and config.crawl.mode != "continuous":
         return ""
     few = f"fewer hosts than frontier.hosts_min = {config.frontier.hosts_min} were left"
     why = few if totals.ended == "low_water" else "nothing runs"

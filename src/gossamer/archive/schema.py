@@ -43,6 +43,7 @@ PAGES = pa.schema(
         ("warc_type", FEW),
         ("near_duplicate_of", _TEXT),
         ("simhash", pa.uint64()),
+        ("change", FEW),
     ]
 )
 """One row per attempt: the fields of `PageRow`, in their order."""

@@ -11,6 +11,7 @@ from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import Orders, Report
 from gossamer.config import Config
 from gossamer.crawl.beyond import Beyond
+from gossamer.crawl.commit import Committer, Cuts
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.pipeline import Pipeline
 from gossamer.crawl.shard import Shard
@@ -107,9 +108,20 @@ class Membership:
         exchange.attach(self, shard.relieve)
         addresses = exchange.addresses
         assert addresses is not None
-        addresses.on_opened, addresses.on_closed = self._opened, frontier.shut_address
-        addresses.on_outgoing = self._outgoing
+        addresses.listen(self._opened, frontier.shut_address, self._outgoing)
         frontier.share_addresses(addresses)
+
+    def join(self, cuts: list[Cuts], committer: Committer) -> None:
+        """Have a part in every commit."""
+        cuts.append(self)
+        before = committer.on_epoch
+
+        def committed(epoch: int) -> None:
+            if before is not None:
+                before(epoch)
+            self.committed(epoch)
+
+        committer.on_epoch = committed
 
     # ---- the coordinator's side
 

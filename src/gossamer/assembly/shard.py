@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -38,10 +38,19 @@ from gossamer.assembly.parts import (
     traps_of,
     url_seen_of,
 )
+from gossamer.assembly.revisits import (
+    enrolment_of,
+    frontier_options_of,
+    revisiting_of,
+    schedule_of,
+    share_new_of,
+)
+from gossamer.assembly.told import hints_of, hubs_of, scope_options
 from gossamer.config import Config
 from gossamer.config.lists import scope_lists
 from gossamer.crawl.apart import Apart
 from gossamer.crawl.commit import MANIFEST, Committer, Cuts
+from gossamer.crawl.enrolment import Enrolment
 from gossamer.crawl.history import History
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.memory import ScopeMemory
@@ -66,6 +75,9 @@ from gossamer.ports import (
     UrlSeen,
 )
 from gossamer.process.links import redirect_target
+from gossamer.revisit.facts import page_facts
+from gossamer.revisit.schedule import Schedule
+from gossamer.revisit.told.websub import Subscriptions
 from gossamer.robots.robots import SiteRobots
 from gossamer.scope.chain import Chain, scope_chain
 from gossamer.scope.exclusions import ExcludedHost
@@ -124,6 +136,9 @@ class Assembled:
     uploads: Uploads | None
     trapping: Trapping
     traps: Traps
+    revisits: Schedule | None
+    enrolment: Enrolment[Lease] | None
+    hubs: Subscriptions | None
     membership: Membership | None
     """Its part in a crawl of several shards; None where it is alone."""
 
@@ -234,15 +249,22 @@ def _assembled(
     directory = home.directory
     slots, store, epochs, journals, tally = kept.slots, kept.store, kept.epochs, kept.journals, kept.tally
     namer = namer_of(config, epochs)
-    opening = tally.totals.incarnation
-    exchange = exchange_of(config, home, store, epochs, kept.contacts, opening, namer, clock)
+    exchange = exchange_of(config, home, store, epochs, kept.contacts, tally.totals.incarnation, namer, clock)
     roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)
-    chain = scope_chain(config.scope, roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(config))
+    followed, more = (
+        scope_options(config),
+        [*filters_of(config), Trapped(traps)],
+    )
+    chain = scope_chain(followed, roots, exclusions, more, scope_lists(config))
     memory = ScopeMemory(epochs, roots, exclusions, chain.counts, alone=exchange is None)
     trapping = Trapping(traps, epochs, sketch, tally)
     rules, prioritizer = politeness(config.politeness), prioritizer_of(config)
-    forms = (config.frontier, config.budget, config.walk)
-    frontier = frontier_of(store, epochs, kept.contacts, rules, forms, prioritizer, namer.name, dice, clock.now())
+    forms = (frontier_options_of(config), config.budget, config.walk)
+    frontier = frontier_of(
+        store, epochs, kept.contacts, rules, forms, prioritizer, namer.name, dice, clock.now(), share_new_of(config)
+    )
+    schedule = schedule_of(config, epochs, frontier, dice)
+    revisiting = revisiting_of(config, schedule, frontier)
     url_seen, history = url_seen_of(config, epochs, journals), History(epochs)
     content_seen, near_seen = content_seen_of(config, epochs), near_seen_of(config, epochs)
     undo.callback(close, url_seen)
@@ -251,9 +273,12 @@ def _assembled(
     if alarm is not None:
         undo.callback(alarm.close)
     modules, spills = chosen_modules(config, alarm), Spills(home.state / "spill", config.archive.digests)
-    archives, followers = archives_of(config, journals, directory, home.shard, opening, modules, clock)
+    numbers = (home.shard, tally.totals.incarnation)
+    archives, followers = archives_of(config, journals, directory, *numbers, modules, clock)
     protocols, resolver = protocol_modules(config, agent, clock, spills), resolver_of(config, clock, archives)
     quarantine, apart = quarantine_of(config, directory, epochs, slots), apart_of(config, directory, modules.apart)
+    permit = permit_of(config, exclusions, SiteRobots(epochs, config.robots, namer.name, dice), trapping)
+    hubs = hubs_of(config, epochs, namer, permit, clock.now())
     rooms = Rooms(
         namer=namer,
         chain=chain,
@@ -264,7 +289,7 @@ def _assembled(
         source=frontier,
         hosts=frontier.control,
         resolver=resolver,
-        permit=permit_of(config, exclusions, SiteRobots(epochs, config.robots, namer.name, dice), trapping),
+        permit=permit,
         protocols=protocols,
         content_seen=content_seen,
         examiner=examiner(config, modules.inside, clock, slots, spills),
@@ -278,34 +303,38 @@ def _assembled(
         trapping=trapping,
         apart=apart,
         watcher=frontier if frontier.watches_links else None,
+        revisiting=revisiting,
+        hints=hints_of(config, epochs, namer, schedule),
+        hubs=hubs,
+        sitemap_bytes_max=config.told.sitemap_bytes_max,
         beyond=memory.beyond if config.scope.scope != "any" else None,
         router=exchange,
     )
     pipeline = Pipeline(rooms, retries_of(config, dice), config.crawl, clock, kept.logs, tally)
     cuts: list[Cuts] = [frontier, memory, trapping, *([url_seen] if isinstance(url_seen, Cuts) else [])]
-    growing: list[_Growing] = [frontier, epochs, *([exchange] if exchange is not None else [])]
+    growing: list[_Growing] = [frontier, epochs]
+    if schedule is not None:
+        cuts.append(schedule)
+        growing.append(schedule)
     committer = Committer(epochs, journals, kept.contacts, archives, cuts, tally, kept.logs, clock)
     committer.on_epoch = slots.note_epoch
     committer.on_durable = archives.add_epoch
+    if exchange is not None:
+        growing.append(exchange)
     crowding = partial(_crowding, kept.contacts, growing, config.crawl.epoch_bytes_max)
     shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)
     membership = None
     if exchange is not None and isinstance(frontier, Frontier):
         membership = Membership(exchange, shard, pipeline, frontier, rooms.beyond, tally, kept.logs, clock)
-        cuts.append(membership)
-        committer.on_epoch = partial(_both, slots.note_epoch, membership.committed)
-    story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent)
+        membership.join(cuts, committer)
+    story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent, partial(page_facts, epochs))
     return Assembled(
         config, directory, home, clock, lock, slots, store, epochs, kept.contacts, journals, archives, followers,
         namer, roots, exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, kept.logs,
         protocols, resolver, quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice,
-        tally.note), trapping, traps, membership,
+        tally.note), trapping, traps, schedule, enrolment_of(config, (store, epochs), namer, revisiting, clock, dice),
+        hubs, membership,
     )  # fmt: skip
-
-
-def _both(first: Callable[[int], None], second: Callable[[int], None], epoch: int) -> None:
-    first(epoch)
-    second(epoch)
 
 
 def _crowding(contacts: Contacts, growing: Sequence[_Growing], bytes_max: int) -> float:

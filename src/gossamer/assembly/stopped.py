@@ -20,6 +20,7 @@ from gossamer.assembly.parts import (
     traps_of,
     url_seen_of,
 )
+from gossamer.assembly.told import scope_options
 from gossamer.config import Config
 from gossamer.config.lists import scope_lists
 from gossamer.crawl.commit import MANIFEST
@@ -33,6 +34,8 @@ from gossamer.frontier.facts import facts_of
 from gossamer.ports import (
     UrlSeen,
 )
+from gossamer.revisit.facts import page_facts, stored_state
+from gossamer.revisit.state import State
 from gossamer.scope.chain import scope_chain
 from gossamer.scope.exclusions import ExcludedHost
 from gossamer.scope.roots import Roots
@@ -57,6 +60,7 @@ class Opened:
     url_seen: UrlSeen
     traps: Traps
     uploads: Counts | None
+    revisits: State | None
 
     def close(self) -> None:
         close(self.url_seen)
@@ -78,7 +82,11 @@ def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 
         epochs = Epochs(store)
         namer = namer_of(config, epochs)
         roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)
-        chain = scope_chain(config.scope, roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(config))
+        followed, more = (
+            scope_options(config),
+            [*filters_of(config), Trapped(traps)],
+        )
+        chain = scope_chain(followed, roots, exclusions, more, scope_lists(config))
         Trapping(traps, epochs, sketch, Tally(Totals(), config.crawl))
         ScopeMemory(epochs, roots, exclusions, chain.counts)
         journals = home.journals()
@@ -89,8 +97,8 @@ def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 
         url_seen = url_seen_of(config, epochs, journals)
         undo.callback(close, url_seen)
         facts = partial(facts_of, epochs, budget=config.budget)
-        story = Story(namer, chain, url_seen, History(epochs), facts, lambda _: False)
+        story = Story(namer, chain, url_seen, History(epochs), facts, lambda _: False, partial(page_facts, epochs))
         totals = stored(store, TALLY, Totals, Totals())
         undo.pop_all()
         uploads = counts_of(config.archive.store, manifest)
-        return Opened(lock, store, totals, chain.counts, story, url_seen, traps, uploads)
+        return Opened(lock, store, totals, chain.counts, story, url_seen, traps, uploads, stored_state(epochs))

@@ -12,7 +12,7 @@ import typer
 from gossamer.cli import door
 from gossamer.cli.control import NotRunningError, ask
 from gossamer.cli.crawling import require_crawl
-from gossamer.cli.standing import errors_of, line_of, number, state_of, to_upload_of, uploaded_of
+from gossamer.cli.standing import errors_of, line_of, number, revisits_of, state_of, to_upload_of, uploaded_of
 from gossamer.cli.words import count, duration, harmless, size
 from gossamer.model.errors import ConfigError
 from gossamer.world.files import write_whole
@@ -160,6 +160,7 @@ def status_text(status: Mapping[str, object]) -> str:
         ("uploaded", uploaded_of(status)),
         ("to upload", to_upload_of(status)),
     ]
+    rows[4:4] = revisits_of(status)
     shards = status.get("shards")
     rows += [("shard", _shard(one)) for one in shards if isinstance(one, Mapping)] if isinstance(shards, list) else []
     traps = status.get("traps")

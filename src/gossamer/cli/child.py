@@ -1,8 +1,9 @@
-"""Child: the process that crawls, under the supervisor; the job comes on standard input."""
+"""Child: the process that crawls, under the supervisor; it imports, then its job comes on standard input."""
 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import os
 import signal
@@ -22,8 +23,15 @@ from gossamer.world.process import die_with_parent
 
 
 def main() -> None:
-    """Read the job, crawl, exit with the status that the command will have."""
+    """Import, read the job, crawl, exit with the status that the command will have.
+
+    The one argument is the descriptor on which a byte says that the job is there; its end says that there is none.
+    """
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # We are no foreground group, and still write to the terminal.
+    die_with_parent(os.getppid())
+    importlib.import_module("gossamer.api")
+    if not os.read(int(sys.argv[1]), 1):
+        os._exit(REFUSED)
     job = decode(sys.stdin.buffer.readline())
     die_with_parent(job.parent)
     status = guarded(job, crawl)
@@ -63,11 +71,11 @@ def crawl(job: Job) -> int:
     """Crawl as the job says and show its progress."""
     from gossamer.cli.door import crawler
     from gossamer.cli.progress import progress_for
-    from gossamer.cli.run import drive
+    from gossamer.cli.run import served
     from gossamer.cli.standing import to_upload_of
-    from gossamer.config.gather import reopen_text
+    from gossamer.config import Config
 
-    config = reopen_text(job.config, f"{job.directory}/crawl.toml")
+    config = Config.model_validate_json(job.values).with_origins(job.origins)
     resume = job.resume or (job.restart and (Path(job.directory) / "crawl.toml").exists())
     kind = crawler(config.cluster.workers)
     calm_collector()
@@ -77,7 +85,7 @@ def crawl(job: Job) -> int:
     progress = progress_for(config.progress.form, config.progress.interval_s)
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            ended = runner.run(drive(running, progress))
+            ended = runner.run(served(running, config, progress))
         status = running.status()
         progress.show(status)
     finally:

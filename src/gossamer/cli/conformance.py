@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from gossamer.cli import crawling, door
+from gossamer.cli.early import Early
 from gossamer.model.errors import ConfigError
 
 # The defaults, but for patience: servers that never answer are there by design, and everybody waits for them. The maze
@@ -46,7 +47,8 @@ def conformance(directory: Path) -> int:
             "politeness": "own",
             "embeds": True,
         }
-        status = crawling.crawl(tuple(web.seeds), None, options, SETTINGS)
+        with Early() as early:
+            status = crawling.crawl(tuple(web.seeds), None, options, SETTINGS, early)
     if status != 0:
         return status
     text, right = door.conformance_of(web, directory)

@@ -13,18 +13,21 @@ from pathlib import Path
 
 import msgspec
 
+from gossamer.cli.early import Early
 from gossamer.cli.ends import REFUSED, complain
 from gossamer.cli.job import Job
 from gossamer.cli.supervisor import Slots, Supervisor
-from gossamer.config import Config, configure, effective_toml
+from gossamer.config import Config, configure
 from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
 from gossamer.config.seeds import check_seeds
 from gossamer.model.errors import ConfigError
 
 
-def crawl(seeds: Sequence[str], file: Path | None, options: Mapping[str, object], sets: Sequence[str]) -> int:
-    """Start a crawl in a new directory and return its exit status.
+def crawl(
+    seeds: Sequence[str], file: Path | None, options: Mapping[str, object], sets: Sequence[str], early: Early
+) -> int:
+    """Start a crawl in a new directory, in `early`'s process, and return its exit status.
 
     Raises:
         ConfigError: something that the operator can mend; nothing was started.
@@ -38,32 +41,38 @@ def crawl(seeds: Sequence[str], file: Path | None, options: Mapping[str, object]
     missing, before = there_before(directory)
     status = REFUSED
     try:
-        status = begin(config, directory)
+        status = begin(config, directory, early)
     finally:
         if status == REFUSED:
             unmake(directory, missing, before)
     return status
 
 
-def begin(config: Config, directory: Path) -> int:
+def begin(config: Config, directory: Path, early: Early) -> int:
     """Check the seeds, and crawl."""
     if config.seeds.file == "-":
         config = spooled(config, directory)
     check_lists(config)
     check_seeds(config)
     make_directory(directory)
-    return supervised(Job(directory=str(directory), config=effective_toml(config), seeds=config.seeds.urls), config)
+    return supervised(job_of(config, directory, seeds=config.seeds.urls), config, early)
 
 
-def resume(directory: Path, options: Mapping[str, object], sets: Sequence[str]) -> int:
-    """Continue the crawl in a directory, with changes, and return its exit status.
+def resume(directory: Path, options: Mapping[str, object], sets: Sequence[str], early: Early) -> int:
+    """Continue the crawl in a directory, with changes, in `early`'s process, and return its exit status.
 
     Raises:
         ConfigError: something that the operator can mend; nothing was started.
     """
     require_crawl(directory)
     config = reopen(directory / "crawl.toml", options=options, sets=sets)
-    return supervised(Job(directory=str(directory), config=effective_toml(config), resume=True), config)
+    return supervised(job_of(config, directory, resume=True), config, early)
+
+
+def job_of(config: Config, directory: Path, *, seeds: tuple[str, ...] = (), resume: bool = False) -> Job:
+    """Return what the child has to do."""
+    values = config.model_dump_json()
+    return Job(directory=str(directory), values=values, origins=config.origins, seeds=seeds, resume=resume)
 
 
 def holds_crawl(directory: Path) -> bool:
@@ -120,7 +129,7 @@ def spooled(config: Config, directory: Path) -> Config:
     return config.model_copy(update={"seeds": seeds})
 
 
-def supervised(job: Job, config: Config) -> int:
+def supervised(job: Job, config: Config, early: Early) -> int:
     """Run a job in a child, restarted as often as it takes, and return the exit status."""
     from gossamer.state import slots
     from gossamer.world.clock import WallClock
@@ -132,7 +141,8 @@ def supervised(job: Job, config: Config) -> int:
     def start_again(restarts: int) -> subprocess.Popen[bytes]:
         nonlocal started_at
         started_at = clock.now()
-        return start(job, restart=restarts > 0)
+        now = msgspec.structs.replace(job, parent=os.getpid(), restart=restarts > 0)
+        return (Early() if restarts else early).begin(now)
 
     watched = Slots(
         accuse=lambda: slots.accuse(state, started_at),
@@ -143,20 +153,6 @@ def supervised(job: Job, config: Config) -> int:
     status = supervisor.run()
     show_cursor()
     return status
-
-
-def start(job: Job, *, restart: bool) -> subprocess.Popen[bytes]:
-    """Start a child on a job. It is a process group of its own: the terminal's Ctrl-C reaches it through us alone."""
-    with tempfile.TemporaryFile() as line:  # Not a pipe: nothing waits for a child that does not read.
-        line.write(msgspec.structs.replace(job, parent=os.getpid(), restart=restart).encode())
-        line.seek(0)
-        return subprocess.Popen(  # noqa: S603 - ourselves
-            [sys.executable, "-P", "-m", "gossamer.cli.child", job.directory],
-            stdin=line,
-            process_group=0,
-            # -P and our own path: the child imports what we would, whatever lies in the current directory.
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-        )
 
 
 def show_cursor() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import typer
 
 from gossamer.cli import ask, crawling, door
+from gossamer.cli.early import Early
 from gossamer.model.errors import ConfigError
 
 # The made web misbehaves as the real one does; here its patience and ours are cut so that a demo ends in a minute.
@@ -41,7 +42,8 @@ def demo(directory: Path, size: str) -> int:
             "scope": "any",
             "politeness": "weak",
         }
-        status = crawling.crawl(tuple(web.seeds), None, options, QUICK_CRAWL)
+        with Early() as early:
+            status = crawling.crawl(tuple(web.seeds), None, options, QUICK_CRAWL, early)
     if status == 0:
         typer.echo("")
         ask.report(directory, as_json=False)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -56,6 +57,24 @@ def crawler(workers: int = 1) -> CrawlerType:
     from gossamer.api import Crawler
 
     return cast("CrawlerType", Crawler)
+
+
+def console_of(crawl: Running, config: Config) -> AbstractAsyncContextManager[tuple[str, int]]:
+    """Serve the console of a crawl while the context is open; give address and port.
+
+    Raises:
+        ConfigError: the port is taken, or what it needs is not installed.
+    """
+    _require("starlette", "the console", "serve")
+    _require("uvicorn", "the console", "serve")
+    from gossamer.console.app import console_app
+    from gossamer.console.live import Live
+    from gossamer.console.server import served
+
+    options = config.console
+    assert options.port is not None
+    app = console_app(cast("Live", crawl), config.websub.body_bytes_max, options.request_s_max)
+    return served(app, options.port, options.connections_max, options.request_s_max)
 
 
 def status_of(directory: Path) -> Status:
@@ -171,6 +190,48 @@ def stream_of(directory: Path, to: str, out: BinaryIO, *, table: str, where: str
     return views.stream_of(directory, to, out, table=table, where=where)
 
 
+class Change(Protocol):
+    """A page that appeared, changed or vanished, or a version of it; its fields are those of JSON lines."""
+
+    @property
+    def at(self) -> str: ...
+
+    @property
+    def change(self) -> str: ...
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def outcome(self) -> str: ...
+
+    @property
+    def status(self) -> int | None: ...
+
+    @property
+    def digest(self) -> str: ...
+
+    @property
+    def body_bytes(self) -> int: ...
+
+    @property
+    def warc_file(self) -> str: ...
+
+    @property
+    def warc_offset(self) -> int | None: ...
+
+    def as_object(self) -> dict[str, object]:
+        """Return all that is known, by name."""
+        ...
+
+
+def changes_of(directory: Path, since: str, url: str) -> Iterator[Change]:
+    """Yield what appeared, changed and vanished; with `url`, the versions of that page."""
+    from gossamer.api import changes
+
+    return changes.changes(directory, since, url)
+
+
 class Hit(Protocol):
     """One page that was found; title and snippet are as strangers wrote them."""
 
@@ -229,7 +290,7 @@ class Built(Protocol):
 
 def search_of(directory: Path, query: str, *, limit: int, host: str, site: str, language: str) -> Found:
     """Return the pages that answer a query best."""
-    _require_tantivy()
+    _require("tantivy", "search", "search")
     from gossamer.api import search
 
     return search.search_of(directory, query, limit=limit, host=host, site=site, language=language)
@@ -237,19 +298,19 @@ def search_of(directory: Path, query: str, *, limit: int, host: str, site: str, 
 
 def build_index_of(directory: Path, advance: Callable[[int, int], None]) -> Built:
     """Make the full-text index of a crawl."""
-    _require_tantivy()
+    _require("tantivy", "search", "search")
     from gossamer.api import search
 
     return search.build_index_of(directory, advance=advance)
 
 
-def _require_tantivy() -> None:
+def _require(package: str, what: str, extra: str) -> None:
     from importlib.util import find_spec
 
     from gossamer.model.errors import ConfigError
 
-    if find_spec("tantivy") is None:
-        raise ConfigError("search needs tantivy; pip install 'gossamer[search]'")
+    if find_spec(package) is None:
+        raise ConfigError(f"{what} needs {package}; pip install 'gossamer[{extra}]'")
 
 
 class Web(Protocol):

@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 import gossamer
-from gossamer.cli.options import with_flags
+from gossamer.cli.options import with_flags, with_port
 from gossamer.model.errors import ConfigError
 
 app = typer.Typer(
@@ -43,18 +43,24 @@ def crawl(
     **options: object,
 ) -> None:
     """Start a crawl in a new directory."""
-    from gossamer.cli import crawling
+    from gossamer.cli.early import Early
 
-    _end(crawling.crawl(urls or (), config, options, sets or ()))
+    with Early() as early:
+        from gossamer.cli import crawling
+
+        _end(crawling.crawl(urls or (), config, options, sets or (), early))
 
 
 @app.command("resume")
 @with_flags(resumable_only=True)
 def resume(directory: Directory, sets: Sets = None, **options: object) -> None:
     """Continue after a stop or a crash; what is given here changes from now on."""
-    from gossamer.cli import crawling
+    from gossamer.cli.early import Early
 
-    _end(crawling.resume(directory, options, sets or ()))
+    with Early() as early:
+        from gossamer.cli import crawling
+
+        _end(crawling.resume(directory, options, sets or (), early))
 
 
 @app.command("status")
@@ -110,6 +116,21 @@ def search(
             directory, query, limit=limit, host=host, site=site, language=language, as_json=as_json
         )
     _end(status)
+
+
+@app.command("changes")
+def changes(
+    directory: Directory,
+    since: Annotated[
+        str, typer.Option("--since", metavar="T", help="From then on: 2026-01-31T12:00 (UTC), or 12h, 3d ago.")
+    ] = "",
+    url: Annotated[str, typer.Option("--url", metavar="URL", help="All versions of one page.")] = "",
+    as_json: Json = False,
+) -> None:
+    """List what appeared, changed and vanished, in the order of time."""
+    from gossamer.cli import changes as changing
+
+    _end(changing.changes(directory, since=since, url=url, as_json=as_json))
 
 
 @app.command("export")
@@ -348,7 +369,7 @@ def status_of_command(arguments: Sequence[str]) -> int:
 
     try:
         command: Callable[..., Any] = typer.main.get_command(app)
-        status = command(list(arguments), prog_name="gossamer", standalone_mode=False)
+        status = command(with_port(arguments), prog_name="gossamer", standalone_mode=False)
     except TyperException as error:
         from gossamer.cli.mistakes import one_line
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from typing import TYPE_CHECKING
 
-from gossamer.cli.door import Running
+from gossamer.cli.door import Running, console_of
 from gossamer.cli.progress import Progress, follow
+
+if TYPE_CHECKING:
+    from gossamer.config import Config
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -28,6 +32,15 @@ class Stops:
         else:
             self._progress.note("Stopping at once.")
             self._crawler.stop(now=True)
+
+
+async def served(crawler: Running, config: Config, progress: Progress) -> str:
+    """Run a crawl to its end, with its console where that is asked for."""
+    if config.console.port is None:
+        return await drive(crawler, progress)
+    async with console_of(crawler, config) as (address, port):
+        progress.note(f"The console: http://{address}:{port}/api/status")
+        return await drive(crawler, progress)
 
 
 async def drive(crawler: Running, progress: Progress) -> str:

@@ -47,6 +47,37 @@ def uploaded_of(status: Status) -> str:
     return f"{held} to {harmless(uploads.get('store', ''))}"
 
 
+def revisits_of(status: Status) -> list[tuple[str, str]]:
+    """Return how fresh a continuous crawl's pages are, what is due, and which promises are kept; names and texts."""
+    facts = status.get("revisits")
+    if not isinstance(facts, dict):
+        return []
+    fresh = facts.get("expected_freshness")
+    known = f"{counted(number(facts, 'pages'), 'page')}, {count(number(facts, 'overdue'))} overdue"
+    lines = [
+        ("revisits", f"{known}, {count(number(facts, 'due_in_an_hour'))} due in an hour"),
+        ("freshness", f"{fresh:.0%} expected" if isinstance(fresh, float) else ""),
+        ("seen again", f"{count(number(facts, 'changes_seen'))} changed, {count(number(facts, 'unchanged'))} the same"),
+        ("given up", count(number(facts, "given_up")) if number(facts, "given_up") else ""),
+    ]
+    if slow := number(facts, "hosts_at_their_limit"):
+        lines.append(("at limit", f"{counted(slow, 'host')} whose pages deserve more visits than politeness permits"))
+    promises = facts.get("promises")
+    for promise in promises if isinstance(promises, list) else ():
+        old, broken = number(promise, "older_now"), number(promise, "broken")
+        kept = (
+            "kept so far"
+            if not (old or broken)
+            else (
+                f"not kept: {count(old)} older now, {count(broken)} visits too late, "
+                f"by {duration(number(promise, 'late_s_worst'))} at worst"
+            )
+        )
+        age = duration(number(promise, "max_age_s"))
+        lines.append(("promise", f"{harmless(promise.get('pattern', ''))} never older than {age}: {kept}"))
+    return lines
+
+
 def done_of(status: Status) -> str:
     """Return how far a crawl with a limit has come, or nothing."""
     parts = []

@@ -10,7 +10,6 @@ went back has a new incarnation, whose numbers mean nothing to the old one's.
 from __future__ import annotations
 
 import asyncio
-from array import array
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Final, Protocol
@@ -24,7 +23,6 @@ from gossamer.cluster.frames import (
     Batch,
     Frame,
     Linking,
-    Position,
     Root,
     decode_batch,
     decode_frame,
@@ -32,9 +30,11 @@ from gossamer.cluster.frames import (
     links_of,
 )
 from gossamer.cluster.inbox import Inbox
+from gossamer.cluster.known import Known
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.outbox import Outbox
 from gossamer.cluster.partitions import PartitionMap
+from gossamer.cluster.sending import Peer, Sending
 from gossamer.model.links import Link
 from gossamer.model.visits import Errand, Failure, Reply
 from gossamer.ports import Namer
@@ -42,12 +42,8 @@ from gossamer.state.epoch import Epochs
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 
-WINDOW_BYTES_MAX: Final = 4 << 20
-"""On the way to one shard without a word from it."""
 PAIRS_MAX: Final = 100_000
 """Pairs of sites that others were told of lately, so that they are told once: about 8 MB."""
-PROBES: Final = 4
-"""A shard that has all but did not call it safe is asked again after so many times `resend_s`."""
 
 
 class Ring(Protocol):
@@ -66,45 +62,6 @@ class Ring(Protocol):
     def failed(self, what: str, error: Exception) -> None: ...
 
     def lost(self, what: str) -> None: ...
-
-
-class Peer:
-    """What is known of another shard, in memory."""
-
-    __slots__ = (
-        "acked",
-        "flying",
-        "fresh",
-        "gap",
-        "incarnation",
-        "next",
-        "opening",
-        "owed",
-        "refused",
-        "sent_at",
-        "silent",
-    )
-
-    def __init__(self, first: int) -> None:
-        self.opening = -1
-        self.incarnation = -1
-        """Of what it sends."""
-        self.next = first
-        """The batch to be sent next."""
-        self.acked = first - 1
-        """Last batch that it has in a commit."""
-        self.flying: deque[tuple[int, int]] = deque()
-        """Number and bytes of what it has not said to have."""
-        self.sent_at = 0.0
-        self.fresh = True
-        """It has not said yet where it stands since it, or we, began."""
-        self.silent = False
-        """What was sent last was not answered."""
-        self.owed = False
-        """It is to be told our position."""
-        self.gap = False
-        self.refused = False
-        """There was no room for what it sent."""
 
 
 class Exchange:
@@ -137,8 +94,7 @@ class Exchange:
         self._needs_cover = needs_cover
         self.addresses = addresses
         self._errands = Errands(options.resend_s)
-        self._peers: dict[int, Peer] = {}
-        self._sendable = {to: channel.last for to, channel in self._outbox.channels.items()}
+        self._sending = Sending(self._outbox, options.resend_s)
         self._cut: dict[int, int] = {}
         self._committed_seeds = {to: channel.seeds for to, channel in self._outbox.channels.items()}
         self._cut_seeds: dict[int, int] = {}
@@ -220,15 +176,15 @@ class Exchange:
 
     def committed(self, epoch: int) -> None:
         """Note that what was cut is durable: it may be sent, and what came may be confirmed."""
-        self._sendable, self._committed_seeds = self._cut, self._cut_seeds
+        self._sending.sendable, self._committed_seeds = self._cut, self._cut_seeds
         for sender in self._inbox.committed(epoch):
-            self._peer(sender).owed = True
+            self._sending.peer(sender).owed = True
         self.on_outgoing()
 
     def covered(self, epoch: int) -> None:
         """Note that a checkpoint which holds an epoch is where this shard will be restored from."""
         self._inbox.covered(epoch)
-        for peer in self._peers.values():
+        for peer in self._sending.peers.values():
             peer.owed = True
         self.on_outgoing()
 
@@ -255,7 +211,7 @@ class Exchange:
         frame = decode_frame(data)
         if frame.sender == self.shard or not 0 <= frame.sender < self.partitions.shards:
             return
-        peer = self._peer(frame.sender)
+        peer = self._sending.peer(frame.sender)
         if frame.opening < peer.opening:
             return  # Of a process that is no more.
         if frame.opening > peer.opening:
@@ -265,11 +221,11 @@ class Exchange:
                 self.addresses.restarted(frame.sender, frame.opening, now)
         peer.incarnation = frame.incarnation
         peer.silent = False
-        self._told(frame.sender, peer, frame.position, gap=frame.gap)
+        self._sending.told(frame.sender, frame.position, gap=frame.gap)
         self._take_batches(frame, peer)
         peer.owed |= frame.asks
         if frame.addresses and self.addresses is not None:
-            self.addresses.take(frame.sender, frame.addresses, now)
+            self.addresses.take(frame.sender, frame.addresses, now, self.opening)
         for ask in frame.errands:
             self._run_for(frame.sender, frame.opening, ask)
         for answer in frame.answers:
@@ -281,7 +237,7 @@ class Exchange:
 
     def lost(self, to: int) -> None:
         """Hint that a shard is gone: what was on the way to it is sent again when it is back."""
-        self._peer(to).fresh = True
+        self._sending.peer(to).fresh = True
 
     async def run(self) -> None:
         """Take what arrived into the ring, giving way between batches; until cancelled."""
@@ -319,7 +275,7 @@ class Exchange:
     def sent(self) -> dict[int, int]:
         """Return, per receiver, the number of the last batch in a commit; 0 where it has all of them for good."""
         channels = self._outbox.channels
-        return {to: last if last >= channels[to].first else 0 for to, last in self._sendable.items() if last}
+        return {to: last if last >= channels[to].first else 0 for to, last in self._sending.sendable.items() if last}
 
     def seeds_sent(self) -> dict[int, int]:
         """Return the same of the last batch with a seed or a root in it."""
@@ -345,67 +301,25 @@ class Exchange:
 
     # ---- inside: sending
 
-    def _peer(self, shard: int) -> Peer:
-        peer = self._peers.get(shard)
-        if peer is None:
-            peer = self._peers[shard] = Peer(self._outbox.channel(shard).first)
-        return peer
-
     def _frames(self, to: int, now: float) -> Iterator[Frame]:
-        peer, channel, resend_s = self._peer(to), self._outbox.channel(to), self._options.resend_s
-        last = self._sendable.get(to, 0)
-        if peer.acked < peer.next - 1 and now - peer.sent_at >= resend_s:
-            peer.next = max(peer.acked + 1, channel.first)
-            peer.flying.clear()
-            peer.silent = True
-        window = 1 if peer.silent or peer.fresh else WINDOW_BYTES_MAX
-        while peer.next <= last and sum(size for _, size in peer.flying) < window:
-            batches = self._outbox.read(to, peer.next, last, 1 if window == 1 else WINDOW_BYTES_MAX // 4)
+        peer = self._sending.peer(to)
+        for first, batches, asks in self._sending.batches(to, now):
             frame = self._frame(to, peer)
-            frame.first, frame.batches = peer.next, batches
-            frame.asks = window == 1
-            for data in batches:
-                peer.flying.append((peer.next, len(data)))
-                peer.next += 1
-            peer.sent_at = now
+            frame.first, frame.batches, frame.asks = first, batches, asks
             yield frame
-        probes = channel.first <= last and now - peer.sent_at >= PROBES * resend_s
-        asks, answers = self._errands.to_ask(to, now), self._errands.answers(to)
+        probes, asked = self._sending.probes(to, now), self._errands.to_ask(to, now)
+        answers = self._errands.answers(to)
         addresses = self.addresses.outgoing(to, now) if self.addresses is not None else b""
-        if peer.owed or probes or asks or answers or addresses:
+        if peer.owed or probes or asked or answers or addresses:
             frame = self._frame(to, peer)
-            frame.asks, frame.errands, frame.answers, frame.addresses = probes, asks, answers, addresses
-            if probes:
-                peer.sent_at = now
+            frame.asks, frame.errands, frame.answers, frame.addresses = probes, asked, answers, addresses
             yield frame
 
     def _frame(self, to: int, peer: Peer) -> Frame:
-        position = self._inbox.position(to, peer.incarnation)
         frame = Frame(self.shard, self.opening, self._outbox.incarnation, self._outbox.channel(to).first)
-        frame.position, frame.gap = position, peer.gap
+        frame.position, frame.gap = self._inbox.position(to, peer.incarnation), peer.gap
         peer.owed = peer.gap = False
         return frame
-
-    def _told(self, to: int, peer: Peer, position: Position | None, *, gap: bool) -> None:
-        """Take in where another shard stands with what we send."""
-        channel = self._outbox.channel(to)
-        if position is None or position.incarnation != self._outbox.incarnation:
-            if peer.fresh:
-                peer.next, peer.acked = channel.first, channel.first - 1
-                peer.flying.clear()
-                peer.fresh = False
-            return
-        if peer.fresh:
-            peer.acked = max(position.committed, channel.first - 1)
-        peer.acked = max(peer.acked, position.committed)
-        while peer.flying and peer.flying[0][0] <= position.arrived:
-            peer.flying.popleft()
-        if peer.fresh or gap:
-            peer.next = max(position.arrived + 1, channel.first)
-            peer.flying.clear()
-            peer.fresh = False
-        peer.next = max(peer.next, min(position.arrived, channel.last) + 1)
-        self._outbox.drop(to, position.safe)
 
     # ---- inside: receiving
 
@@ -441,7 +355,7 @@ class Exchange:
         """Once there is room again, have those who were refused send on."""
         if self._arrived_bytes > self._options.arrived_bytes_max // 2:
             return
-        for peer in self._peers.values():
+        for peer in self._sending.peers.values():
             if peer.refused:
                 peer.refused, peer.owed, peer.gap = False, True, True
                 self.on_outgoing()
@@ -488,28 +402,3 @@ class Exchange:
         self.activity += 1
         if self._ring is not None:
             self._ring.errand_answered(errand, result, body)
-
-
-class Known:
-    """URLs of other shards that were sent lately, with their way: 12 bytes each, the newest stays."""
-
-    def __init__(self, urls_max: int) -> None:
-        places = 1 << max(urls_max.bit_length() - 1, 0)
-        self._mask = places - 1
-        self._fingerprints = array("Q", bytes(8 * places))
-        self._ways = array("I", b"\xff" * (4 * places))
-
-    def adds(self, link: Link) -> bool:
-        """Note a link; say whether it, or its way, is new. One that was forgotten counts as new."""
-        fingerprint = link.url.fingerprint
-        at = fingerprint & self._mask
-        depth, hops = min(link.depth, 0xFFFFFF), min(link.hops, 0xFF)
-        if self._fingerprints[at] == fingerprint:
-            way = self._ways[at]
-            known_depth, known_hops = way >> 8, way & 0xFF
-            if known_depth <= depth and known_hops <= hops:
-                return False
-            depth, hops = min(depth, known_depth), min(hops, known_hops)
-        self._fingerprints[at] = fingerprint
-        self._ways[at] = depth << 8 | hops
-        return True

@@ -6,7 +6,9 @@ back to an older checkpoint, a channel cannot. Why two rounds suffice: let every
 before any is asked in the second. A shard that answers `passive` twice with the same start and the same activity was
 passive throughout, for whatever ends passivity raises the activity and whatever ends a process begins a new start.
 So at any instant between the rounds all were passive at once; and each channel's last batch, unchanged throughout,
-was taken in a commit, so what still travels is a duplicate, which changes nothing. That state is stable.
+was taken in a commit, so what still travels is a duplicate, which changes nothing. That state is stable, but for a
+machine that is lost after it and whose shard goes back to an older checkpoint: whoever closes the crawl waits until all
+shards have closed, and begins anew with one that closes under another opening than it reported.
 """
 
 from __future__ import annotations

@@ -43,6 +43,10 @@ FLAGS = (
         "embeds", "scope.embeds", bool, "Also fetch what pages need to be shown, wherever it lies.", value=True,
         resumable=True,
     ),
+    Flag(
+        "mode", "crawl.mode", str, "batch (each URL once) or continuous (pages again and again).", "MODE",
+        resumable=True,
+    ),
     Flag("max-pages", "limits.max_pages", int, "Stop after this many pages.", "N", resumable=True),
     Flag("max-depth", "scope.depth_max", int, "Follow no link further than this from a seed.", "N", resumable=True),
     Flag("max-time", "limits.max_time_s", float, "Stop after this many seconds.", "S", resumable=True),
@@ -71,6 +75,10 @@ FLAGS = (
         resumable=True,
     ),
     Flag("no-robots", "robots.obey", bool, "Ignore robots.txt: for your own servers.", value=False, resumable=True),
+    Flag(
+        "serve", "console.port", int, "Serve the console on loopback while the crawl runs; without PORT on 8817.",
+        "[PORT]", resumable=True,
+    ),
     Flag("json", "progress.form", bool, "Progress as JSON lines.", value="json", resumable=True),
     Flag("quiet", "progress.form", bool, "No progress; errors only.", value="quiet", resumable=True),
 )  # fmt: skip

@@ -15,6 +15,8 @@ from gossamer.fetch.options import FetchOptions
 from gossamer.frontier.options import BudgetOptions, FrontierOptions, PolitenessOptions, WalkOptions
 from gossamer.process.options import ProcessOptions
 from gossamer.resolve.options import ResolveOptions
+from gossamer.revisit.options import RevisitOptions
+from gossamer.revisit.told.options import ToldOptions, WebsubOptions
 from gossamer.robots.options import RobotsOptions
 from gossamer.scope.options import ScopeOptions
 from gossamer.scope.patterns import PatternSet
@@ -124,6 +126,27 @@ class ProgressOptions(Section):
     interval_s: float = Field(5.0, gt=0, allow_inf_nan=False, description="Between plain or JSON lines, in seconds.")
 
 
+class ConsoleOptions(Section):
+    """What is served while the crawl runs, on loopback."""
+
+    port: int | None = Field(None, ge=0, le=65_535, description="Serve on this port; 0 takes any. None: not served.")
+    public_url: str = Field(
+        "",
+        description="Where the console is reached from outside, through a proxy of yours; hubs call back there.",
+    )
+    connections_max: int = Field(64, ge=1, description="Connections at once; more are closed as they come.")
+    request_s_max: float = Field(
+        10.0, gt=0, description="A request whose head, or whose body, takes longer to arrive is given up."
+    )
+
+    @field_validator("public_url")
+    @classmethod
+    def _is_address(cls, address: str) -> str:
+        if address and not address.startswith(("https://", "http://")):
+            raise ValueError("expected an http or https address")
+        return address.rstrip("/")
+
+
 class Config(Section):
     """The whole configuration. A section is named after the room that reads it."""
 
@@ -139,12 +162,16 @@ class Config(Section):
     frontier: FrontierOptions = FrontierOptions()
     budget: BudgetOptions = BudgetOptions()
     walk: WalkOptions = WalkOptions()
+    revisit: RevisitOptions = RevisitOptions()
     resolve: ResolveOptions = ResolveOptions()
     robots: RobotsOptions = RobotsOptions()
     fetch: FetchOptions = FetchOptions()
     process: ProcessOptions = ProcessOptions()
     archive: ArchiveOptions = ArchiveOptions()
     search: SearchOptions = SearchOptions()
+    told: ToldOptions = ToldOptions()
+    websub: WebsubOptions = WebsubOptions()
+    console: ConsoleOptions = ConsoleOptions()
     state: StateOptions = StateOptions()
     crawl: CrawlOptions = CrawlOptions()
     cluster: ClusterOptions = ClusterOptions()
@@ -156,6 +183,12 @@ class Config(Section):
     def _scores_are_regular(cls, frontier: FrontierOptions) -> FrontierOptions:
         PatternSet(tuple(frontier.scores))
         return frontier
+
+    @field_validator("revisit")
+    @classmethod
+    def _patterns_are_regular(cls, revisit: RevisitOptions) -> RevisitOptions:
+        PatternSet((*revisit.importance, *revisit.max_age_s))
+        return revisit
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
 

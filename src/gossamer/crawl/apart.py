@@ -144,6 +144,7 @@ def merge(findings: Findings, more: Findings) -> None:
     findings.nofollow = findings.nofollow or more.nofollow
     findings.noindex = findings.noindex or more.noindex
     findings.columns.update(more.columns)
+    findings.announcement = findings.announcement or more.announcement
     for table, rows in more.rows.items():
         findings.rows.setdefault(table, []).extend(rows)
 

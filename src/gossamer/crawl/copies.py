@@ -84,7 +84,8 @@ class Copies:
         if found is None:
             self._near_seen.remember(sketch, visit.url)
         else:
-            row.near_duplicate_of = self._history.address(*found)
+            address = self._history.address(*found)
+            row.near_duplicate_of = address if address != row.url else ""  # Itself, as it was before.
 
 
 def is_text(media_type: str) -> bool:

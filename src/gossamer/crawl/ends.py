@@ -14,10 +14,12 @@ from gossamer.crawl.history import page_record
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.retries import Retries
+from gossamer.crawl.revisiting import NOT_MODIFIED
 from gossamer.crawl.rooms import Rooms
 from gossamer.crawl.rows import attempt_row, digest_text
 from gossamer.crawl.tally import Tally
-from gossamer.model.links import EMBED, NOT_SEED, SEED_ARGUMENT, Found, Link
+from gossamer.model.links import ANNOUNCING, EMBED, NOT_SEED, SEED_ARGUMENT, Found, Link
+from gossamer.model.revisits import Held
 from gossamer.model.visits import Again, Failure, Findings, Original, PageRow, Reply, Visit, Visited
 from gossamer.ports import L
 from gossamer.url.url import Url
@@ -44,10 +46,15 @@ class Ends(Generic[L]):
         self._logs = logs
         self._tally = tally
 
-    async def settle(self, lease: L, result: Reply | Failure) -> list[Link]:
-        """End a visit by what its request brought; return the links that lead on from it."""
+    async def settle(self, lease: L, result: Reply | Failure, held: Held | None = None) -> list[Link]:
+        """End a visit by what its request brought; return the links that lead on from it. `held` is what the request
+        was conditional on.
+        """
         if isinstance(result, Failure):
             self.failure(lease, result)
+            return []
+        if result.status == NOT_MODIFIED and held is not None:
+            self._not_modified(lease, result, held)
             return []
         if result.status in REDIRECTS and (target := self._target(result)) is not None:
             return self._redirect(lease, result, target)
@@ -55,6 +62,13 @@ class Ends(Generic[L]):
             self._again(lease, result)
             return []
         return await self._document(lease, result)
+
+    def _not_modified(self, lease: L, reply: Reply, held: Held) -> None:
+        """What we have is what the page is: the record says so and refers to it (WARC 1.1, section 6.7.3)."""
+        visit = self._visit(lease)
+        row = self._reply_row(visit, reply, "not_modified")
+        row.digest = digest_text(self._rooms.digest_algorithm, held.payload) if held.payload else ""
+        self._conclude(lease, Visited(visit.url, row, reply, revisit_of=held.original, digest=held.payload))
 
     def failure(self, lease: L, failure: Failure) -> None:
         """No reply: another attempt, or the end."""
@@ -92,7 +106,7 @@ class Ends(Generic[L]):
             self._conclude(lease, visited, Again(target, now, 1, hops + 1) if within else None)
             return []
         self._conclude(lease, visited)
-        kind = visit.link_type if visit.link_type == EMBED else "redirect"
+        kind = visit.link_type if visit.link_type in (EMBED, *ANNOUNCING) else "redirect"
         return [Link(target, kind, visit.depth, visit.hops + 1, visit.url.text, seed)]
 
     def widen(self, url: Url, target: Url, seed: int) -> None:
@@ -115,11 +129,11 @@ class Ends(Generic[L]):
         """A document, or the last word about one: digest, process, record, and the links that it names."""
         visit, url = self._visit(lease), lease.url
         fetched = 200 <= reply.status < 300
-        if fetched and self._rooms.chain.unwanted(reply):
+        if fetched and visit.link_type not in ANNOUNCING and self._rooms.chain.unwanted(reply):
             self._unwanted(lease, reply)
             return []
         row = self._reply_row(visit, reply, "fetched" if fetched else "http_error")
-        examined = await self._examine(reply, url, row) if fetched else None
+        examined = await self._examine(reply, url, row, visit.link_type) if fetched else None
         visit = self._visit(lease)  # A shorter way may have appeared meanwhile.
         visited = self._digested(visit, reply, row)
         links: list[Link] = []
@@ -128,12 +142,18 @@ class Ends(Generic[L]):
             links = self._linked(visit, examined.findings, visited)
             visited.content, visited.findings = examined.content, examined.findings
             follow = self._rooms.copies.judge(visit, examined.content, links, row)
-            self._rooms.trapping.fetched(url, examined.content, row)
+            if not visit.revisit:  # A page that is seen twice is nobody's sign of a trap.
+                self._rooms.trapping.fetched(url, examined.content, row)
             links = self._followed(reply, examined, row, links)
+            links = self._named(visit, examined.findings, links)
         elif not fetched:
             row.error = f"HTTP {reply.status}"
             self._logs.info("http_error", url=url.text, error=row.error, attempt=visit.attempt)
         self._conclude(lease, visited, outlinks=self._kept_outlinks(links))
+        if examined is not None and examined.findings.announcement is not None and self._rooms.hints is not None:
+            self._rooms.hints.heard(url, examined.findings.announcement, reply.headers, self._clock.now())
+        if examined is not None and self._rooms.hubs is not None:
+            self._rooms.hubs.found(url, examined.findings.links, self._clock.now())
         return links if follow else []
 
     def _unwanted(self, lease: L, reply: Reply) -> None:
@@ -155,10 +175,19 @@ class Ends(Generic[L]):
         row.error = row.error or f"the filter `language` rejects {spoken}: its links are not followed"
         return []
 
-    async def _examine(self, reply: Reply, url: Url, row: PageRow) -> Examined | None:
+    def _named(self, visit: Visit, findings: Findings, links: list[Link]) -> list[Link]:
+        """Return those links that their page may name: a sitemap speaks for whom it may alone."""
+        hints, told = self._rooms.hints, findings.announcement
+        if hints is None:
+            return links
+        if told is not None:
+            return hints.admitted(visit.url, visit.link_type, visit.depth, told, links)
+        return hints.feeds(links) if hints.wants_feeds else links
+
+    async def _examine(self, reply: Reply, url: Url, row: PageRow, link_type: str) -> Examined | None:
         rooms = self._rooms
         if not rooms.quarantine.suspects(url.fingerprint):
-            examined: Examined | None = rooms.examiner.examine(reply, url.fingerprint)
+            examined: Examined | None = rooms.examiner.examine(reply, url.fingerprint, link_type)
         else:
             examined = await rooms.quarantine.examine(reply, url.fingerprint)
         if examined is None:
@@ -169,8 +198,10 @@ class Ends(Generic[L]):
         if rooms.apart is not None and rooms.apart.wants(reply.media_type):
             examined.errors += await rooms.apart.look(page_of(reply, content), findings)
         row.body_bytes = content.body_bytes
+        if findings.announcement is not None:
+            row.error = findings.announcement.error
         row.truncated = row.truncated or content.truncated
-        row.error = content.error
+        row.error = content.error or row.error
         row.title = findings.title
         row.charset = findings.charset or row.charset
         for error in examined.errors:
@@ -246,6 +277,8 @@ class Ends(Generic[L]):
     def _conclude(self, lease: L, visited: Visited, again: Again | None = None, outlinks: Sequence[str] = ()) -> None:
         """Record the attempt and give the URL back: for good, or for another time. All or nothing is the commit's."""
         rooms, row, visit = self._rooms, visited.row, visit_of(lease)
+        revisiting = rooms.revisiting if again is None else None
+        sight = revisiting.look(visit, visited) if revisiting is not None else None
         archived = rooms.archive.add(visited)
         reply = visited.reply
         if reply is not None and reply.body_bytes and not reply.truncated and visited.revisit_of is None:
@@ -253,7 +286,10 @@ class Ends(Generic[L]):
             rooms.content_seen.remember(visited.digest, visit.url, original)
         rooms.history.put(visit.url, page_record(row, final=again is None, outlinks=outlinks))
         if again is None:
-            rooms.source.finish(lease, row.outcome, self._clock.now())
+            if revisiting is not None and sight is not None:
+                revisiting.conclude(lease, visited, sight, archived, self._clock.now())
+            else:
+                rooms.source.finish(lease, row.outcome, self._clock.now())
             if rooms.beyond is not None and rooms.beyond.is_open:
                 rooms.beyond.conclude(visit.url)
         else:

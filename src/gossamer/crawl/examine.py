@@ -47,14 +47,14 @@ class Examiner:
         self._clock = clock
         self._slots = slots
 
-    def examine(self, reply: Reply, fingerprint: int) -> Examined:
+    def examine(self, reply: Reply, fingerprint: int, link_type: str = "") -> Examined:
         """Return a page's content and findings. May kill or hang the process: that is what the slot is for."""
         now = self._clock.now()
         try:
             content = self._stage_decode(reply, fingerprint, now)
             if self._slots is not None:
                 self._slots.enter(0, fingerprint, _PROCESS, now)
-            seen = self._look(page_of(reply, content))
+            seen = self._look(page_of(reply, content, link_type))
             return Examined(content, seen.findings, [str(error) for error in seen.errors])
         finally:
             self._leave()
@@ -76,6 +76,6 @@ class Examiner:
             self._slots.leave(0)
 
 
-def page_of(reply: Reply, content: Content) -> Page:
+def page_of(reply: Reply, content: Content, link_type: str = "") -> Page:
     """Return what processing modules look at."""
-    return Page(reply.url, reply.media_type, reply.charset, reply.headers, content.body, content.file)
+    return Page(reply.url, reply.media_type, reply.charset, reply.headers, content.body, content.file, link_type)

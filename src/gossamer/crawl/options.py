@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict, Field
 
 
@@ -20,6 +22,9 @@ class CrawlOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    mode: Literal["batch", "continuous"] = Field(
+        "batch", description="batch: each URL once, then the end; continuous: pages again and again, without end"
+    )
     concurrency: int = Field(256, ge=1, le=16_384, description="Requests at once")
     commit_s: float = Field(1.0, gt=0, description="Longest time between two commits, in seconds")
     commit_pages: int = Field(2_000, ge=1, description="Visits after which a commit comes early")

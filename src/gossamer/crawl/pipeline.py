@@ -22,9 +22,12 @@ from gossamer.crawl.errands import Errands
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.retries import Retries
+from gossamer.crawl.revisiting import Revisiting
 from gossamer.crawl.rooms import Rooms
 from gossamer.crawl.tally import Tally
-from gossamer.model.links import Link
+from gossamer.crawl.told import Hints
+from gossamer.model.links import SITEMAP_FILE, Link
+from gossamer.model.revisits import Held, Notice
 from gossamer.model.visits import Again, Contact, Errand, Failure, Reply, Request
 from gossamer.ports import L, Located, Router
 from gossamer.url.url import Url
@@ -32,6 +35,8 @@ from gossamer.world.clock import Clock
 
 NEW, SHORTER = 1, 2
 BUSY = frozenset((429, 503))
+HUB_BYTES_MAX = 65_536
+"""What is read of a hub's answer: it says why it refuses."""
 DEFAULT_PORTS = {"http": 80, "https": 443, "ftp": 21, "ftps": 990, "gopher": 70}
 
 
@@ -171,11 +176,12 @@ class Pipeline(Generic[L]):
         if not self._rooms.source.begin(lease, started):
             self._rooms.source.give_back(lease, started)
             return
-        result = await self._fetch(lease, started)
+        held = self._held(lease)
+        result = await self._fetch(lease, started, held)
         if lease.errand is not None:
             self._answer(lease.errand, result)
         else:
-            self.discover(await self._ends.settle(lease, result), lease.url)
+            self.discover(await self._ends.settle(lease, result, held), lease.url)
             if self._rooms.beyond is not None and (regained := self._rooms.beyond.regained()):
                 self.discover(regained)
 
@@ -188,7 +194,7 @@ class Pipeline(Generic[L]):
         contact = Contact(0.0, "failed", error=located.error) if located.retry else None
         self._rooms.source.ended(lease, contact, now)
         if lease.errand is not None:
-            self.errands.answer(lease.errand, b"", located, now)
+            self._answered(lease.errand, b"", located, now)
         else:
             self._ends.failure(lease, located)
 
@@ -216,14 +222,18 @@ class Pipeline(Generic[L]):
             self._ends.failure(lease, Failure(verdict.outcome, verdict.reason, started_at=now))
         return False
 
-    async def _fetch(self, lease: L, started: float) -> Reply | Failure:
+    def _held(self, lease: L) -> Held | None:
+        """Return what the last visit left, where the request is to be conditional on it."""
+        revisiting, visit = self._rooms.revisiting, lease.visit
+        return revisiting.held(visit) if revisiting is not None and visit is not None else None
+
+    async def _fetch(self, lease: L, started: float, held: Held | None = None) -> Reply | Failure:
         """Send the one request that the gates let pass, and open them again when it has ended."""
-        rooms, url = self._rooms, lease.url
+        rooms = self._rooms
         contact = Contact(0.0, "failed", error="the request was not finished")
         try:
             async with asyncio.timeout(self._options.request_s_max):
-                wanted = rooms.chain.media_types if lease.errand is None else ()
-                request = Request(url.text, lease.address, port_of(url), media_types=wanted)
+                request = self._request(lease, held)
                 result = await rooms.protocols.fetch(request)
             contact = self._contact(result, started)
         except TimeoutError:
@@ -238,6 +248,16 @@ class Pipeline(Generic[L]):
             rooms.source.ended(lease, contact, now)
         return result
 
+    def _request(self, lease: L, held: Held | None) -> Request:
+        url, visit = lease.url, lease.visit
+        if lease.errand is not None and lease.errand.form:
+            return Request(url.text, lease.address, port_of(url), body_bytes_max=HUB_BYTES_MAX, form=lease.errand.form)
+        if visit is not None and visit.link_type == SITEMAP_FILE:
+            most = self._rooms.sitemap_bytes_max
+            return Request(url.text, lease.address, port_of(url), Revisiting.conditions(held), body_bytes_max=most)
+        wanted = self._rooms.chain.media_types if visit is not None else ()
+        return Request(url.text, lease.address, port_of(url), Revisiting.conditions(held), media_types=wanted)
+
     def _contact(self, result: Reply | Failure, started: float) -> Contact:
         now = self._clock.now()
         # The module's own measure: how long we were busy with other pages is not the server's burden.
@@ -250,10 +270,13 @@ class Pipeline(Generic[L]):
         return Contact(fetch_s, "answered", wire_bytes=result.wire_bytes)
 
     def _answer(self, errand: Errand, result: Reply | Failure) -> None:
-        """Hand on what a robots.txt request brought. One that our process died of says nothing: not even that all is
+        """Hand on what an errand brought. One that our process died of says nothing: not even that all is
         allowed.
         """
         body = b""
+        if errand.token:
+            self._answered(errand, body, result, self._clock.now())
+            return
         if isinstance(result, Reply):
             self._rooms.archive.add_prerequisite(result, errand.origin.text, "robots")
         if isinstance(result, Reply) and 200 <= result.status < 300:
@@ -261,7 +284,33 @@ class Pipeline(Generic[L]):
                 result = Failure("process_crashed", "a process died of it", ip=result.ip)
             else:
                 body = self._rooms.examiner.decode(result, errand.url.fingerprint)
-        self.errands.answer(errand, body, result, self._clock.now())
+        self._answered(errand, body, result, self._clock.now())
+        if isinstance(result, Reply) and self._rooms.hints is not None:
+            self._look_into_sitemaps(errand.origin, self._rooms.hints)
+
+    def _answered(self, errand: Errand, body: bytes, result: Reply | Failure, now: float) -> None:
+        if not errand.token:
+            self.errands.answer(errand, body, result, now)
+        elif self._rooms.hubs is not None:
+            further = self._rooms.hubs.answered(errand, result, now)
+            if further is not None and not self._rooms.hosts.run_errand(further, now):
+                self._rooms.hubs.answered(further, Failure("host_closed", "the hub's host is closed"), now)
+
+    def _look_into_sitemaps(self, origin: Url, hints: Hints) -> None:
+        """Discover the sitemaps that an origin's robots.txt names."""
+        rooms, now = self._rooms, self._clock.now()
+        links, again = hints.named(origin, rooms.permit.robots.sitemaps(origin))
+        self.discover(links)
+        for link in again:
+            if rooms.router is not None and not rooms.router.has(link.url):
+                continue  # Its owner looks into it in its own time.
+            if rooms.revisiting is not None:
+                rooms.revisiting.revisits.told(Notice(link.url, "sitemap", due_now=True), now)
+                continue
+            record = rooms.history.get(link.url)
+            if record is not None and record.final and rooms.chain.explain(link) is None:
+                rooms.history.put(link.url, msgspec.structs.replace(record, final=False))
+                rooms.sink.add(link, rooms.prioritizer.level(link), now)
 
     def _caught(self, lease: L, error: Exception) -> None:
         if disk_refused(error):
@@ -278,7 +327,7 @@ class Pipeline(Generic[L]):
         if not lease.is_ended:
             self._rooms.source.ended(lease, None, now)
         if lease.errand is not None:
-            self.errands.answer(lease.errand, b"", Failure("internal_error", str(error)), now)
+            self._answered(lease.errand, b"", Failure("internal_error", str(error)), now)
         elif not lease.is_finished:
             self._ends.internal_error(lease, error)
 

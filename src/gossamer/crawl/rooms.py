@@ -13,6 +13,8 @@ from gossamer.crawl.examine import Examiner
 from gossamer.crawl.history import History
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.quarantine import Quarantine
+from gossamer.crawl.revisiting import Revisiting
+from gossamer.crawl.told import Hints, Hubs
 from gossamer.crawl.trapping import Trapping
 from gossamer.model.visits import Reply
 from gossamer.ports import (
@@ -64,6 +66,14 @@ class Rooms(Generic[L]):
     """Modules in processes of their own."""
     watcher: LinkWatcher | None = None
     """Sees every link of a finished page that is ours, known or not."""
+    revisiting: Revisiting[L] | None = None
+    """Sees pages again; None where a crawl ends."""
+    hints: Hints | None = None
+    """What sitemaps and feeds say of pages."""
+    hubs: Hubs | None = None
+    """Subscriptions; None where nobody could call back."""
+    sitemap_bytes_max: int = 0
+    """Where the body of a sitemap is cut; 0: where others are."""
     beyond: Beyond | None = None
     """Links that may come into scope yet; None where nothing is beyond it."""
     router: Router | None = None

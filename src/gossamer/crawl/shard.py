@@ -160,6 +160,8 @@ class Shard(Generic[L]):
             await self._sleep()
 
     def _is_over(self) -> bool:
+        if self._options.mode == "continuous":
+            return False
         return not (self._turns or self.paused or self._more_to_come()) and self._source.wake_at() is None
 
     def _lend(self, group: asyncio.TaskGroup) -> int:

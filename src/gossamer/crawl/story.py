@@ -28,13 +28,16 @@ class Story:
         history: History,
         facts: Callable[[Url], HostFacts],
         lent: Callable[[Url], bool],
+        revisits: Callable[[Url], dict[str, object] | None] = lambda _: None,
     ) -> None:
+        """`revisits` tells what is remembered of a page that is visited again; `next_due_at` among it."""
         self._namer = namer
         self._chain = chain
         self._url_seen = url_seen
         self._history = history
         self._facts = facts
         self._lent = lent
+        self._revisits = revisits
 
     def why(self, text: str) -> dict[str, object]:
         """Return a URL's state with its reason; times as ISO 8601 in UTC."""
@@ -53,6 +56,7 @@ class Story:
             told |= {"depth": way[0], "hops": way[1]}
         told |= {"state": "", "reason": "", "rule": None}
         told |= self._state(url, record, way, facts)
+        told |= _revisited(self._revisits(url))
         told["host_state"] = _host_state(facts)
         return told
 
@@ -106,6 +110,20 @@ def _last_attempt(record: PageRecord) -> dict[str, object]:
     if record.warc_offset is not None:
         told |= {"warc_file": record.warc_file, "warc_offset": record.warc_offset}
     return told
+
+
+def _revisited(facts: dict[str, object] | None) -> dict[str, object]:
+    """Return what is remembered of a page that is visited again, its instants readable."""
+    if facts is None:
+        return {}
+    told = {
+        name: _instant(value) if name.endswith("_at") and isinstance(value, float) else value
+        for name, value in facts.items()
+    }
+    due_at, recent = told.pop("next_due_at"), told.pop("recent")
+    assert isinstance(recent, list)
+    visits = [f"{_instant(at)} {kind}" for at, kind in recent]
+    return ({"next_due": due_at} if due_at is not None else {}) | {"revisits": told, "recent_visits": visits}
 
 
 def _reasons(record: PageRecord) -> str:

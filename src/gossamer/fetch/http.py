@@ -97,7 +97,7 @@ def _result(
         wire_bytes=transfer.head_bytes + transfer.body_bytes,
         http_version=head.http_version,
         reason=head.reason,
-        request_head=request_head(at, head.http_version, headers),
+        request_head=request_head(at, head.http_version, headers, request.form),
         truncated=truncated,
         media_type=media_type,
         charset=charset,

@@ -12,6 +12,9 @@ from gossamer.model.errors import ConfigError
 ACCEPT_ENCODING: Final = "gzip, br, zstd, deflate"
 """Exactly the codings that `BoundedDecoder` removes."""
 
+FORM_HEADERS: Final = b"Content-Length: %d\r\nContent-Type: application/x-www-form-urlencoded\r\n\r\n"
+"""What libcurl adds to a form."""
+
 # Printable ASCII only; [!"$-.0->@-~] is all of it but / ? #.
 _ADDRESS = re.compile(r"""https?://(?:[!"$-.0->@-~]*@)?([!"$-.0->@-~]+)([!"$-~]*)(?:\#[!-~]*)?\Z""", re.IGNORECASE)
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
@@ -43,14 +46,15 @@ def address(url: str) -> Address | None:
     return Address(authority, target if target.startswith("/") else "/" + target)
 
 
-def request_head(at: Address, http_version: str, headers: Headers) -> bytes:
+def request_head(at: Address, http_version: str, headers: Headers, form: bytes = b"") -> bytes:
     """Write the request as libcurl sends it: Host first, then the header lines in their order.
 
     libcurl could report it itself, by a call for every piece of data in either direction. For h2 this is its own
     rendering of the pseudo-headers.
     """
     version = "2" if http_version == "2" else "1.1"
-    return f"GET {at.target} HTTP/{version}\r\nHost: {at.authority}\r\n".encode("ascii") + headers.sent
+    line = f"{'POST' if form else 'GET'} {at.target} HTTP/{version}\r\nHost: {at.authority}\r\n".encode("ascii")
+    return line + (headers.sent[:-2] + FORM_HEADERS % len(form) if form else headers.sent)
 
 
 def own_headers(options: FetchOptions, agent: str) -> tuple[tuple[str, str], ...]:

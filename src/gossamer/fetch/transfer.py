@@ -50,7 +50,8 @@ class Transfer:
     """
 
     __slots__ = (
-        "_bodies", "_headers", "_opened", "_opens_more", "_pinned", "_requests", "body", "body_bytes", "body_bytes_max",
+        "_bodies", "_headers", "_opened", "_opens_more", "_pinned", "_posted", "_requests", "body", "body_bytes",
+        "body_bytes_max",
         "curl", "disk_error", "file", "head", "head_bytes", "head_bytes_max", "ip", "media_types", "stopped",
     )  # fmt: skip
 
@@ -75,6 +76,7 @@ class Transfer:
         self._opened: list[socket.socket] = []
         self._pinned = not options.proxy
         self._requests = 0
+        self._posted = False
         self._bind(options, own)
 
     def aim(self, request: Request, headers: list[bytes], body_bytes_max: int, url: str = "") -> None:
@@ -87,6 +89,13 @@ class Transfer:
             at = f"[{request.ip}]" if ":" in request.ip else request.ip
             self.curl.setopt(pycurl.CONNECT_TO, [f"::{at}:{request.port}"])
         self.ip = request.ip
+        if request.form:
+            self.curl.setopt(pycurl.POST, 1)
+            self.curl.setopt(pycurl.POSTFIELDS, request.form)
+            self._posted = True
+        elif self._posted:
+            self.curl.setopt(pycurl.HTTPGET, 1)
+            self._posted = False
         if headers is not self._headers:
             self.curl.setopt(pycurl.HTTPHEADER, headers)
             self._headers = headers

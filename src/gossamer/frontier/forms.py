@@ -44,8 +44,9 @@ def frontier_of(
     name_url: Callable[[str], Url | None],
     dice: Dice,
     now: float,
+    share_new: float | None = None,
 ) -> Frontier | Walk:
     """Return the frontier of the form that is named."""
     own, budget, walk = options
-    sweep = Frontier(store, epochs, contacts, politeness, own, name_url, dice, now, budget, prioritizer)
+    sweep = Frontier(store, epochs, contacts, politeness, own, name_url, dice, now, budget, prioritizer, share_new)
     return Walk(sweep, epochs, walk, name_url, dice) if own.form == "walk" else sweep

@@ -23,7 +23,7 @@ from gossamer.frontier.queues import Queues
 from gossamer.frontier.record import Entry, Item, decode_record
 from gossamer.frontier.sites import Sites
 from gossamer.frontier.turns import Turns
-from gossamer.model.links import Link
+from gossamer.model.links import NOT_SEED, Link
 from gossamer.model.visits import Again, Contact, HostFacts
 from gossamer.ports import AddressDoor, Prioritizer
 from gossamer.state.contacts import Contacts, Rest
@@ -31,6 +31,11 @@ from gossamer.state.epoch import Epochs
 from gossamer.state.store import META_PARTITION, Store
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice
+
+FETCH_S_MIN = 0.01
+"""Nobody answers more quickly, when capacity is reckoned."""
+SHARE_OLD_MAX = 0.9
+"""Of what politeness permits where nothing new waits: what is left is for retries and robots.txt."""
 
 
 class Frontier:
@@ -53,7 +58,9 @@ class Frontier:
         now: float,
         budget: BudgetOptions | None = None,
         prioritizer: Prioritizer | None = None,
+        share_new: float | None = None,
     ) -> None:
+        """`share_new` is the share of visits that new URLs get where old ones are due too; None: there are none."""
         self.politeness = politeness
         self._epochs = epochs
         self._contacts = contacts
@@ -70,7 +77,9 @@ class Frontier:
         self.counts = Counts() if counts is None else msgspec.msgpack.decode(counts, type=Counts)
         bias = LevelBias(options.level_bias, dice)
         self._hosts = Hosts(epochs, politeness, contacts.recovered, options.records_cached_max)
-        self._queues = Queues(epochs, bias, politeness, options)
+        self._share_new = share_new
+        coin = self._is_turn_of_new if share_new is not None else None
+        self._queues = Queues(epochs, bias, politeness, options, coin or bool)
         self._bench = Bench(politeness.per_address, politeness.per_site, politeness.site_delay_s)
         self._addresses: AddressDoor | None = None
         self._index = index = HostIndex(epochs, dice, bias)
@@ -83,7 +92,7 @@ class Frontier:
         sites = Sites(self._bench, resting_until)
         self._turns = Turns(
             self._hosts, self._queues, index, self._bench, self.counts, politeness, options, sites,
-            ledger.budgets, ledger.host_level,
+            ledger.budgets, ledger.host_level, coin,
         )  # fmt: skip
         self.control = Control(self._hosts, self._turns, contacts, politeness)
         self._lent: set[int] = set()
@@ -170,13 +179,22 @@ class Frontier:
         host, item = lease.host, self._returned(lease)
         old = item
         entry = Entry(
-            again.url.text, old.depth, again.hops, old.link_type, old.referrer, again.attempt, old.seed, again.error
+            again.url.text,
+            old.depth,
+            again.hops,
+            old.link_type,
+            old.referrer,
+            again.attempt,
+            old.seed,
+            again.error,
+            old.revisit,
         )
         target = host if again.url.host == host.name else self._hosts.get(again.url.host, again.url.partition)
         self._queues.finish(host, item)
         self._hosts.touch(host)
         if target.record.closed:
-            self.counts.end("host_closed")
+            if not old.revisit:
+                self.counts.end("host_closed")
         else:
             self._queues.put_due(target, entry, again.at, again.url.fingerprint)
             self._hosts.touch(target)
@@ -252,7 +270,8 @@ class Frontier:
         if contact is not None:
             if self._budgets is not None:
                 self._budgets.spend(host, contact, page=lease.item is not None)
-            settle(host.record, contact, now, self.politeness, self._options, self._dice.uniform(0.0, 1.0))
+            jitter = self._dice.uniform(0.0, 1.0) if contact.kind == "busy" else 0.0
+            settle(host.record, contact, now, self.politeness, self._options, jitter)
             self._turns.room.rested(host.record.rest_until - now)
             if contact.kind == "failed":
                 host.located_until = 0.0  # Another of its addresses may answer.
@@ -278,12 +297,63 @@ class Frontier:
 
     def finish(self, lease: Lease, outcome: str, now: float) -> None:
         """Take a lent URL off its queue for good, with this epoch."""
-        host = lease.host
-        self._queues.finish(host, self._returned(lease))
-        self.counts.end(outcome)
+        host, item = lease.host, self._returned(lease)
+        self._queues.finish(host, item)
+        if not item.revisit:
+            self.counts.end(outcome)
         self._hosts.touch(host)
         if not host.window or host.turn_at is None or host.turn_at - now > self._options.sleep_s_min:
             self._turns.schedule(host, now)  # Else it has its turn, and this changed nothing about it.
+
+    # ---- visits again
+
+    def finish_until(self, lease: Lease, outcome: str, at: float, now: float) -> None:
+        """Take a lent URL off its queue until `at`, with this epoch: it is due for a revisit then."""
+        assert lease.item is not None
+        old = lease.item
+        entry = Entry(lease.url.text, old.depth, 0, old.link_type, old.referrer, 1, NOT_SEED, "", revisit=True)
+        if not lease.host.record.closed:
+            self._queues.put_due(lease.host, entry, at, lease.url.fingerprint)
+        self.finish(lease, outcome, now)
+
+    def enlist(self, url: Url, depth: int, referrer: str, at: float, now: float) -> bool:
+        """Let a URL that was finished for good be due at `at`; False when its host is closed."""
+        host = self._hosts.get(url.host, url.partition)
+        if host.record.closed:
+            return False
+        entry = Entry(url.text, depth, 0, "", referrer, 1, NOT_SEED, "", revisit=True)
+        self._queues.put_due(host, entry, at, url.fingerprint)
+        self._awaits(host, at, now)
+        return True
+
+    def move(self, url: Url, at: float, to: float, now: float) -> bool:
+        """Let a URL that is due for a revisit at `at` be due at `to` instead; False when it does not wait any more."""
+        host = self._hosts.get(url.host, url.partition)
+        if host.record.closed or not self._queues.move_due(host, url.fingerprint, at, to):
+            return False
+        self._awaits(host, to, now)
+        return True
+
+    def permitted_per_s(self, url: Url) -> float:
+        """Return how many visits a second politeness leaves for old pages of a URL's host."""
+        host = self._hosts.get(url.host, url.partition)
+        record = host.record
+        fetch_s = sum(record.fetches_s) / len(record.fetches_s) if record.fetches_s else 0.0
+        each_s = max(self.politeness.rest_s(record.fetches_s, record.crawl_delay_s) + fetch_s, FETCH_S_MIN)
+        has_new = record.queued - record.revisits > host.lent - host.lent_again
+        share = 1.0 - (self._share_new or 0.0) if has_new else SHARE_OLD_MAX
+        return self.politeness.per_host * share / each_s
+
+    def _awaits(self, host: Host, at: float, now: float) -> None:
+        """See that a host is there when one of its URLs is due."""
+        self._hosts.touch(host)
+        if host.on_bench:
+            self._turns.schedule(host, now)
+        elif not host.record.index_key or self._index.sleeps_past(host, at):
+            self._turns.await_due(host, max(at, host.record.rest_until), now)
+
+    def _is_turn_of_new(self) -> bool:
+        return self._dice.uniform(0.0, 1.0) < (self._share_new or 0.0)
 
     def give_back(self, lease: Lease, now: float) -> None:
         """Take a lease back as if it had not been lent: no request was made."""
@@ -294,7 +364,8 @@ class Frontier:
                 self._queues.put_back(host, item)
             else:
                 self._queues.finish(host, item)
-                self.counts.end("host_closed")
+                if not item.revisit:
+                    self.counts.end("host_closed")
                 self._hosts.touch(host)
         if lease.errand is not None:
             host.errands.insert(0, lease.errand)
@@ -356,6 +427,7 @@ class Frontier:
         host.out += 1
         if item is not None:
             host.lent += 1
+            host.lent_again += item.revisit
             self._lent.add(url.fingerprint)
             if self._budgets is not None:
                 self._budgets.lend(host)
@@ -373,6 +445,7 @@ class Frontier:
         assert not lease.is_finished, "a URL was given back twice"
         lease.is_finished = True
         lease.host.lent -= 1
+        lease.host.lent_again -= lease.item.revisit
         self._lent.discard(lease.url.fingerprint)
         if self._budgets is not None:
             self._budgets.returned(lease.host)

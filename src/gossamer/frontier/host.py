@@ -14,8 +14,8 @@ class Host:
 
     __slots__ = (
         "cursors", "dirty", "due_next", "due_out", "ends", "errands", "fingerprint", "fresh", "is_new",
-        "lent", "located_until", "on_bench", "out", "parked", "partition", "place", "prefix", "record", "site", "stamp",
-        "turn_at", "window",
+        "lent", "lent_again", "located_until", "on_bench", "out", "parked", "partition", "place", "prefix", "record",
+        "site", "stamp", "turn_at", "window",
     )  # fmt: skip
 
     def __init__(self, record: HostRecord, partition: int, prefix: bytes, fingerprint: int) -> None:
@@ -40,6 +40,8 @@ class Host:
         """Leases not yet given back."""
         self.lent = 0
         """Those of them that carry a queued URL."""
+        self.lent_again = 0
+        """Those of these that were visited before."""
         self.parked = False
         """Waits for its robots.txt: only errands are lent."""
         self.dirty = False
@@ -144,4 +146,6 @@ class Lease:
 
 
 def _visit(entry: Entry, url: Url) -> Visit:
-    return Visit(url, entry.depth, entry.hops, entry.link_type, entry.referrer, entry.attempt, entry.seed)
+    return Visit(
+        url, entry.depth, entry.hops, entry.link_type, entry.referrer, entry.attempt, entry.seed, entry.revisit
+    )

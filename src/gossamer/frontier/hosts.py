@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from itertools import islice
 
 from xxhash import xxh3_64_intdigest
 
@@ -16,6 +15,8 @@ from gossamer.state.epoch import Epochs
 
 HOST_BYTES = 2_000
 """Memory of a host with its record, about (measured; see docs/frontier.md)."""
+EVICTIONS_MAX = 4
+"""Hosts that are looked at, to make one leave, for each that comes: more than one, so that a crowd thins out."""
 
 
 class Hosts:
@@ -26,28 +27,30 @@ class Hosts:
         self._politeness = politeness
         self._recovered = recovered
         self._cached_max = cached_max
-        self._evict_at = cached_max
-        """Number of hosts at which to look for some that may leave."""
-        self._hosts: OrderedDict[str, Host] = OrderedDict()
+        self._hosts: dict[str, Host] = {}
+        self._clean: OrderedDict[str, Host] = OrderedDict()
+        """Those of them that are not dirty, the least recently used first: only these may leave."""
         self._dirty: dict[str, Host] = {}
 
     def get(self, name: str, partition: int) -> Host:
         """Return a host, from memory, from disk (about 4 µs) or new."""
-        hosts = self._hosts
-        host = hosts.get(name)
+        host = self._hosts.get(name)
         if host is not None:
-            hosts.move_to_end(name)
+            if not host.dirty:
+                self._clean.move_to_end(name)
             return host
-        if len(hosts) >= self._evict_at:
+        if len(self._hosts) >= self._cached_max:
             self._evict()
-        host = hosts[name] = self._load(name, partition)
+        host = self._hosts[name] = self._clean[name] = self._load(name, partition)
         return host
 
     def touch(self, host: Host) -> None:
         """Have the record written with this epoch."""
         if not host.dirty:
             host.dirty = True
-            self._dirty[host.name] = host
+            name = host.record.name
+            self._dirty[name] = host
+            self._clean.pop(name, None)
 
     @property
     def dirty(self) -> int:
@@ -61,7 +64,7 @@ class Hosts:
             yield host
             self._epochs.put("host", host.prefix, encode_record(host.record))
             host.dirty = False
-        self._evict_at = self._cached_max
+        self._clean.update(dirty)
 
     def _load(self, name: str, partition: int) -> Host:
         prefix = host_prefix(partition, name)
@@ -78,10 +81,13 @@ class Hosts:
         return host
 
     def _evict(self) -> None:
-        # A tenth at a time, so that the walk over those that must stay is paid rarely; and when nearly all must,
-        # only when there is a tenth more of them or an epoch has made some clean.
-        tenth = max(1, self._cached_max // 10)
-        leaving = len(self._hosts) - self._cached_max + tenth
-        for name in list(islice((name for name, host in self._hosts.items() if host.idle), leaving)):
-            del self._hosts[name]
-        self._evict_at = max(self._cached_max, len(self._hosts) + tenth)
+        # A few for each newcomer: a crowd that must stay (the bench) is not walked again each time.
+        hosts, clean = self._hosts, self._clean
+        for _ in range(min(EVICTIONS_MAX, len(clean))):
+            if len(hosts) < self._cached_max:
+                return
+            name, host = clean.popitem(last=False)
+            if host.idle:
+                del hosts[name]
+            else:
+                clean[name] = host

@@ -161,7 +161,7 @@ class HostIndex:
 
     def _seek(self, partition: int, level: int) -> tuple[int, str] | None:
         begin = partition.to_bytes(2) + bytes((level,))
-        start = begin + self._dice.below(1 << 32).to_bytes(4)
+        start = begin + self._dice.bits(32).to_bytes(4)
         end = partition.to_bytes(2) + bytes((level + 1,))
         for low, high in ((start, end), (begin, start)):
             for key, _ in self._epochs.scan("ready", low, high):
@@ -180,7 +180,7 @@ class HostIndex:
             heapq.heappush(self._alarms, (instant, partition))
 
     def _ready_key(self, host: Host, level: int) -> bytes:
-        chance = self._dice.below(1 << 32)
+        chance = self._dice.bits(32)
         return host.partition.to_bytes(2) + bytes((level,)) + chance.to_bytes(4) + host.name.encode()
 
     def _move(self, host: Host, family: str, key: bytes) -> None:

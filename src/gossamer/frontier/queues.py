@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gossamer.frontier.bias import LevelBias
 from gossamer.frontier.host import Host
 from gossamer.frontier.options import FrontierOptions
@@ -14,10 +16,12 @@ from gossamer.frontier.record import (
     block_key,
     decode_block,
     decode_entry,
+    due_from,
     due_key,
     due_time,
     encode_block,
     encode_entry,
+    micros,
     range_end,
     shortened,
 )
@@ -35,12 +39,21 @@ NEVER = float("inf")
 class Queues:
     """Order: within a level first in, first out; between levels by chance, biased to the more urgent."""
 
-    def __init__(self, epochs: Epochs, bias: LevelBias, politeness: Politeness, options: FrontierOptions) -> None:
+    def __init__(
+        self,
+        epochs: Epochs,
+        bias: LevelBias,
+        politeness: Politeness,
+        options: FrontierOptions,
+        share_new: Callable[[], bool] = bool,
+    ) -> None:
+        """`share_new` throws a coin where a host has new URLs and old ones that are due: is it the turn of new ones?"""
         self._epochs = epochs
         self._bias = bias
         self._politeness = politeness
         self._window_urls_max = options.window_urls_max
         self._window_s_max = options.window_s_max
+        self._share_new = share_new
         self._referrer = self._referred = self._shortened = ""
         self.fresh_bytes = 0
         """Memory of the open epoch's blocks, about."""
@@ -73,19 +86,34 @@ class Queues:
         """Let a URL wait until `at`."""
         key = due_key(host.prefix, at, fingerprint)
         self._epochs.put("due", key, encode_entry(entry))
-        host.due_next = min(host.due_next, at) if host.record.due else at
-        host.record.due += 1
+        record, instant = host.record, micros(at)
+        host.due_next = min(host.due_next, at) if record.due else at
+        record.due_from = min(record.due_from, instant) if record.due else instant
+        record.due += 1
+        record.revisits += entry.revisit
+
+    def move_due(self, host: Host, fingerprint: int, at: float, to: float) -> bool:
+        """Let a URL that waits until `at` wait until `to` instead; False when it does not wait any more."""
+        key = due_key(host.prefix, at, fingerprint)
+        value = self._epochs.get("due", key)
+        if value is None or key in (host.due_out or ()):
+            return False
+        self._epochs.delete("due", key)
+        host.record.due -= 1
+        entry = decode_entry(value)
+        host.record.revisits -= entry.revisit
+        self.put_due(host, entry, to, fingerprint)
+        return True
 
     def refill(self, host: Host, now: float) -> None:
         """Read on into the window: first what is due, then one level's run. One or two reads of 1 to 20 µs."""
         # Not for one free place in the window: each look passes over those that are out.
-        if host.record.due and host.due_next <= now and 2 * len(host.window) <= self._window_urls_max:
+        is_room = 2 * len(host.window) <= self._window_urls_max
+        if host.record.due and host.due_next <= now and is_room and not self._is_turn_of_others(host):
             self._take_due(host, now)
         if not host.window:
-            level = self._choose_level(host)
-            while level is not None and not host.window:
+            while not host.window and (level := self._choose_level(host)) is not None:
                 self._read_run(host, level)
-                level = self._choose_level(host)
 
     def take(self, host: Host) -> Item:
         """Take the next URL out of the window."""
@@ -103,28 +131,31 @@ class Queues:
         record = host.record
         if record.closed:
             record.due -= 1  # See `clear`.
+            record.revisits -= item.revisit
             return
         if item.due_key:
             self._epochs.delete("due", item.due_key)
             if host.due_out is not None:
                 host.due_out.discard(item.due_key)
             record.due -= 1
+            record.revisits -= item.revisit
             return
         queue = record.levels[item.level]
         queue.finish(item.number)
         self._drop_passed(host, item.level, queue)
 
     def clear(self, host: Host) -> int:
-        """Drop all URLs of a host, by two range deletes; return how many there were that are not lent.
+        """Drop all URLs of a host, by two range deletes; return how many there were that are not lent, and that had
+        never been visited.
 
         Those that are lent still end by themselves, so they go on being counted: as due, with nothing on disk. If
         the process dies before, nobody is left to end them, and clearing once more returns them.
         """
-        dropped = host.record.queued - host.lent
+        dropped = host.record.queued - host.lent - (host.record.revisits - host.lent_again)
         for family in ("queue", "due"):
             self._epochs.delete_range(family, host.prefix, range_end(host.prefix))
         record = host.record
-        record.levels, record.due = {}, host.lent
+        record.levels, record.due, record.revisits = {}, host.lent, host.lent_again
         host.fresh.clear()
         self.forget_window(host)
         return dropped
@@ -159,6 +190,12 @@ class Queues:
                     self._epochs.put("queue", block_key(host.prefix, level, block.first), encode_block(block))
             if host.ends:
                 self._drop_passed(host, level, queue)
+
+    def _is_turn_of_others(self, host: Host) -> bool:
+        """Say whether old pages that are due leave the window to new ones: a whole window at a time, by chance."""
+        if not host.record.revisits:
+            return False
+        return bool(host.window) or (self.has_unread(host) and self._share_new())
 
     def _choose_level(self, host: Host) -> int | None:
         waiting = [level for level, queue in host.record.levels.items() if self._unread(host, level, queue)]
@@ -205,8 +242,11 @@ class Queues:
         host.due_next = NEVER
         if host.due_out is None:
             host.due_out = set()
-        out = host.due_out
-        for key, value in self._epochs.scan("due", host.prefix, range_end(host.prefix)):
+        out, record = host.due_out, host.record
+        first = True
+        for key, value in self._epochs.scan("due", due_from(host.prefix, record.due_from), range_end(host.prefix)):
+            if first:  # All before it have gone for good, or will have with this epoch.
+                record.due_from, first = int.from_bytes(key[-16:-8]), False
             if due_time(key) > now:
                 host.due_next = due_time(key)
                 break
@@ -234,5 +274,5 @@ class Queues:
 def _due_item(entry: Entry, key: bytes) -> Item:
     return Item(
         entry.url, entry.depth, entry.hops, entry.link_type, entry.referrer, entry.attempt, entry.seed, entry.error,
-        due_key=key,
+        entry.revisit, due_key=key,
     )  # fmt: skip

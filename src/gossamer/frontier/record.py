@@ -26,6 +26,8 @@ class Entry(msgspec.Struct, array_like=True, frozen=True, gc=False):
     seed: int = NOT_SEED
     error: str = ""
     """Why the attempt before failed."""
+    revisit: bool = False
+    """It was visited before, and its turn has come again."""
 
 
 class Item(Entry, frozen=True, gc=False):
@@ -90,7 +92,7 @@ class Block(msgspec.Struct, array_like=True, gc=False):
                 number = self.first + max(at, begin)
                 for url in urls[max(begin - at, 0) : end - at]:
                     text = lengthened(url, host)
-                    found.append(Item(text, depth, hops, link_type, referrer, 1, seed, "", level, number))
+                    found.append(Item(text, depth, hops, link_type, referrer, 1, seed, "", False, level, number))
                     number += 1
             at += len(urls)
         return found
@@ -124,7 +126,7 @@ def lengthened(text: str, host: str) -> str:
     return text
 
 
-class LevelQueue(msgspec.Struct, array_like=True):
+class LevelQueue(msgspec.Struct, array_like=True, gc=False):
     """A host's queue at one level. URLs are numbered; blocks of them are stored under the number of their first.
 
     Finished URLs leave from the head. Those that finished before an older one did are kept as ranges until the head
@@ -172,7 +174,7 @@ class LevelQueue(msgspec.Struct, array_like=True):
         return number < self.head or any(begin <= number < end for begin, end in self.done)
 
 
-class HostRecord(msgspec.Struct, array_like=True):
+class HostRecord(msgspec.Struct, array_like=True, gc=False):
     """All that is remembered of a host."""
 
     version: int
@@ -199,6 +201,10 @@ class HostRecord(msgspec.Struct, array_like=True):
     requests: int = 0
     reason: str = ""
     """Why it rests, for people."""
+    revisits: int = 0
+    """Those of the due URLs that were visited before."""
+    due_from: int = 0
+    """Microseconds: no due URL stands before; a read begins here, past those that have gone."""
 
     @property
     def queued(self) -> int:
@@ -223,9 +229,11 @@ def decode_record(data: bytes) -> HostRecord:
     Raises:
         ConfigError: it was written by a version that we do not know.
     """
-    if data[1] != RECORD_VERSION:  # The first element, a small number; the rest may have any shape.
+    # The first element, a small number; the rest may have any shape. Up to 15 elements have a head of one byte.
+    version = data[1] if data[0] & 0xF0 == 0x90 else data[3]
+    if version != RECORD_VERSION:
         raise ConfigError(
-            f"this crawl's hosts are kept in format {data[1]}, and this version of Gossamer reads format "
+            f"this crawl's hosts are kept in format {version}, and this version of Gossamer reads format "
             f"{RECORD_VERSION}; continue it with the version that began it, or start anew in another directory"
         )
     return _decode_record(data)
@@ -270,6 +278,11 @@ def micros(at: float) -> int:
 def due_key(prefix: bytes, at: float, fingerprint: int) -> bytes:
     """Sorts by time, then by URL."""
     return prefix + micros(at).to_bytes(8) + fingerprint.to_bytes(8)
+
+
+def due_from(prefix: bytes, instant: int) -> bytes:
+    """Return the first key that a URL due at an instant in microseconds, or later, can have."""
+    return prefix + instant.to_bytes(8)
 
 
 def due_time(key: bytes) -> float:

@@ -34,6 +34,7 @@ class Turns:
         sites: Sites,
         budgets: Budgets | None = None,
         host_level: Callable[[Host], int] | None = None,
+        is_turn_of_new: Callable[[], bool] | None = None,
     ) -> None:
         self._hosts = hosts
         self._queues = queues
@@ -45,6 +46,7 @@ class Turns:
         self._sites = sites
         self._budgets = budgets
         self._host_level = host_level
+        self._is_turn_of_new = is_turn_of_new
         self.room = Room(options)
         self.benched: dict[str, Host] = {}
         """Hosts in memory with work, by name."""
@@ -104,10 +106,20 @@ class Turns:
                 self._index.enter_ready(host, level)
                 self._hosts.touch(host)
 
+    def await_due(self, host: Host, at: float, now: float) -> None:
+        """See that a host that is not on the bench is woken when a URL of it is due."""
+        if at - now > self._options.sleep_s_min:
+            self._index.enter_sleep(host, at)
+            self._hosts.touch(host)
+        else:
+            self.bring(host, 0, now)
+
     def fill(self, now: float) -> None:
         """Bring hosts from the disk while there is room for them: those whose sleep is over, then any by chance."""
         while len(self.benched) < self.room.hosts:
-            found = self._index.wake(now) or self._index.draw() or self._draw_deferred(now)
+            # Where old pages come due, those who wake could keep out those who wait with new ones.
+            found = self._index.draw() if self._is_turn_of_new is not None and self._is_turn_of_new() else None
+            found = found or self._index.wake(now) or self._index.draw() or self._draw_deferred(now)
             if found is None:
                 return
             self.activate(self._hosts.get(found[1], found[0]), now)

@@ -8,11 +8,18 @@ from gossamer.url.url import Url
 
 LINK_TYPES = (
     "seed", "anchor", "area", "frame", "iframe", "next", "prev", "alternate", "canonical",
-    "redirect", "meta_refresh", "sitemap", "feed", "embed",
+    "redirect", "meta_refresh", "sitemap", "feed", "embed", "sitemap_file", "feed_file", "hub", "self",
 )  # fmt: skip
 
 EMBED = "embed"
 """Part of a page rather than somewhere to go."""
+SITEMAP, FEED = "sitemap", "feed"
+"""To a page that a sitemap or a feed names."""
+SITEMAP_FILE, FEED_FILE = "sitemap_file", "feed_file"
+"""To a sitemap or a feed: what comes is read as one, whatever it says that it is."""
+ANNOUNCING = frozenset((SITEMAP_FILE, FEED_FILE))
+HUB, SELF = "hub", "self"
+"""Where a document's changes are told, and its name there (WebSub, section 4). Never followed."""
 NOT_SEED, SEED_ARGUMENT, SEED_FILE = 0, 1, 2
 
 

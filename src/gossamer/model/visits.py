@@ -7,6 +7,7 @@ from typing import BinaryIO, Literal, Protocol
 
 import msgspec
 
+from gossamer.model.announced import Announcement
 from gossamer.model.links import NOT_SEED, Found
 from gossamer.url.url import Url
 
@@ -27,6 +28,8 @@ class Visit(msgspec.Struct, frozen=True, gc=False):
     referrer: str
     attempt: int = 1
     seed: int = NOT_SEED
+    revisit: bool = False
+    """It was visited before, and a revisit is what brings us."""
 
 
 class Again(msgspec.Struct, frozen=True, gc=False):
@@ -42,13 +45,17 @@ class Again(msgspec.Struct, frozen=True, gc=False):
 
 
 class Errand(msgspec.Struct, frozen=True, gc=False):
-    """A request that no page asked for: a robots.txt, on behalf of an origin that may be elsewhere."""
+    """A request that no page asked for: a robots.txt, on behalf of an origin that may be elsewhere; a word to a hub."""
 
     origin: Url
     """Any URL of the origin that waits for it."""
     url: Url
     hops: int = 0
     """Redirects in a row that led here."""
+    form: bytes = b""
+    """What is sent to a hub, by POST; empty for a robots.txt."""
+    token: str = ""
+    """Of the subscription that a word to a hub is about."""
 
 
 class Contact(msgspec.Struct, frozen=True, gc=False):
@@ -95,6 +102,8 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     media_types: tuple[str, ...] = ()
     """Types (`text/html`, `image/*`) whose bodies are wanted; none means all. A module that can tell another type
     before the body has come may leave the body where it is and mark the reply as cut: `unspecified`."""
+    form: bytes = b""
+    """Sent by POST, as application/x-www-form-urlencoded; empty: a GET. For modules that speak HTTP."""
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -184,6 +193,8 @@ class Page(msgspec.Struct, frozen=True):
     """Decoded content; of one that is too large for memory its beginning."""
     file: LargeBody | None = None
     """The whole, where it is too large for memory."""
+    link_type: str = ""
+    """How it was reached, where that is known: it may tell what it was announced to be."""
 
     @property
     def body_bytes(self) -> int:
@@ -210,6 +221,8 @@ class Findings(msgspec.Struct):
     """Further columns of `pages`, by name."""
     rows: dict[str, list[dict[str, object]]] = msgspec.field(default_factory=dict)
     """Rows of further tables, by table; each row gets the page's `url`."""
+    announcement: Announcement | None = None
+    """What it says of other pages, where it is a sitemap or a feed."""
 
 
 class PageRow(msgspec.Struct):
@@ -252,6 +265,9 @@ class PageRow(msgspec.Struct):
     """The URL whose content is nearly the same."""
     simhash: int | None = None
     """64 bits, where near-duplicates are looked for."""
+    change: str = ""
+    """What a continuous crawl saw: `appeared`, `changed`, `same`, `vanished`, `unknown` where it had nothing to
+    compare with; empty where a visit told nothing."""
 
 
 class Visited(msgspec.Struct):

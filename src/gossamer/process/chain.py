@@ -7,8 +7,10 @@ from typing import Protocol
 
 import msgspec
 
+from gossamer.model.links import ANNOUNCING
 from gossamer.model.visits import Findings, Page
 from gossamer.ports import ProcessingModule
+from gossamer.process.announcements import Announcements
 from gossamer.process.directives import Directives
 from gossamer.process.fitting import Fitting
 from gossamer.process.html import Document, HtmlPage
@@ -65,6 +67,7 @@ def standard_modules(options: ProcessOptions) -> tuple[ProcessingModule, ...]:
     """Return the modules that a crawl has unless configured otherwise, in order."""
     return (
         LinkExtractor(options),
+        Announcements(options),
         ListingLinks(options),
         HeaderLinks(options),
         TitleAndText(options),
@@ -92,6 +95,7 @@ class Modules:
         self._types = dict(types or {})
         self._watch = watch or Unwatched()
         self._chosen: dict[str, tuple[ProcessingModule, ...]] = {}
+        self._announcing = tuple(one for one in (*self._modules, *_all(self._types)) if one.name == Announcements.name)
         self._fitting = fitting or Fitting({}, {})
 
     def wants(self, media_type: str) -> bool:
@@ -103,7 +107,10 @@ class Modules:
         carried = self._carried(page)
         findings = Findings()
         errors: list[ModuleError] = []
-        for module in self.chosen(page.media_type):
+        chosen = self.chosen(page.media_type)
+        if page.link_type in ANNOUNCING:
+            chosen = tuple(dict.fromkeys((*chosen, *self._announcing)))
+        for module in chosen:
             error = self._run(module, carried, findings)
             if error is not None:
                 errors.append(error)
@@ -140,6 +147,7 @@ class Modules:
             headers=page.headers,
             body=page.body,
             file=page.file,
+            link_type=page.link_type,
             document=Document(page, self._options),
         )
 
@@ -156,3 +164,7 @@ class Modules:
 
     def _checked(self, findings: Findings) -> list[ModuleError]:
         return [ModuleError("columns", problem) for problem in self._fitting.fit(findings)]
+
+
+def _all(types: Mapping[str, Sequence[ProcessingModule]]) -> list[ProcessingModule]:
+    return [module for modules in types.values() for module in modules]

@@ -141,6 +141,12 @@ def to_utf8(body: bytes, header_charset: str) -> tuple[bytes, str]:
     return decoded(body, name).encode("utf-8", "replace"), name
 
 
+def codec_of(head: bytes, header_charset: str) -> str:
+    """Return Python's codec for a document that begins with `head`, by what it or its header declares; else UTF-8."""
+    name = _declared(head, header_charset)[0] or "utf-8"
+    return "utf-8" if name in ("replacement", "x-user-defined") else _ENCODINGS[name][0]
+
+
 def detected(body: bytes) -> str:
     """Return the encoding that a page seems to be in that declares none and is no UTF-8: the last resort.
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from gossamer.model.links import Found
+from gossamer.model.links import FEED_FILE, HUB, SELF, Found
 from gossamer.model.visits import Findings, Page
 from gossamer.process.base import Base
 from gossamer.process.html import HTML_TYPES, document_of
 from gossamer.process.options import ProcessOptions
 from gossamer.process.scan import Element
 
-_RELATIONS = {"next": "next", "prev": "prev", "previous": "prev", "alternate": "alternate", "canonical": "canonical"}
+_RELATIONS = {
+    "next": "next", "prev": "prev", "previous": "prev", "alternate": "alternate", "canonical": "canonical",
+    "hub": HUB, "self": SELF,
+}  # fmt: skip
+_FEEDS = frozenset(("application/rss+xml", "application/atom+xml", "application/rdf+xml", "application/feed+json"))
 _SOURCES = {"area": ("href", "area"), "frame": ("src", "frame"), "iframe": ("src", "iframe")}
 # HTML standard, section 4.2.5.3, shared declarative refresh steps.
 _REFRESH = re.compile(
@@ -163,7 +167,7 @@ def link_header(value: str) -> Iterator[tuple[str, str]]:
             text = match[2] if match[2] is not None else (match[3] or "")
             parameters.setdefault(match[1].lower(), re.sub(r"\\(.)", r"\1", text))
         if "anchor" not in parameters:
-            for link_type in _types(parameters.get("rel", "")):
+            for link_type in _types(parameters.get("rel", ""), parameters.get("type", "")):
                 yield link_type, target[1]
         position = _after_comma(value, position)
 
@@ -208,7 +212,7 @@ def _named_by(tag: str, attributes: Mapping[str, str | None]) -> Iterator[tuple[
     elif tag == "link":
         href, rel = attributes.get("href"), attributes.get("rel")
         if href and rel:
-            for link_type in _types(rel):
+            for link_type in _types(rel, attributes.get("type") or ""):
                 yield link_type, href
     elif tag == "meta" and (attributes.get("http-equiv") or "").strip().lower() == "refresh":
         target = refresh_target(attributes.get("content") or "")
@@ -216,10 +220,13 @@ def _named_by(tag: str, attributes: Mapping[str, str | None]) -> Iterator[tuple[
             yield "meta_refresh", target
 
 
-def _types(rel: str) -> list[str]:
+def _types(rel: str, media_type: str = "") -> list[str]:
+    """Return the link types that a relation means; an alternate of these types is a feed (HTML, section 4.6.6.1)."""
     words = rel.lower().split()
     if "stylesheet" in words:
         return []
+    if "alternate" in words and media_type.partition(";")[0].strip().lower() in _FEEDS:
+        return [FEED_FILE]
     return list(dict.fromkeys(_RELATIONS[word] for word in words if word in _RELATIONS))
 
 

@@ -8,6 +8,7 @@ MODULES: Mapping[str, str] = {
     "links": "gossamer.process.links:LinkExtractor",
     "header_links": "gossamer.process.links:HeaderLinks",
     "listings": "gossamer.process.listings:ListingLinks",
+    "announcements": "gossamer.process.announcements:Announcements",
     "text_links": "gossamer.process.addresses:TextLinks",
     "pdf_links": "gossamer.process.pdf:PdfLinks",
     "embeds": "gossamer.process.embeds:EmbedExtractor",
@@ -28,6 +29,12 @@ NEEDED: Mapping[str, str] = {
 }
 """What a module imports that need not be installed."""
 
+ANNOUNCEMENT_TYPES = (
+    "application/xml", "text/xml", "application/rss+xml", "application/atom+xml", "application/rdf+xml",
+    "application/x-rss+xml", "application/feed+json", "application/json",
+)  # fmt: skip
+"""Where `announcements` looks; where a link says that a sitemap or a feed comes, it looks whatever comes."""
+
 DEFAULT_TYPES: Mapping[str, tuple[str, ...]] = {
     "text/html": ("links", "title_and_text"),
     "application/xhtml+xml": ("links", "title_and_text"),
@@ -35,6 +42,7 @@ DEFAULT_TYPES: Mapping[str, tuple[str, ...]] = {
     "text/x-ftp-listing": ("listings",),
     "application/gopher-menu": ("listings",),
     "text/uri-list": ("listings",),
+    **dict.fromkeys(ANNOUNCEMENT_TYPES, ("announcements",)),
     "*/*": ("header_links", "directives"),
 }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from gossamer.model.links import Link
+from gossamer.model.links import FEED_FILE, SITEMAP_FILE, Link
 from gossamer.scope.patterns import PatternSet
 from gossamer.scope.roots import Roots
 
@@ -104,8 +104,9 @@ class Exclude:
         return f"the pattern {self.patterns.first(link.url.text)!r} is found in it"
 
 
-ASKED_FOR = ("seed", "embed")
-"""Types of link that need not lie in the scope: the operator named a seed, and an embed is part of a page that does."""
+ASKED_FOR = ("seed", "embed", SITEMAP_FILE)
+"""Types of link that need not lie in the scope: the operator named a seed, an embed is part of a page that does, and a
+sitemap is no page: what it names is judged by itself."""
 
 
 class Scope:
@@ -121,7 +122,9 @@ class Scope:
 
 
 class Include:
-    """Addresses that match no `include` pattern. Seeds are asked for by name and need no match, nor do embeds."""
+    """Addresses that match no `include` pattern. Seeds are asked for by name and need no match, nor do embeds and
+    what names pages.
+    """
 
     name = "include"
 
@@ -129,7 +132,7 @@ class Include:
         self.patterns = PatternSet(patterns)
 
     def rejects(self, link: Link) -> bool:
-        return link.link_type not in ASKED_FOR and not self.patterns.matches(link.url.text)
+        return link.link_type not in (*ASKED_FOR, FEED_FILE) and not self.patterns.matches(link.url.text)
 
 
 class Hops:

@@ -20,7 +20,9 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*").fullmatch
 
 Mode = Literal["prefix", "host", "domain", "any"]
 
-FOLLOWED = ("seed", "anchor", "area", "frame", "iframe", "redirect", "meta_refresh")
+FOLLOWED = (
+    "seed", "anchor", "area", "frame", "iframe", "redirect", "meta_refresh", "sitemap", "feed", "sitemap_file",
+)  # fmt: skip
 """Types of link that are always followed; the others are recorded, and followed where `follow` names them."""
 
 

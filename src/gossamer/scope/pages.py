@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from gossamer.model.links import Link
+from gossamer.model.links import ANNOUNCING, Link
 from gossamer.model.visits import Reply
 
 # Python's own table and not the system's: the same crawl has the same types on every machine.
@@ -62,7 +62,7 @@ class MediaType:
 
     def rejects(self, link: Link) -> bool:
         kind = type_by_name(link.url.text)
-        return bool(kind) and not self.wants(kind) and link.link_type != "seed"
+        return bool(kind) and not self.wants(kind) and link.link_type not in ("seed", *ANNOUNCING)
 
     def detail(self, link: Link) -> str:
         return f"its name promises {type_by_name(link.url.text)}"

@@ -19,6 +19,7 @@ STALL_S_MAX = 600.0
 """A stalled request is let go after so long: no client waits longer."""
 GARBAGE = b"\x16\x03 this is not the protocol you are looking for\n" * 4
 NO_REQUEST = Asked("-", "-", "-", "-", keeps_alive=False, takes_gzip=False, head_bytes=0)
+NOT_MODIFIED = 304
 
 
 class Floor(Protocol):
@@ -175,7 +176,9 @@ class Connection(asyncio.Protocol):
             fields += self._retry_after(answer)
         length = max(len(body), answer.body_bytes)
         self._left = length - len(body)
-        self._finish_with(b"Content-Length: %d\r\n%b" % (length, fields), body)
+        if answer.status != NOT_MODIFIED:  # RFC 9110, section 8.6: it would be that of the page.
+            fields = b"Content-Length: %d\r\n%b" % (length, fields)
+        self._finish_with(fields, body)
 
     def _retry_after(self, answer: Answer) -> bytes:
         now = self._floor.clock.now()

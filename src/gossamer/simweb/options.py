@@ -44,6 +44,11 @@ class SimwebOptions(BaseModel):
     drip_s: float = Field(1.0, gt=0, description="A dripping page sends one byte in so many seconds.")
     oversized_bytes: int = Field(24_000_000, ge=1, description="Size of the oversized page.")
     bomb_bytes: int = Field(64_000_000, ge=1, description="What the compressed bomb decodes to.")
+    changing_share: float = Field(0.0, ge=0, le=1, description="Share of the ordinary pages that change.")
+    change_s_median: float = Field(
+        86_400.0, gt=0, description="Median over changing pages of the mean time between a page's changes (Poisson)."
+    )
+    change_sigma: float = Field(1.5, ge=0, le=5, description="Spread of these times (log-normal).")
     agent: str = Field("gossamer", description="The product token for which some robots.txt hold a group.")
     behaviours: tuple[str, ...] | None = Field(None, description="Only these behaviours; none given: all but traps.")
     shares: dict[str, float] = Field({}, description="Share of the hosts that show a behaviour, by its name.")

@@ -30,6 +30,7 @@ BACKLOG = 1_024
 PORT_TRIES = 20
 DNS_ADDRESS = "127.0.0.1"
 FILES_SPARE = 64
+VALIDATORS = ("ETag", "Last-Modified")
 
 
 class Served(msgspec.Struct, frozen=True):
@@ -61,7 +62,9 @@ class Simweb:
         """Return the answer to a request; counts those to pages that change."""
         if asked.method not in ("GET", "HEAD"):
             return Answer(405, (("Allow", "GET, HEAD"),))
-        answer = self._web.page(asked.host, asked.path)
+        answer = self._web.page(asked.host, asked.path, at=self.clock.now())
+        if asked.unless_tag or asked.unless_since:
+            answer = unless_held(answer, asked)
         # Only errors heal, so only they need counting: few, and their number is bounded by the web.
         if answer.status >= 429 and self._web.changes(asked.host, asked.path):
             key = (asked.host, asked.path)
@@ -111,6 +114,21 @@ class Simweb:
         for connection in [one for one in self._connections if one.idle and one.idle_since < oldest]:
             connection.abort()
         self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
+
+
+def unless_held(answer: Answer, asked: Asked) -> Answer:
+    """Return 304 where the client has what it would get (RFC 9110, section 13.2.2): by its tag, or without one by the
+    very date that it was given.
+    """
+    headers = {name: value for name, value in answer.headers if name in VALIDATORS}
+    if answer.status != 200 or not headers:
+        return answer
+    if asked.unless_tag:
+        tags = [tag.strip().removeprefix("W/") for tag in asked.unless_tag.split(",")]
+        is_held = "*" in tags or headers.get("ETag") in tags
+    else:
+        is_held = headers.get("Last-Modified") == asked.unless_since
+    return Answer(304, tuple(headers.items()), delay_s=answer.delay_s) if is_held else answer
 
 
 @asynccontextmanager

@@ -11,6 +11,7 @@ import msgspec
 
 from gossamer.simweb import robots
 from gossamer.simweb.answers import HTML, TEXT, Answer, Made, Mark
+from gossamer.simweb.changing import Changing
 from gossamer.simweb.corners import (
     away,
     bodies,
@@ -36,6 +37,7 @@ from gossamer.simweb.hosts import Host, closed_address, lot, populate
 from gossamer.simweb.options import SimwebOptions
 from gossamer.simweb.pages import Pages, path_of
 from gossamer.simweb.sheet import Place
+from gossamer.simweb.wire import http_date
 
 CORNERS: dict[str, Callable[[Place], dict[str, Made]]] = {
     "away": away.pages, "bodies": bodies.pages, "charsets": charsets.pages, "copies": copies.pages,
@@ -47,6 +49,8 @@ CORNERS: dict[str, Callable[[Place], dict[str, Made]]] = {
 }  # fmt: skip
 CORNERS_MAX = 2_048
 """Corners kept made, 5 to 50 KB each; making one takes 15 to 500 µs."""
+NEWS_SENTENCES = 4
+"""What is new on a page that changed."""
 NOT_FOUND = Made((Answer(404, HTML, b"<!DOCTYPE html><title>Not found</title><p>There is no such page.\n"),))
 MISDIRECTED = Answer(421, TEXT, b"This server knows no such host.\n")
 
@@ -60,6 +64,7 @@ class Web:
         self.hosts = populate(options)
         self._by_name = {host.name: host for host in self.hosts}
         self._pages = Pages(options, self.hosts)
+        self.changing = Changing(options)
         self._port = "" if options.port == 80 else f":{options.port}"
         self._made_corner = lru_cache(maxsize=CORNERS_MAX)(self._make_corner)
         self._slow = NormalDist()
@@ -98,8 +103,9 @@ class Web:
         """Return the address of a host's ordinary page by its number."""
         return self._pages.origin(host) + path_of(number)
 
-    def page(self, name: str, path: str, nth: int = 0) -> Answer:
-        """Return the answer to the request number `nth` (from 0) for a path with its query.
+    def page(self, name: str, path: str, nth: int = 0, at: float = 0.0) -> Answer:
+        """Return the answer to the request number `nth` (from 0) for a path with its query, at an instant, where pages
+        change.
 
         Costs 20 to 40 µs for an ordinary page. An unknown name gets 421 (RFC 9110, section 15.5.20).
         """
@@ -110,11 +116,24 @@ class Web:
         if number is not None:
             front = self._front_links(host) if number == 0 else ""
             body = self._pages.body(host, number, front)
+            if self.options.changing_share:
+                return self._changed(host, number, body, at)
             return Answer(200, HTML, body, "whole", self._delay_s(host, path), 0, host.compressed)
         answers = self._special(host, path).answers
         answer = answers[min(nth, len(answers) - 1)]
         delay_s = self._delay_s(host, path)
         return msgspec.structs.replace(answer, delay_s=delay_s) if delay_s else answer
+
+    def _changed(self, host: Host, number: int, body: bytes, at: float) -> Answer:
+        """Return an ordinary page as it is at an instant, with validators that tell its versions apart."""
+        changed_at = self.changing.changed_at(host.index, number, at)
+        headers = (*HTML, ("ETag", f'"{lot(self.options, number, changed_at):x}"'))
+        if changed_at:
+            headers = (*headers, ("Last-Modified", http_date(changed_at)))
+            news = self._pages.words.some(lot(self.options, "news", host.index, number, changed_at), NEWS_SENTENCES)
+            body = body.replace(b"<footer>", f"<p>{news}</p>\n<footer>".encode(), 1)
+        delay_s = self._delay_s(host, path_of(number))
+        return Answer(200, headers, body, "whole", delay_s, 0, host.compressed)
 
     def changes(self, name: str, path: str) -> bool:
         """Say whether the answer depends on how often it was asked for."""

@@ -14,7 +14,8 @@ from gossamer.simweb.answers import Headers
 HEAD_BYTES_MAX = 64 * 1024
 _END = b"\r\n\r\n"
 _FIELDS = re.compile(
-    rb"\r\n(host|user-agent|connection|accept-encoding|content-length|transfer-encoding)[ \t]*:[ \t]*([^\r\n]*)",
+    rb"\r\n(host|user-agent|connection|accept-encoding|if-none-match|if-modified-since|content-length|transfer-encoding)"
+    rb"[ \t]*:[ \t]*([^\r\n]*)",
     re.IGNORECASE,
 )
 
@@ -31,6 +32,10 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
     keeps_alive: bool
     takes_gzip: bool
     head_bytes: int
+    unless_tag: str = ""
+    """If-None-Match, as sent."""
+    unless_since: str = ""
+    """If-Modified-Since, as sent."""
 
 
 class Bad(msgspec.Struct, frozen=True, gc=False):
@@ -63,6 +68,8 @@ def read_request(data: bytes) -> Asked | Bad | None:
         keeps,
         b"gzip" in fields.get(b"accept-encoding", b"").lower(),
         end + len(_END),
+        fields.get(b"if-none-match", b"").decode("latin-1").strip(),
+        fields.get(b"if-modified-since", b"").decode("latin-1").strip(),
     )
 
 

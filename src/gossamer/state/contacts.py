@@ -28,6 +28,7 @@ _HEADER = struct.Struct("<16sd")
 """Boot id; `Recovered.unknown_at`."""
 _RECORD = struct.Struct("<QQdddd")
 """Host's and address's fingerprint; then for one under way start and `Rest`, for one that ended two not-befores."""
+_NOBODY = bytes(_RECORD.size)
 _UNDER_WAY_AT = 64
 _ENDED_AT = _UNDER_WAY_AT + UNDER_WAY_MAX * _RECORD.size
 _SIZE = _ENDED_AT + ENDED_MAX * _RECORD.size
@@ -93,7 +94,7 @@ class Contacts:
         self._append(host, address, host_at, address_at)
         # Only now: at no instant is the contact in neither table.
         at = _UNDER_WAY_AT + ticket * _RECORD.size
-        self._map[at : at + _RECORD.size] = bytes(_RECORD.size)
+        self._map[at : at + _RECORD.size] = _NOBODY
         self._free.append(ticket)
 
     def prolong(self, host: int, host_at: float) -> None:

@@ -181,22 +181,42 @@ class Shards:
         await self._leave(member)
         self.restarts.append(self.seconds.now())
 
-    def checkpoint(self, number: int) -> Path | None:
-        """Copy what a shard has committed, aside; None when it is in the middle of a commit."""
-        member = self.members[number]
-        target = self.directory.with_name(f"{self.directory.name}-checkpoint-{number}")
+    async def checkpoint(self, number: int) -> None:
+        """Copy what a shard has committed, aside, in the place of its last copy, and tell it that this is safe."""
+        assembled = self.members[number].assembled
+        membership = assembled.membership
+        assert membership is not None
+        await assembled.committer.commit()
+        epoch = assembled.store.epoch  # Read first: what is committed meanwhile may be in it or not.
+        target = self._checkpoint_of(number)
+        fresh = target.with_suffix(".new")
+        shutil.rmtree(fresh, ignore_errors=True)
+        copy = Home(fresh, number, self.shards)
+        copy.state.mkdir(parents=True)
+        assembled.store.checkpoint(copy.store)
+        for name in assembled.journals.files():
+            path = copy.journals().path(name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(assembled.journals.path(name), path)
         shutil.rmtree(target, ignore_errors=True)
-        target.mkdir(parents=True)
-        member.assembled.store.checkpoint(target / "store")
-        return target
+        fresh.rename(target)
+        membership.exchange.covered(epoch)
 
-    def restore(self, number: int, checkpoint: Path) -> None:
-        """Put an older state in the place of a dead shard's."""
-        home = Home(self.directory, number, self.shards)
+    def restore(self, number: int) -> bool:
+        """Put the last copy in the place of a dead shard's state; False when there is none."""
+        home, copy = Home(self.directory, number, self.shards), self._checkpoint_of(number)
+        if not copy.exists():
+            return False
+        for path in [*self.directory.glob(f"*/*-{number:03d}-*"), *home.state.glob(f"*/*-{number:03d}-*")]:
+            path.unlink()
         shutil.rmtree(home.store)
-        shutil.copytree(checkpoint / "store", home.store)
+        shutil.copytree(copy, self.directory, dirs_exist_ok=True)
         (home.state / "contacts").unlink()
         self.restores += 1
+        return True
+
+    def _checkpoint_of(self, number: int) -> Path:
+        return self.directory.with_name(f"{self.directory.name}-checkpoint-{number}")
 
     async def _leave(self, member: Member) -> None:
         for task in (member.pump, member.task):

@@ -35,14 +35,15 @@ _QUESTION = """
             SELECT url, digest,
                 arg_max(struct_pack(f := warc_file, o := warc_offset, l := warc_length), fetched_at) AS at
             FROM pages
-            WHERE warc_offset IS NOT NULL AND duplicate_of = ''
-                AND digest IN (SELECT digest FROM latest WHERE duplicate_of <> '')
+            WHERE warc_offset IS NOT NULL AND warc_type <> 'revisit'
+                AND digest IN (SELECT digest FROM latest WHERE warc_type = 'revisit')
             GROUP BY url, digest
         )
         SELECT {columns}, {anchors} AS anchors, epoch_us(latest.fetched_at) AS "at",
             latest.warc_file AS file, latest.warc_offset AS "offset", latest.warc_length AS length,
             firsts.at.f AS original_file, firsts.at.o AS original_offset, firsts.at.l AS original_length
-        FROM latest LEFT JOIN firsts ON latest.duplicate_of = firsts.url AND latest.digest = firsts.digest {joined}
+        FROM latest LEFT JOIN firsts ON latest.digest = firsts.digest
+            AND firsts.url = CASE WHEN latest.duplicate_of = '' THEN latest.url ELSE latest.duplicate_of END {joined}
         ORDER BY file, "offset"
     ) TO '{target}' (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {group_rows})"""
 

@@ -1,0 +1,142 @@
+"""Callbacks: what hubs say to a running crawl, and what it says to them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from gossamer.assembly import Assembled
+from gossamer.model.links import FEED, Link
+from gossamer.model.revisits import Notice
+from gossamer.model.visits import Failure
+from gossamer.revisit.told.signature import Check
+from gossamer.revisit.told.websub import Subscription, Subscriptions
+from gossamer.url.url import Url
+
+LOOK_S = 1.0
+GATHER_S = 0.05
+"""Pings that come within this share one commit."""
+LEAVE_S_MAX = 10.0
+CHALLENGE_CHARACTERS_MAX = 4_096
+
+
+class Callbacks:
+    """The subscriber's side of WebSub, for whoever serves HTTP. All methods are for the crawl's loop."""
+
+    def __init__(self, shard: Assembled, hubs: Subscriptions) -> None:
+        self._shard = shard
+        self._hubs = hubs
+        self._pinged = asyncio.Event()
+        self._waiting: list[asyncio.Future[None]] = []
+        self._then: Callable[[], None] | None = None
+
+    async def run(self) -> None:
+        """Ask hubs as it becomes due, until cancelled."""
+        while True:
+            if self._then is not None:
+                await self._leave(self._then)
+            self._pinged.clear()
+            try:
+                async with asyncio.timeout(LOOK_S):
+                    await self._pinged.wait()
+            except TimeoutError:
+                await self._ask()
+            else:
+                await asyncio.sleep(GATHER_S)
+                await self._settle()
+
+    def leave(self, then: Callable[[], None]) -> None:
+        """Unsubscribe from all, wait a moment for hubs to hear of it, and call `then`."""
+        self._then = then
+        self._pinged.set()
+
+    async def _leave(self, then: Callable[[], None]) -> None:
+        clock = self._shard.clock
+        ends_at = clock.now() + LEAVE_S_MAX
+        self._hubs.leave(clock.now())
+        while self._hubs.leaving and clock.now() < ends_at:
+            await self._ask()
+            await asyncio.sleep(GATHER_S)
+        self._then = None
+        then()
+
+    def intent(self, token: str, query: Mapping[str, str]) -> tuple[int, str]:
+        """Answer a hub's GET: status and text (sections 5.2 and 5.3)."""
+        now = self._shard.clock.now()
+        mode, topic = query.get("hub.mode", ""), query.get("hub.topic", "")
+        if mode == "denied":
+            known = self._hubs.denied(token, topic, query.get("hub.reason", ""), now)
+            return (200, "") if known else (404, "no such subscription\n")
+        challenge = query.get("hub.challenge", "")
+        if not challenge or len(challenge) > CHALLENGE_CHARACTERS_MAX:
+            return 404, "nothing to confirm\n"
+        if not self._hubs.verify(token, mode, topic, query.get("hub.lease_seconds", ""), now):
+            return 404, "that is not what we asked for\n"
+        self._shard.logs.info("websub_verified", url=topic, mode=mode)
+        return 200, challenge
+
+    def notification(self, token: str, signature: str) -> Notification | None:
+        """Begin to take a hub's POST; None where nothing is subscribed to (any more): the answer is 410 then."""
+        one = self._hubs.get(token)
+        return Notification(self, one, Check(one.secret, signature)) if one is not None else None
+
+    def subscriptions(self) -> list[dict[str, object]]:
+        """Return what stands, for people; addresses of callbacks and secrets are left out."""
+        return [
+            {
+                "topic": one.topic, "hub": one.hubs[one.hub], "pending": one.pending, "lease_until": one.lease_until,
+                "denied": one.denied, "error": one.error, "pings": one.pings, "pinged_at": one.pinged_at,
+                "signed": bool(one.secret),
+            }
+            for one in self._hubs.all()
+        ]  # fmt: skip
+
+    async def told(self, one: Subscription) -> None:
+        """Take a ping that is what it says: its pages are due now, and that is durable when this returns."""
+        now = self._shard.clock.now()
+        unknown = [url for url in self._hubs.pinged(one, now) if not self._is_due(url, now)]
+        self._shard.pipeline.discover([Link(url, FEED, 0) for url in unknown])
+        self._shard.shard.stir()
+        durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(durable)
+        self._pinged.set()
+        await durable
+
+    def _is_due(self, url: Url, now: float) -> bool:
+        revisits = self._shard.revisits
+        return revisits is not None and revisits.told(Notice(url, "websub", changed_at=now, due_now=True), now)
+
+    async def _settle(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        await self._shard.shard.commit()
+        for durable in waiting:
+            if not durable.done():
+                durable.set_result(None)
+
+    async def _ask(self) -> None:
+        clock, hosts = self._shard.clock, self._shard.frontier.control
+        errands = self._hubs.due(clock.now())
+        if not errands:
+            return
+        await self._shard.shard.commit()  # Hubs learn no address that we might forget.
+        for errand in errands:
+            if not hosts.run_errand(errand, clock.now()):
+                self._hubs.answered(errand, Failure("host_closed", "the hub's host is closed"), clock.now())
+        self._shard.shard.stir()
+
+
+class Notification:
+    """One POST as it comes in: `update` with each piece, then `end`. Nothing of the body is kept."""
+
+    def __init__(self, callbacks: Callbacks, one: Subscription, check: Check) -> None:
+        self._callbacks = callbacks
+        self._one = one
+        self._check = check
+        self.update = check.update
+
+    async def end(self) -> bool:
+        """Say whether it was signed as it must be; then its topic is due, durably."""
+        if not self._check.is_right():
+            return False
+        await self._callbacks.told(self._one)
+        return True

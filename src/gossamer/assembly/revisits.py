@@ -1,0 +1,101 @@
+"""Revisits: the schedule of a continuous crawl, joined with what it needs; a batch crawl has none."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import cast
+
+from gossamer.config import Config
+from gossamer.crawl.enrolment import ENROLLED_KEY, Enrolment
+from gossamer.crawl.revisiting import Revisiting
+from gossamer.frontier.frontier import Frontier
+from gossamer.frontier.host import Lease
+from gossamer.frontier.options import FrontierOptions
+from gossamer.frontier.walk import Walk
+from gossamer.model.errors import ConfigError
+from gossamer.plugins import build
+from gossamer.ports import Namer, RevisitPolicy
+from gossamer.revisit.policies import POLICIES
+from gossamer.revisit.schedule import Schedule
+from gossamer.scope.patterns import PatternSet
+from gossamer.seen.shingles import sketch, text_of
+from gossamer.state.epoch import Epochs
+from gossamer.state.store import Store
+from gossamer.world.clock import Clock
+from gossamer.world.dice import Dice
+
+SLEEPS_MAX = 1 << 30
+
+
+def is_continuous(config: Config) -> bool:
+    """Say whether the crawl never ends by itself."""
+    return config.crawl.mode == "continuous"
+
+
+def frontier_options_of(config: Config) -> FrontierOptions:
+    """Return the frontier's options: in a continuous crawl no host is closed for failing, it only sleeps longer."""
+    options = config.frontier
+    if not is_continuous(config):
+        return options
+    sleep_s_max = max(options.host_sleep_s_max, config.revisit.host_sleep_s_max)
+    return options.model_copy(update={"host_sleeps_max": SLEEPS_MAX, "host_sleep_s_max": sleep_s_max})
+
+
+def share_new_of(config: Config) -> float | None:
+    """Return the share of visits for new pages; None where no page is visited again."""
+    return config.revisit.share_new if is_continuous(config) else None
+
+
+def policy_of(config: Config) -> RevisitPolicy:
+    """Return the policy that is named.
+
+    Raises:
+        ConfigError: there is none of that name.
+    """
+    name = config.revisit.policy
+    if name in POLICIES:
+        return POLICIES[name]()
+    if ":" not in name:
+        raise ConfigError(f"revisit.policy: no policy {name!r}; write {', '.join(POLICIES)}, or module:Name")
+    return cast("RevisitPolicy", build(name, "revisit.policy"))
+
+
+def schedule_of(config: Config, epochs: Epochs, frontier: Frontier | Walk, dice: Dice) -> Schedule | None:
+    """Return the schedule of a continuous crawl.
+
+    Raises:
+        ConfigError: the frontier walks, or the policy does not exist.
+    """
+    if not is_continuous(config):
+        if epochs.get("meta", ENROLLED_KEY) is not None:
+            epochs.delete("meta", ENROLLED_KEY)  # What this run fetches is to be enrolled by the next continuous one.
+        return None
+    if not isinstance(frontier, Frontier):
+        raise ConfigError("crawl.mode: a continuous crawl needs frontier.form = sweep; a walk ends after its steps")
+    options = config.revisit
+    important, promised = PatternSet(tuple(options.importance)), PatternSet(tuple(options.max_age_s))
+    return Schedule(epochs, frontier, policy_of(config), options, important, promised, dice)
+
+
+def revisiting_of(config: Config, schedule: Schedule | None, frontier: Frontier | Walk) -> Revisiting[Lease] | None:
+    """Return what stands between the ring and the schedule."""
+    if schedule is None or not isinstance(frontier, Frontier):
+        return None
+    options = config.revisit
+    return Revisiting(
+        schedule, frontier, options.change, partial(sketch, lowest=False), text_of, conditional=options.conditional
+    )
+
+
+def enrolment_of(
+    config: Config,
+    kept: tuple[Store, Epochs],
+    namer: Namer,
+    revisiting: Revisiting[Lease] | None,
+    clock: Clock,
+    dice: Dice,
+) -> Enrolment[Lease] | None:
+    """Return what brings pages into the schedule that a batch crawl has left."""
+    if revisiting is None:
+        return None
+    return Enrolment(*kept, namer, revisiting, config.revisit.interval_s_mean, clock, dice)

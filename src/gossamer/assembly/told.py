@@ -1,0 +1,47 @@
+"""Told: what listens to sitemaps, feeds and hubs, as the configuration names it."""
+
+from __future__ import annotations
+
+from gossamer.assembly.revisits import is_continuous
+from gossamer.config import Config
+from gossamer.crawl.permit import Permit
+from gossamer.model.links import FEED_FILE
+from gossamer.ports import Revisits
+from gossamer.revisit.told.hints import SitemapHints
+from gossamer.revisit.told.websub import Subscriptions
+from gossamer.scope.options import ScopeOptions
+from gossamer.state.epoch import Epochs
+from gossamer.url.name import Namer
+from gossamer.url.url import Url
+from gossamer.world.dice import unguessable
+
+
+def hints_of(config: Config, epochs: Epochs, namer: Namer, revisits: Revisits | None) -> SitemapHints:
+    """Return what knows of sitemaps and feeds."""
+    wanted = config.told.sitemaps
+    sitemaps = wanted == "always" or (wanted == "auto" and config.scope.depth_max is None)
+    return SitemapHints(epochs, config.told, namer.name, revisits, sitemaps=sitemaps, feeds=wants_feeds(config))
+
+
+def hubs_of(config: Config, epochs: Epochs, namer: Namer, permit: Permit, now: float) -> Subscriptions | None:
+    """Return the subscriptions to hubs; None where nobody could call back, or what is told would change nothing."""
+    base = config.websub.callback_url or config.console.public_url
+    if not (is_continuous(config) and config.websub.enabled and base and config.console.port is not None):
+        return None
+
+    def may_ask(hub: Url) -> bool:
+        return not permit.excludes(hub)
+
+    return Subscriptions(epochs, config.websub, base, namer.name, may_ask, unguessable, now)
+
+
+def wants_feeds(config: Config) -> bool:
+    """Say whether feeds that pages name are fetched."""
+    return config.told.feeds == "always" or (config.told.feeds == "auto" and is_continuous(config))
+
+
+def scope_options(config: Config) -> ScopeOptions:
+    """Return the scope's options, with the types of link that are followed for what they tell."""
+    if wants_feeds(config):
+        return config.scope.model_copy(update={"follow": (*config.scope.follow, FEED_FILE)})
+    return config.scope

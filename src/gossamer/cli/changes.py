@@ -1,0 +1,34 @@
+"""Changes: `changes`: what appeared, changed and vanished, for people or as JSON lines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import typer
+
+from gossamer.cli import door
+from gossamer.cli.crawling import require_crawl
+from gossamer.cli.words import harmless, size
+
+WIDTH = len("appeared")
+
+
+def changes(directory: Path, *, since: str, url: str, as_json: bool) -> int:
+    """Print changes, or the versions of one page, one a line in the order of time."""
+    from gossamer.config.seeds import seed
+
+    require_crawl(directory)
+    for change in door.changes_of(directory, since, seed(url) if url else ""):
+        typer.echo(json.dumps(change.as_object()) if as_json else _line(change, of_one=bool(url)))
+    return 0
+
+
+def _line(change: door.Change, *, of_one: bool) -> str:
+    at = change.at[:19] + "Z"
+    if not of_one:
+        return f"{at}  {change.change:<{WIDTH}}  {harmless(change.url)}"
+    what = change.change or change.outcome
+    place = f"{change.warc_file} {change.warc_offset}" if change.warc_offset is not None else "not archived"
+    status = change.status if change.status is not None else "-"
+    return f"{at}  {what:<{WIDTH}}  {status}  {size(change.body_bytes):>9}  {change.digest or '-'}  {place}"

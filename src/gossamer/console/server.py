@@ -1,0 +1,125 @@
+"""Server: serves the application in the crawl's own loop, within bounds on connections and on time."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from gossamer.model.errors import ConfigError
+
+ADDRESS = "127.0.0.1"
+HEAD_BYTES_MAX = 16 * 1024
+IDLE_S_MAX = 15
+BACKLOG = 64
+STOP_S = 2.0
+
+
+@asynccontextmanager
+async def served(app: ASGIApp, port: int, connections_max: int, request_s_max: float) -> AsyncIterator[tuple[str, int]]:
+    """Serve on loopback while the context is open; give address and port.
+
+    Raises:
+        ConfigError: the port is taken.
+    """
+    door = _door(port)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        ws="none",
+        timeout_keep_alive=IDLE_S_MAX,
+        h11_max_incomplete_event_size=HEAD_BYTES_MAX,
+        proxy_headers=False,
+    )
+    config.load()
+    state = uvicorn.server.ServerState()
+    bounds = _Bounds(connections_max, request_s_max)
+    loop = asyncio.get_running_loop()
+    # uvicorn's own Server would take the process's signals.
+    server = await loop.create_server(lambda: _Bounded(config, state, bounds), sock=door, backlog=BACKLOG)
+    try:
+        yield door.getsockname()[:2]
+    finally:
+        server.close()
+        for connection in list(state.connections):
+            connection.shutdown()
+        if state.tasks:
+            await asyncio.wait(state.tasks, timeout=STOP_S)
+        for connection in list(bounds.open):
+            connection.abort()
+
+
+def _door(port: int) -> socket.socket:
+    door = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        door.bind((ADDRESS, port))
+    except OSError as error:
+        door.close()
+        raise ConfigError(
+            f"cannot serve on {ADDRESS}:{port}: {error.strerror}; name another port with --serve, or 0 for any"
+        ) from error
+    return door
+
+
+class _Bounds:
+    def __init__(self, connections_max: int, request_s_max: float) -> None:
+        self.connections_max = connections_max
+        self.request_s_max = request_s_max
+        self.open: set[_Bounded] = set()
+
+
+class _Bounded(H11Protocol):
+    """uvicorn's HTTP/1.1, which waits for ever for a head that never ends, and takes whoever comes."""
+
+    def __init__(self, config: uvicorn.Config, state: uvicorn.server.ServerState, bounds: _Bounds) -> None:
+        super().__init__(config, state, {})
+        self._bounds = bounds
+        self._overdue: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        if len(self._bounds.open) >= self._bounds.connections_max:
+            transport.abort()
+            return
+        self._bounds.open.add(self)
+        super().connection_made(transport)
+        self._wait_for_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self in self._bounds.open:
+            self._bounds.open.discard(self)
+            self._stop_waiting()
+            super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self in self._bounds.open:
+            super().data_received(data)
+            if self.cycle is not None and not self.cycle.response_complete:
+                self._stop_waiting()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._wait_for_head()
+
+    def abort(self) -> None:
+        """Close at once."""
+        self.transport.abort()
+
+    def _wait_for_head(self) -> None:
+        self._stop_waiting()
+        # As long as an idle connection may take, and as long as a head may.
+        wait_s = self._bounds.request_s_max + (IDLE_S_MAX if self.cycle is not None else 0.0)
+        self._overdue = asyncio.get_running_loop().call_later(wait_s, self.abort)
+
+    def _stop_waiting(self) -> None:
+        if self._overdue is not None:
+            self._overdue.cancel()
+            self._overdue = None

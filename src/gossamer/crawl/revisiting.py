@@ -1,0 +1,115 @@
+"""Revisiting: how a continuous crawl sees pages again: what it asks, what the answer means, when it comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic
+
+import msgspec
+from xxhash import xxh3_64_intdigest
+
+from gossamer.crawl.copies import is_text
+from gossamer.model.revisits import Held, Sight
+from gossamer.model.sketches import Sketch
+from gossamer.model.visits import Archived, Original, Visit, Visited
+from gossamer.ports import L, Revisits, RevisitSource
+
+Sketcher = Callable[[bytes, str, str], Sketch]
+TextOf = Callable[[bytes], bytes]
+NOT_MODIFIED = 304
+VALIDATOR_CHARACTERS_MAX = 1_000
+"""Longer ones are not sent back: nobody means them."""
+
+
+class Revisiting(Generic[L]):
+    """Stands between the ring and the schedule. About 150 µs a visit beside the schedule's own: the digest of words."""
+
+    def __init__(
+        self,
+        revisits: Revisits,
+        source: RevisitSource[L],
+        change: str,
+        sketcher: Sketcher,
+        text_of: TextOf,
+        *,
+        conditional: bool,
+    ) -> None:
+        """`change` is what counts as one: `words`, `text` or `payload`."""
+        self.revisits = revisits
+        self.source = source
+        self._change = change
+        self._sketcher = sketcher
+        self._text_of = text_of
+        self._conditional = conditional
+
+    def held(self, visit: Visit) -> Held | None:
+        """Return what the request for a visit is conditional on; None when it asks for the page whatever it is
+        (RFC 9110, section 13.1).
+        """
+        if not (self._conditional and visit.revisit and visit.url.text.startswith(("http://", "https://"))):
+            return None
+        held = self.revisits.held(visit.url)
+        return held if held is not None and held.original is not None and (held.etag or held.last_modified) else None
+
+    @staticmethod
+    def conditions(held: Held | None) -> tuple[tuple[str, str], ...]:
+        """Return the headers that make a request conditional. Where there is an entity tag the date goes along, for
+        servers and caches that know no tags; it is ignored beside a tag (RFC 9110, section 13.2.2).
+        """
+        if held is None:
+            return ()
+        headers = []
+        if held.etag:
+            headers.append(("If-None-Match", held.etag))
+        if held.last_modified:
+            headers.append(("If-Modified-Since", held.last_modified))
+        return tuple(headers)
+
+    def look(self, visit: Visit, visited: Visited) -> Sight:
+        """Return what a visit saw, and write into its row what that means."""
+        sight = self._sight(visit, visited)
+        visited.row.change = self.revisits.change(sight)
+        return sight
+
+    def conclude(self, lease: L, visited: Visited, sight: Sight, archived: Archived, now: float) -> None:
+        """Take in what a visit saw, and give its URL back until it is due again, or for good."""
+        row, reply = visited.row, visited.reply
+        if row.outcome == "fetched" and reply is not None and not reply.truncated:
+            original = visited.revisit_of or Original(row.url, row.fetched_at, archived.record_id)
+            sight = msgspec.structs.replace(sight, original=original)
+        due_at = self.revisits.seen(sight)
+        if due_at is None:
+            self.source.finish(lease, visited.row.outcome, now)
+        else:
+            self.source.finish_until(lease, visited.row.outcome, due_at, now)
+
+    def _sight(self, visit: Visit, visited: Visited) -> Sight:
+        row, reply = visited.row, visited.reply
+        etag = last_modified = ""
+        if row.outcome == "fetched" and reply is not None:
+            etag, last_modified = _validator(reply.header("etag")), _validator(reply.header("last-modified"))
+        return Sight(
+            visit.url, row.outcome, row.fetched_at, row.status, self._digest(visited), etag, last_modified, None,
+            visited.digest if reply is not None and reply.body_bytes else b"", visit.depth,
+            self.source.permitted_per_s(visit.url),
+        )  # fmt: skip
+
+    def _digest(self, visited: Visited) -> int:
+        """Return what a page's content comes to, as far as a difference in it is a change."""
+        row, content = visited.row, visited.content
+        if row.outcome == "redirected":
+            return xxh3_64_intdigest(row.redirect_to.encode())
+        if content is None or content.file is not None or self._change == "payload" or not is_text(row.media_type):
+            return xxh3_64_intdigest(visited.digest)
+        if self._change == "words":
+            words = self._sketcher(content.body, row.charset, row.url).digest
+            if words:
+                return words
+        return xxh3_64_intdigest(b" ".join(self._text_of(content.body).split()))
+
+
+def _validator(value: str | None) -> str:
+    """Return a validator that can be sent back as it is; empty for what no header may hold."""
+    value = (value or "").strip()
+    is_sound = len(value) <= VALIDATOR_CHARACTERS_MAX and value.isascii() and value.isprintable()
+    return value if is_sound else ""

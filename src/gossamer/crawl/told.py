@@ -1,0 +1,48 @@
+"""Told: what the ring asks of those who listen to what others say of pages: doors of one room."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from gossamer.model.announced import Announcement
+from gossamer.model.links import Found, Link
+from gossamer.model.visits import Errand, Failure, Reply
+from gossamer.url.url import Url
+
+
+class Hints(Protocol):
+    """What sitemaps and feeds say of pages: hints, and links for which their authors may speak."""
+
+    wants_feeds: bool
+    """Feeds that pages name are fetched."""
+
+    def named(self, origin: Url, sitemaps: Sequence[str]) -> tuple[list[Link], list[Link]]:
+        """Take what the robots.txt of an origin names; return the sitemaps to fetch, and those among them to fetch
+        once more though they were read: they may speak for more hosts now.
+        """
+        ...
+
+    def admitted(self, page: Url, link_type: str, depth: int, told: Announcement, links: list[Link]) -> list[Link]:
+        """Return those of a sitemap's or feed's links that it may name. `link_type` and `depth` are of the visit."""
+        ...
+
+    def feeds(self, links: list[Link]) -> list[Link]:
+        """Return a page's links without the feeds that are more than a host may have."""
+        ...
+
+    def heard(self, page: Url, told: Announcement, headers: Sequence[tuple[str, str]], now: float) -> None:
+        """Take in what a sitemap or feed that was just read says, once its visit has ended."""
+        ...
+
+
+class Hubs(Protocol):
+    """Subscriptions to hubs (WebSub)."""
+
+    def found(self, page: Url, links: Sequence[Found], now: float) -> None:
+        """Take in what links of type `hub` and `self` a page states of itself."""
+        ...
+
+    def answered(self, errand: Errand, result: Reply | Failure, now: float) -> Errand | None:
+        """Take what a word to a hub brought; return the next hop of a redirect, if there is one."""
+        ...

@@ -1,0 +1,76 @@
+"""Revisits: what is said of a page's changes, by visits and by others, and what follows from it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from gossamer.model.visits import Original
+from gossamer.url.url import Url
+
+
+class Notice(msgspec.Struct, frozen=True, gc=False):
+    """What somebody said of a page without being asked for the page itself: a sitemap, a feed, a hub."""
+
+    url: Url
+    source: Literal["sitemap", "feed", "websub", "operator"]
+    changed_at: float | None = None
+    """Wall time of the page's last change, where it is told (`lastmod`, `updated`, the instant of a ping)."""
+    complete: bool = False
+    """The source tells of every change, so that silence tells as much: the changes in between need no visit."""
+    due_now: bool = False
+    """Visit the page as soon as politeness permits, whatever the visit is worth."""
+    interval_hint_s: float | None = None
+    """Seconds between changes, as the source guesses (`changefreq`): a prior, believed until visits tell better."""
+    interval_s: float | None = None
+    """Visit every so often, whatever the policy says: for feeds that have a rhythm of their own. 0: by policy again."""
+    importance: float | None = None
+    """Relative to the crawl's other pages, 1 being ordinary (a sitemap's `priority` times two)."""
+
+
+class Sight(msgspec.Struct, frozen=True, gc=False):
+    """What one visit saw of a page, once it was final."""
+
+    url: Url
+    outcome: str
+    at: float
+    """Wall time of the request."""
+    status: int | None = None
+    digest: int = 0
+    """Of the normalised content; 0 where nothing was seen of it."""
+    etag: str = ""
+    last_modified: str = ""
+    """As the header has it."""
+    original: Original | None = None
+    """The archived response that a later `304` may refer to."""
+    payload: bytes = b""
+    """Digest of the payload as sent."""
+    depth: int = 0
+    permitted_per_s: float = 0.0
+    """Visits a second that politeness leaves for old pages of this host; 0: unknown."""
+
+
+class Held(msgspec.Struct, frozen=True, gc=False):
+    """What the last visit left: what the next request may be conditional on, and what its answer is compared with."""
+
+    etag: str
+    last_modified: str
+    original: Original | None
+    payload: bytes
+    at: float = 0.0
+    """Wall time of that visit."""
+
+
+class Habits(msgspec.Struct, frozen=True, gc=False):
+    """What is known of how a page changes: what a policy goes by."""
+
+    change_rate: float
+    """Changes a second, estimated."""
+    importance: float
+    interval_s: float = 0.0
+    """Between the last two visits; 0 before there were two."""
+    changed: bool = False
+    """Whether the last visit found something new."""
+    since_change_s: float | None = None
+    """How long before the last visit the change was, where that is known."""

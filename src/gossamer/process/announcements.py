@@ -1,0 +1,177 @@
+"""Announcements: the module that reads sitemaps and feeds."""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import BinaryIO, Final, cast
+
+from gossamer.model.announced import Announced, Announcement
+from gossamer.model.links import FEED, FEED_FILE, SITEMAP, SITEMAP_FILE, Found
+from gossamer.model.visits import Findings, Page
+from gossamer.process import feed, sitemap
+from gossamer.process.base import Base
+from gossamer.process.charset import codec_of
+from gossamer.process.options import ProcessOptions
+from gossamer.process.registry import ANNOUNCEMENT_TYPES
+from gossamer.process.xml import Handler, Stop, read_xml
+
+JSON_TYPES: Final = frozenset(("application/feed+json", "application/json"))
+ELEMENTS_MAX = 1_000_000
+"""Of one document: some 20 for each address that a sitemap may name."""
+BYTES_MAX = 50 << 20
+"""The protocol's own bound of a sitemap, uncompressed."""
+_HEAD_BYTES = 4_096
+_GZIP = b"\x1f\x8b"
+_RELATIONS = {"hub": "hub", "self": "self", "next": "next"}
+RELATED_MAX = 16
+"""Links that a feed may state of itself."""
+
+
+class Announcements:
+    """Reads sitemaps (XML, plain text, gzipped) and feeds (RSS, Atom, JSON Feed), known by what they hold.
+
+    Their entries are links of type `sitemap` or `feed`; the sitemaps that an index names are of type `sitemap_file`.
+    Plain text, and what is gzipped, is only read where somebody announced it as a sitemap. What is broken counts up to
+    the first mistake that cannot be mended. About 6 µs an entry; nothing in a document costs more than its length.
+    """
+
+    name = "announcements"
+
+    def __init__(self, options: ProcessOptions | None = None) -> None:
+        self._options = options or ProcessOptions()
+
+    def wants(self, media_type: str) -> bool:
+        return media_type in ANNOUNCEMENT_TYPES
+
+    def process(self, page: Page, findings: Findings) -> None:
+        related: list[tuple[str, str]] = []
+        announcement = self._read(page, related)
+        if announcement is None:
+            return
+        kind = {"sitemap": SITEMAP, "sitemap_index": SITEMAP_FILE, "feed": FEED}[announcement.kind]
+        base, options = Base(page.url), self._options
+        known: dict[str, None] = {}
+        entries = []
+        for entry in announcement.entries:
+            url = base.join(entry.url.strip())
+            if url is not None and len(url) <= options.url_bytes_max and url not in known:
+                if len(known) >= options.links_max:
+                    break
+                known[url] = None
+                entries.append(Announced(url, entry.changed_at, entry.period_s, entry.weight))
+        announcement.entries = entries
+        findings.announcement = announcement
+        findings.links.extend(Found(url, kind) for url in known)
+        for relation, address in related[:RELATED_MAX]:
+            link_type, url = _RELATIONS.get(relation), base.join(address)
+            if link_type is not None and url is not None and len(url) <= options.url_bytes_max:
+                findings.links.append(Found(url, link_type))
+
+    def _read(self, page: Page, related: list[tuple[str, str]]) -> Announcement | None:
+        announced = page.link_type in (SITEMAP_FILE, FEED_FILE)
+        announcement = Announcement("sitemap")
+        if page.media_type in JSON_TYPES or (announced and page.body[:64].lstrip()[:1] == b"{"):
+            return announcement if feed.read_json_feed(self._whole(page), announcement, related) else None
+        open_ = page.open
+        if page.body[:2] == _GZIP:
+            open_ = cast("Callable[[], BinaryIO]", lambda: _Gunzipped(page.open()))
+        with open_() as file:
+            head = file.read(_HEAD_BYTES)
+        codec = codec_of(head, page.charset)
+        roots: list[str] = []
+
+        def handler() -> Handler:
+            nonlocal announcement
+            announcement = Announcement("sitemap")
+            related.clear()
+            roots.clear()
+            return _Sorting(announcement, related, roots)
+
+        if b"<" in head[:256]:
+            announcement.error = read_xml(open_, codec, handler, ELEMENTS_MAX)
+            return announcement if roots or (announced and announcement.error) else None
+        if page.link_type == SITEMAP_FILE:
+            with open_() as file:
+                announcement.entries = sitemap.listed(_lines(file))
+            return announcement if announcement.entries else None
+        return None
+
+    def _whole(self, page: Page) -> bytes:
+        if page.file is None:
+            return page.body
+        with page.open() as file:
+            return file.read(self._options.markup_bytes_max)
+
+
+class _Sorting:
+    """Hands a document to who reads its kind, by its outermost element; one of no known kind is not read on."""
+
+    def __init__(self, announcement: Announcement, related: list[tuple[str, str]], roots: list[str]) -> None:
+        self._announcement = announcement
+        self._related = related
+        self._roots = roots
+        self._handler: Handler | None = None
+
+    def start(self, name: str, attributes: Mapping[str, str], depth: int) -> None:
+        if self._handler is None:
+            local = name.rpartition(":")[2]
+            if local in sitemap.ROOTS:
+                self._handler = sitemap.SitemapHandler(self._announcement, name)
+            elif local in feed.ROOTS:
+                self._handler = feed.FeedHandler(self._announcement, self._related)
+            else:
+                raise Stop
+            self._roots.append(name)
+        self._handler.start(name, attributes, depth)
+
+    def end(self, name: str, text: str, depth: int) -> None:
+        assert self._handler is not None
+        self._handler.end(name, text, depth)
+
+
+class _Gunzipped(io.RawIOBase):
+    """A gzipped file's content, up to `BYTES_MAX`; what is broken ends it. Several members are one content."""
+
+    def __init__(self, source: BinaryIO) -> None:
+        self._source = source
+        self._stream = zlib.decompressobj(31)
+        self._left = BYTES_MAX
+        self._waiting = b""
+
+    def read(self, size: int = -1, /) -> bytes:
+        size = min(size if size >= 0 else BYTES_MAX, self._left)
+        while size:
+            data = self._waiting or self._source.read(1 << 16)
+            if not data:
+                return b""
+            try:
+                made = self._stream.decompress(data, size)
+            except zlib.error:
+                return b""
+            self._waiting = self._stream.unconsumed_tail
+            if self._stream.eof:
+                self._waiting = self._stream.unused_data
+                self._stream = zlib.decompressobj(31)
+            if made:
+                self._left -= len(made)
+                return made
+        return b""
+
+    def close(self) -> None:
+        self._source.close()
+        super().close()
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """Yield a file's lines; one that is longer than any address is left out."""
+    held = b""
+    left = BYTES_MAX
+    while left > 0 and (piece := file.read(1 << 16)):
+        left -= len(piece)
+        *lines, held = (held + piece).split(b"\n")
+        yield from lines
+        if len(held) > (1 << 16):
+            held = b"\xff"  # Whatever comes of it, it is no address.
+    yield held

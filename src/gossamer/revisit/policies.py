@@ -1,0 +1,158 @@
+"""Policies: how often a page deserves a visit, at a price. Pure.
+
+All pages share a budget of visits, and a price θ makes them fit: the dearer a visit, the fewer a page is worth. Each
+policy says what one page gets at a price, falling as the price rises; `census.price` finds the price at which all
+pages together use the budget. So a page's rate follows from its own numbers and one number that all share, and no
+pass over all pages is ever needed.
+"""
+
+from __future__ import annotations
+
+from math import exp, inf, sqrt
+
+from gossamer.model.revisits import Habits
+from gossamer.ports import RevisitPolicy
+from gossamer.revisit.freshness import gain
+
+
+class Uniform:
+    """All pages alike. Never worse than proportional (Cho and Garcia-Molina 2003)."""
+
+    priced = True
+
+    def rate(self, habits: Habits, price: float) -> float:  # noqa: ARG002
+        return 1.0 / price
+
+
+class Proportional:
+    """As often as a page changes. For comparison: it wastes the budget on pages that no visits can keep up with."""
+
+    priced = True
+
+    def rate(self, habits: Habits, price: float) -> float:
+        return habits.change_rate / price
+
+
+class ByImportance:
+    """As often as a page is important, however it changes (LambdaCrawlApprox, Kolobov et al. 2019)."""
+
+    priced = True
+
+    def rate(self, habits: Habits, price: float) -> float:
+        return habits.importance / price
+
+
+class PoissonOptimal:
+    """Most weighted freshness when visits come at random instants (Azar et al. 2018): √(wλ/θ) - λ.
+
+    Gives nothing to pages that change too fast to be worth it.
+    """
+
+    priced = True
+
+    def rate(self, habits: Habits, price: float) -> float:
+        change_rate = habits.change_rate
+        return max(0.0, sqrt(habits.importance * change_rate / price) - change_rate)
+
+
+class LambdaCrawl:
+    """Least harmonic staleness (Kolobov et al. 2019): (√(λ² + 4wλ/θ) - λ) / 2. No page gets nothing."""
+
+    priced = True
+
+    def rate(self, habits: Habits, price: float) -> float:
+        change_rate = habits.change_rate
+        return (sqrt(change_rate * change_rate + 4.0 * habits.importance * change_rate / price) - change_rate) / 2.0
+
+
+class Optimal:
+    """Most weighted freshness with evenly spaced visits: the f at which one visit more a second adds θ to w times the
+    page's freshness, (w/λ)(1 - e^-x (1 + x)) = θ with x = λ/f (Cho and Garcia-Molina 2003, section 4.3).
+
+    Pages with w/λ below θ get nothing.
+    """
+
+    priced = True
+
+    def rate(self, habits: Habits, price: float) -> float:
+        change_rate = habits.change_rate
+        if change_rate <= 0.0:
+            return 0.0
+        wanted = price * change_rate / habits.importance if habits.importance > 0.0 else inf
+        return change_rate / _gains.inverse(wanted) if wanted < 1.0 else 0.0
+
+
+class Adaptive:
+    """Nutch's controller: an unchanged page waits a fifth longer, a changed one a fifth less, and one whose change was
+    long ago as long as that.
+
+    It knows no budget, and comes to rest at visits in proportion to changes (at 45 % of visits with a change): with
+    visits to spare that is good, without it is the proportional policy.
+    """
+
+    priced = False
+
+    def __init__(self, step: float = 0.2) -> None:
+        assert 0.0 < step <= 0.4, "larger steps can diverge"
+        self._step = step
+
+    def rate(self, habits: Habits, price: float) -> float:  # noqa: ARG002
+        interval_s = habits.interval_s * (1.0 - self._step if habits.changed else 1.0 + self._step)
+        if habits.changed and habits.since_change_s is not None:
+            interval_s = max(interval_s, habits.since_change_s)
+        return 1.0 / interval_s if interval_s > 0.0 else 0.0
+
+
+class Bounded:
+    """Another policy's rates, but no page is left alone for longer than `interval_s_max`, nor seen more often than
+    every `interval_s_min`: what nobody looks at can never be known to have changed its habits.
+    """
+
+    def __init__(self, policy: RevisitPolicy, interval_s_min: float, interval_s_max: float) -> None:
+        self._policy = policy
+        self._most = 1.0 / interval_s_min
+        self._least = 1.0 / interval_s_max
+        self.priced = policy.priced
+
+    def rate(self, habits: Habits, price: float) -> float:
+        return min(max(self._policy.rate(habits, price), self._least), self._most)
+
+
+class _Gains:
+    """The inverse of `gain`, from a table with straight lines between: 0.3 µs, within 0.1 %."""
+
+    def __init__(self) -> None:
+        # Even steps of log x: gain is x²/2 at one end and 1 at the other.
+        self._xs = [exp(_LOG_X_MIN + (_LOG_X_MAX - _LOG_X_MIN) * n / _POINTS) for n in range(_POINTS + 1)]
+        self._gains = [gain(x) for x in self._xs]
+
+    def inverse(self, wanted: float) -> float:
+        """Return the x with this gain, 0 < wanted < 1."""
+        gains = self._gains
+        if wanted <= gains[0]:
+            return sqrt(2.0 * wanted)
+        low, high = 0, _POINTS
+        if wanted >= gains[high]:
+            return self._xs[high]
+        while high - low > 1:
+            middle = (low + high) // 2
+            if gains[middle] <= wanted:
+                low = middle
+            else:
+                high = middle
+        share = (wanted - gains[low]) / (gains[high] - gains[low])
+        return self._xs[low] + share * (self._xs[high] - self._xs[low])
+
+
+_LOG_X_MIN, _LOG_X_MAX, _POINTS = -7.0, 3.5, 600
+_gains = _Gains()
+
+POLICIES: dict[str, type[RevisitPolicy]] = {
+    "uniform": Uniform,
+    "proportional": Proportional,
+    "importance": ByImportance,
+    "poisson": PoissonOptimal,
+    "lambda": LambdaCrawl,
+    "optimal": Optimal,
+    "adaptive": Adaptive,
+}

@@ -1,0 +1,178 @@
+"""Hints: what sitemaps and feeds say of pages: which links may be followed, and what is passed on of the rest.
+
+Who may speak for a page: a sitemap for its own host, and for each host whose robots.txt names it, or names an index
+that leads to it (sitemaps.org, "Sitemaps & Cross Submits"). One that nobody's robots.txt names speaks for what lies
+below its own directory. A feed may name any page: it is a page with links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+from gossamer.model.announced import Announced, Announcement
+from gossamer.model.links import FEED_FILE, SITEMAP_FILE, Link
+from gossamer.model.revisits import Notice
+from gossamer.ports import Revisits
+from gossamer.revisit.told.options import ToldOptions
+from gossamer.revisit.told.polling import interval_s, max_age_s
+from gossamer.revisit.told.sources import CLAIMS_MAX, VOUCHERS_MAX, Claim, Source, Sources
+from gossamer.state.epoch import Epochs
+from gossamer.url.url import Url
+
+NESTED_MAX = 3
+"""Indexes of indexes that are followed: the protocol knows none, some sites have two."""
+ALWAYS_NOW_SHARE, ALWAYS_NOW_MIN, ALWAYS_NOW_S = 0.9, 20, 900.0
+"""A source is not believed in which so great a share of so many entries has changed within so many seconds."""
+FUTURE_S_MAX = 86_400.0
+"""A date further in the future is a mistake, not another clock."""
+
+
+class SitemapHints:
+    """`crawl.told.Hints`. A reading costs about 1 µs a link beyond what links cost, and a record in the store."""
+
+    def __init__(
+        self,
+        epochs: Epochs,
+        options: ToldOptions,
+        name: Callable[[str], Url | None],
+        revisits: Revisits | None,
+        *,
+        sitemaps: bool,
+        feeds: bool,
+    ) -> None:
+        """`revisits` is told of changes, where pages are visited again; `sitemaps`: those of robots.txt are wanted,
+        `feeds`: those that pages name.
+        """
+        self._sources = Sources(epochs)
+        self._options = options
+        self._name = name
+        self._revisits = revisits
+        self._sitemaps = sitemaps
+        self.wants_feeds = feeds
+
+    def named(self, origin: Url, sitemaps: Sequence[str]) -> tuple[list[Link], list[Link]]:
+        """Take what the robots.txt of an origin names; return the sitemaps to fetch, and those to fetch once more, for
+        they were read before it was known that they may speak for this host too.
+        """
+        if not self._sitemaps:
+            return [], []
+        if not sitemaps and self._options.sitemap_guess:
+            sitemaps = (f"{origin.origin}/sitemap.xml",)
+        links, again = [], []
+        referrer = f"{origin.origin}/robots.txt"
+        for text in sitemaps[: self._options.sitemaps_per_host_max]:
+            url = self._name(text) if "://" in text[:12] else None
+            if url is None:
+                continue
+            link = Link(url, SITEMAP_FILE, 0, 0, referrer)
+            if url.host != origin.host and self._vouch(url, (origin.host,)):
+                again.append(link)
+            links.append(link)
+        return links, again
+
+    def admitted(self, page: Url, link_type: str, depth: int, told: Announcement, links: list[Link]) -> list[Link]:
+        """Return those of a document's links that it may name. `link_type` and `depth` are of the visit to it."""
+        if told.kind == "feed" and link_type != SITEMAP_FILE:
+            return links
+        hosts = {page.host, *(self._sources.get(page).vouchers if link_type == SITEMAP_FILE else ())}
+        below = "" if link_type == SITEMAP_FILE else page.text.partition("?")[0].rpartition("/")[0] + "/"
+        found = []
+        for link in links:
+            if link.url.host not in hosts or not link.url.text.startswith(below):
+                continue
+            if link.link_type == SITEMAP_FILE and not self._leads_on(link.url, hosts, depth):
+                continue
+            found.append(link)
+        return found
+
+    def feeds(self, links: list[Link]) -> list[Link]:
+        """Return a page's links without the feeds that are more than a host may have."""
+        most = self._options.feeds_per_host_max
+        return [link for link in links if link.link_type != FEED_FILE or self._sources.begin(link.url, b"f", most)]
+
+    def heard(self, page: Url, told: Announcement, headers: Sequence[tuple[str, str]], now: float) -> None:
+        """Take in what a sitemap or feed that was just read says, once its visit has ended: pages that changed are due,
+        and a feed is asked again at its own pace.
+        """
+        source = self._sources.get(page)
+        if self._revisits is not None:
+            if told.kind == "feed":
+                options = self._options
+                pause_s = interval_s(told, now, options.feed_s_min, options.feed_s_max, max_age_s(headers))
+                self._revisits.told(Notice(page, "feed", interval_s=pause_s), now)
+            if source.read_at and told.kind != "sitemap_index":
+                self._check(source, self._revisits)
+                self._pass_on(source, told, self._revisits, now)
+        dated = [entry.changed_at for entry in told.entries if entry.changed_at <= now + FUTURE_S_MAX]
+        source.newest = max([source.newest, *dated])
+        source.read_at = now
+        self._sources.put(page, source)
+
+    def _pass_on(self, source: Source, told: Announcement, revisits: Revisits, now: float) -> None:
+        """Tell of what has changed since the last reading, the oldest change first."""
+        entries = sorted(_news(told.entries, source.newest, now), key=lambda entry: entry.changed_at)
+        believed = source.is_believed and not always_now(told.entries, now)
+        kind: Literal["feed", "sitemap"] = "feed" if told.kind == "feed" else "sitemap"
+        for entry in entries[: self._options.notices_max]:
+            url = self._name(entry.url)
+            if url is None:
+                continue
+            held = revisits.held(url)
+            if held is not None and len(source.claims) < CLAIMS_MAX:
+                source.claims.append(Claim(url.text, held.payload, now))
+            if believed:
+                importance = 2.0 * entry.weight if entry.weight >= 0.0 else None
+                changed_at = min(entry.changed_at, now)
+                revisits.told(
+                    Notice(
+                        url, kind, changed_at=changed_at, interval_hint_s=entry.period_s or None, importance=importance
+                    ),
+                    now,
+                )
+
+    def _check(self, source: Source, revisits: Revisits) -> None:
+        """See what became of the changes that it told of: those of pages that were visited since."""
+        waiting = []
+        for claim in source.claims:
+            url = self._name(claim.url)
+            held = revisits.held(url) if url is not None else None
+            if held is None:
+                continue
+            if held.at <= claim.at:
+                waiting.append(claim)
+            elif held.payload == claim.payload:
+                source.false_claims += 1.0
+            else:
+                source.true_claims += 1.0
+        source.claims = waiting
+        if source.true_claims + source.false_claims > 2 * CLAIMS_MAX:  # So that it may mend its ways.
+            source.true_claims, source.false_claims = source.true_claims / 2, source.false_claims / 2
+
+    def _leads_on(self, sitemap: Url, hosts: set[str], depth: int) -> bool:
+        """Say whether a sitemap that an index names is fetched, and let it speak for whom the index may."""
+        if depth >= NESTED_MAX or not self._sources.begin(sitemap, b"s", self._options.sitemaps_per_host_max):
+            return False
+        self._vouch(sitemap, hosts - {sitemap.host})
+        return True
+
+    def _vouch(self, sitemap: Url, hosts: Iterable[str]) -> bool:
+        """Let a sitemap speak for more hosts; say whether it was read when it could not."""
+        source = self._sources.get(sitemap)
+        new = [host for host in hosts if host not in source.vouchers][: VOUCHERS_MAX - len(source.vouchers)]
+        if not new:
+            return False
+        source.vouchers.extend(new)
+        self._sources.put(sitemap, source)
+        return source.read_at > 0.0
+
+
+def always_now(entries: Sequence[Announced], now: float) -> bool:
+    """Say whether nearly all pages are said to have changed a moment ago: whoever made that wrote down his clock."""
+    dated = [entry.changed_at for entry in entries if entry.changed_at]
+    recent = sum(changed_at > now - ALWAYS_NOW_S for changed_at in dated)
+    return len(dated) >= ALWAYS_NOW_MIN and recent >= ALWAYS_NOW_SHARE * len(dated)
+
+
+def _news(entries: Iterable[Announced], since: float, now: float) -> list[Announced]:
+    return [entry for entry in entries if since < entry.changed_at <= now + FUTURE_S_MAX]

@@ -1,0 +1,254 @@
+"""Websub: subscriptions to hubs, as the recommendation has them (https://www.w3.org/TR/websub/).
+
+A machine without I/O: what pages, hubs and callers say goes in, errands and answers come out. Each subscription is a
+record in the store, changed in one breath with what changed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from urllib.parse import urlencode
+
+import msgspec
+
+from gossamer.model.links import HUB, SELF, Found
+from gossamer.model.visits import Errand, Failure, Reply
+from gossamer.revisit.told.options import WebsubOptions
+from gossamer.state.epoch import Epochs
+from gossamer.url.url import Url
+
+TOKEN_BYTES, SECRET_BYTES = 24, 32
+"""Of chance in a callback's address, and in a secret (section 5.1 allows 200 characters)."""
+HUBS_MAX = 8
+REDIRECTS_MAX = 3
+REDIRECTS = frozenset((307, 308))
+"""Section 5.1: a hub may send a subscriber elsewhere by these."""
+LEASE_S_MIN, LEASE_S_MAX = 60, 10 * 365 * 86_400
+REASON_CHARACTERS_MAX = 200
+_ALL = b"\0\0", b"\xff\xff\xff"
+
+
+class Subscription(msgspec.Struct):
+    """One topic at one hub."""
+
+    token: str
+    """Its callback's address ends in this."""
+    topic: str
+    page: str
+    """What is fetched when it is told of."""
+    hubs: list[str]
+    hub: int = 0
+    """Whose turn it is, by place: the next one's after a refusal."""
+    secret: str = ""
+    pending: str = ""
+    """`subscribe` or `unsubscribe`, once it was asked for and until the hub has verified that."""
+    asked_at: float = 0.0
+    next_at: float = 0.0
+    """When the hub is to be asked again."""
+    lease_until: float = 0.0
+    """0 before the first verification."""
+    failures: int = 0
+    error: str = ""
+    """What the hub said last against it."""
+    denied: bool = False
+    pings: int = 0
+    pinged_at: float = 0.0
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Subscription).decode
+
+
+class Subscriptions:
+    """`crawl.told.Hubs`. Promises: a callback's address is in the store before the hub hears of it (who asks `due`
+    commits before he sends); intents are confirmed only as far as they are ours; what dies in between is asked anew.
+    """
+
+    def __init__(
+        self,
+        epochs: Epochs,
+        options: WebsubOptions,
+        callback_url: str,
+        name: Callable[[str], Url | None],
+        may_ask: Callable[[Url], bool],
+        unguessable: Callable[[int], str],
+        now: float,
+    ) -> None:
+        """`callback_url` is where hubs reach us; `may_ask` says whether a hub's host may be contacted at all."""
+        self._epochs = epochs
+        self._options = options
+        self._callback_url = callback_url
+        self._name = name
+        self._may_ask = may_ask
+        self._unguessable = unguessable
+        self._by_token: dict[str, Subscription] = {}
+        self._by_topic: dict[str, Subscription] = {}
+        for _, value in list(epochs.scan("websub", *_ALL)):
+            one = _decode(value)
+            if one.pending:  # The request, or its answer, may have been lost with a process.
+                one.next_at = now
+            self._by_token[one.token] = self._by_topic[one.topic] = one
+
+    def __len__(self) -> int:
+        return len(self._by_token)
+
+    # ---- what pages say
+
+    def found(self, page: Url, links: Sequence[Found], now: float) -> None:
+        """Take in a page's links of type `hub` and `self`: subscribe, or notice that the hub is another one now.
+
+        A page speaks for topics of its own host alone; one that names no topic is its own (section 4).
+        """
+        hubs = [link.url for link in links if link.link_type == HUB][:HUBS_MAX]
+        if not hubs:
+            return
+        topic = next((link.url for link in links if link.link_type == SELF), page.text)
+        named = self._name(topic)
+        if named is None or named.host != page.host:
+            return
+        hubs = [hub for hub in hubs if hub.startswith(("http://", "https://")) and self._name(hub) is not None]
+        known = self._by_topic.get(topic)
+        if known is not None:
+            if hubs and known.hubs != hubs:
+                known.hubs, known.hub, known.next_at, known.denied = hubs, 0, now, False
+                self._save(known)
+        elif hubs and len(self) < self._options.subscriptions_max:
+            one = Subscription(self._unguessable(TOKEN_BYTES), topic, page.text, hubs, next_at=now)
+            self._by_token[one.token] = self._by_topic[topic] = one
+            self._save(one)
+
+    # ---- asking hubs
+
+    def due(self, now: float) -> list[Errand]:
+        """Return the words that hubs are due, and note that they were asked. Commit before they are sent."""
+        return [errand for one in self._by_token.values() if one.next_at <= now and (errand := self._ask(one, now))]
+
+    def next_at(self) -> float | None:
+        """Return when `due` has something next."""
+        return min((one.next_at for one in self._by_token.values()), default=None)
+
+    def answered(self, errand: Errand, result: Reply | Failure, now: float) -> Errand | None:
+        """Take a hub's answer to a request: 202 and the like mean that it will verify (section 5.1.1)."""
+        one = self._by_token.get(errand.token)
+        if one is None:
+            return None
+        if isinstance(result, Reply) and result.status in REDIRECTS and errand.hops < REDIRECTS_MAX:
+            target = self._name(result.header("location") or "")
+            if target is not None and self._may_ask(target):
+                return msgspec.structs.replace(errand, origin=target, url=target, hops=errand.hops + 1)
+        if isinstance(result, Reply) and 200 <= result.status < 300:
+            return None  # It may have been verified before this answer came.
+        if one.pending:
+            self._refused(one, result.error if isinstance(result, Failure) else f"HTTP {result.status}", now)
+        return None
+
+    def leave(self, now: float) -> int:
+        """Have all subscriptions that stand ended; return how many."""
+        standing = [one for one in self._by_token.values() if one.lease_until > now]
+        for one in standing:
+            one.pending, one.next_at = "unsubscribe", now
+            self._save(one)
+        return len(standing)
+
+    @property
+    def leaving(self) -> int:
+        """How many wait for a hub to let them go."""
+        return sum(one.pending == "unsubscribe" for one in self._by_token.values())
+
+    # ---- what callers say
+
+    def verify(self, token: str, mode: str, topic: str, lease_s: str, now: float) -> bool:
+        """Take a hub's question whether an intent is ours (section 5.3); True: echo its challenge."""
+        one = self._by_token.get(token)
+        if one is None or one.topic != topic or mode != one.pending:
+            return False
+        if mode == "unsubscribe":
+            self._forget(one)
+            return True
+        lease = int(lease_s[:12]) if lease_s.isascii() and lease_s.isdigit() else self._options.lease_s
+        lease = max(LEASE_S_MIN, min(lease, LEASE_S_MAX)) if lease else self._options.lease_s
+        one.pending, one.failures, one.error, one.denied = "", 0, "", False
+        one.lease_until, one.next_at = now + lease, now + lease * self._options.renew_share
+        self._save(one)
+        return True
+
+    def denied(self, token: str, topic: str, reason: str, now: float) -> bool:
+        """Take a hub's word that it does not serve a topic, or no longer (section 5.2); False: no such subscription."""
+        one = self._by_token.get(token)
+        if one is None or one.topic != topic:
+            return False
+        one.denied, one.lease_until = True, 0.0
+        self._refused(one, f"denied: {reason}"[:REASON_CHARACTERS_MAX], now)
+        one.next_at = now + self._options.retry_s_max
+        self._save(one)
+        return True
+
+    def get(self, token: str) -> Subscription | None:
+        """Return the subscription of a callback's address, if a hub has ever verified it."""
+        one = self._by_token.get(token)
+        return one if one is not None and one.lease_until else None
+
+    def pinged(self, one: Subscription, now: float) -> list[Url]:
+        """Note that a hub told of a change; return what is to be fetched."""
+        one.pings += 1
+        one.pinged_at = now
+        self._save(one)
+        urls = [self._name(text) for text in dict.fromkeys((one.page, one.topic))]
+        return [url for url in urls if url is not None]
+
+    def all(self) -> list[Subscription]:
+        """Return them, for people. Secrets included: leave them out."""
+        return list(self._by_token.values())
+
+    # ---- inside
+
+    def _ask(self, one: Subscription, now: float) -> Errand | None:
+        hub = one.hubs[one.hub % len(one.hubs)]
+        url = self._name(hub)
+        if url is None or not self._may_ask(url):
+            self._refused(one, "its hub may not be asked", now)
+            return None
+        if one.pending != "unsubscribe":
+            one.pending = "subscribe"
+            if not one.secret and self._signs(hub):
+                one.secret = self._unguessable(SECRET_BYTES)
+        one.asked_at, one.next_at = now, now + self._options.answer_s_max
+        self._save(one)
+        fields = {
+            "hub.callback": f"{self._callback_url}/websub/{one.token}", "hub.mode": one.pending, "hub.topic": one.topic
+        }  # fmt: skip
+        if one.pending == "subscribe":
+            fields["hub.lease_seconds"] = str(self._options.lease_s)
+            if one.secret and self._signs(hub):
+                fields["hub.secret"] = one.secret
+        return Errand(url, url, form=urlencode(fields).encode(), token=one.token)
+
+    def _signs(self, hub: str) -> bool:
+        wanted = self._options.secret
+        return wanted == "always" or (wanted == "https" and hub.startswith("https://"))
+
+    def _refused(self, one: Subscription, error: str, now: float) -> None:
+        one.failures += 1
+        one.error = error
+        one.hub = (one.hub + 1) % len(one.hubs)
+        pause_s = self._options.retry_s_first * 2.0 ** min(one.failures - 1, 30)
+        one.next_at = now + min(pause_s, self._options.retry_s_max)
+        if one.pending == "unsubscribe":
+            self._forget(one)  # It runs out by itself.
+        else:
+            one.pending = ""
+            self._save(one)
+
+    def _save(self, one: Subscription) -> None:
+        if one.token in self._by_token:
+            self._epochs.put("websub", self._key(one), _encode(one))
+
+    def _forget(self, one: Subscription) -> None:
+        self._epochs.delete("websub", self._key(one))
+        self._by_token.pop(one.token, None)
+        self._by_topic.pop(one.topic, None)
+
+    def _key(self, one: Subscription) -> bytes:
+        page = self._name(one.page)
+        assert page is not None, f"{one.page} was named before"
+        return page.partition.to_bytes(2) + one.token.encode()
