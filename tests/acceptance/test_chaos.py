@@ -55,6 +55,7 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> tuple[Harvest, SimwebOptio
 def nodes() -> Iterator[Nodes]:
     with Nodes() as cluster:
         cluster.add()
+        cluster.add()
         yield cluster
 
 
@@ -97,10 +98,14 @@ class Chaos:
 
     def _node(self) -> bool:
         """Switch a machine off, and another on."""
-        last = len(self.nodes.raylets) - 1
-        if not self.nodes.processes(last, "gossamer.api.member"):
+        inhabited = [
+            number
+            for number in range(1, len(self.nodes.raylets))
+            if self.nodes.processes(number, "gossamer.api.member")
+        ]
+        if not inhabited:
             return False
-        self.nodes.lose(last)
+        self.nodes.lose(self._dice.choice(inhabited))
         self.nodes.add()
         return True
 
@@ -143,8 +148,7 @@ def test_killed_shards_coordinators_and_machines_change_nothing(
     found = Harvest(tmp_path / "crawl")
     with capsys.disabled():
         print(
-            f"\nchaos: {chaos.killed}, {len(found.rows)} pages, {again} fetched again, "
-            f"{time.monotonic() - began:.0f} s"
+            f"\nchaos: {chaos.killed}, {len(found.rows)} pages, {again} fetched again, {time.monotonic() - began:.0f} s"
         )
     assert status == 0, errors_of(tmp_path)
     assert sum(chaos.killed.values()) == KILLS
