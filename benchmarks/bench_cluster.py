@@ -2,9 +2,9 @@
 
     python benchmarks/bench_cluster.py [--pages 20000] [--hosts 200] [--rounds 3] [--json FILE]
 
-A made web of several sites on loopback, the `own` preset. Counted are the crawl's processes with all that they started: those
-of the shards (command, child, keepers, coordinator, shards) and, apart, Ray's own daemons. Start and end of Ray are in
-it: the more pages, the less they weigh. The web's own process is not counted.
+A made web of several sites on loopback, the `own` preset. Counted are the crawl's processes with all that they started
+(command, child, keepers, coordinator, shards) and, apart, Ray's own daemons. Start and end are in it: the more pages,
+the less they weigh. The web's own process is not counted.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def main() -> None:
     table: dict[int, list[dict[str, float]]] = {1: [], 2: []}
     with tempfile.TemporaryDirectory(prefix="bench-cluster-") as name, SimwebProcess(options) as web:
         for _ in range(given.rounds):
-            for workers in table:
-                table[workers].append(crawl(web, Path(name), workers))
+            for workers, done in table.items():
+                done.append(crawl(web, Path(name), workers))
     print("workers  pages   s    µs of processor a page: command keepers shards  all but daemons  daemons  bytes/page")
     totals = {}
     for workers, rounds in table.items():

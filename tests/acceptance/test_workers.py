@@ -210,7 +210,7 @@ def listening(pids: set[int]) -> set[str]:
     inodes = set()
     for pid in pids:
         with suppress(OSError):
-            inodes |= {os.readlink(fd) for fd in Path(f"/proc/{pid}/fd").iterdir()}
+            inodes |= {str(fd.readlink()) for fd in Path(f"/proc/{pid}/fd").iterdir()}
     found = set()
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
