@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -167,3 +170,33 @@ def wait_for_pages(web: SimwebProcess, pages: int, crawling: subprocess.Popen[by
 
 def errors_of(folder: Path) -> str:
     return (folder / "crawl.errors").read_text()[-3_000:]
+
+
+def test_a_network_that_falls_apart_loses_nothing_and_visits_nothing_twice(
+    calm: tuple[Harvest, SimwebOptions], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two machines, two cuts: one too short to be taken for a loss, one longer than a tenure."""
+    undisturbed, options = calm
+    folder = Path(tempfile.mkdtemp(prefix="gp-"))
+    uri = f"state.checkpoint_uri='file://{folder}/checkpoints'"
+    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    command = ["unshare", *user, "--net", sys.executable, "-m", "tests.cluster.partition", str(folder)]
+    command += [json.dumps([*SETTINGS, uri]), options.model_dump_json(), str(DELAY_S)]
+    root = Path(__file__).parents[2]
+    source = {**environment(), "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])}
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=330, env=source, check=False)
+        assert done.returncode == 0, done.stderr[-3_000:]
+        told = json.loads(done.stdout.splitlines()[-1])
+        found = Harvest(folder / "crawl")
+        with capsys.disabled():
+            print(f"\npartition: {told}, {len(found.rows)} pages")
+        assert told["status"] == 0, told["errors"]
+        assert (told["kept"], told["cut_off"]) == (True, 0)
+        assert differences(found, undisturbed) == []
+        assert found.faults() == []
+        assert told["broken"] == []
+        # Archived once; asked for again is only what the machine that was cut off did since its last checkpoint.
+        assert told["again"] <= 4 * (CHECKPOINT_S + TENURE_S) / DELAY_S * options.hosts / 4
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
