@@ -47,20 +47,6 @@ def joined(other: int) -> None:
     sh("ip", "route", "add", "127.16.0.0/16", "via", "10.8.0.1", "src", "10.8.0.2", inside=other)
 
 
-def node(folder: Path, *words: str, inside: int = 0) -> subprocess.Popen[bytes]:
-    """Start a Ray node that lives as long as its command."""
-    before = ["nsenter", "-t", str(inside), "-n"] if inside else []
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
-    environment |= {"RAY_TMPDIR": str(folder), "RAY_USAGE_STATS_ENABLED": "0"}
-    log = (folder / f"node-{time.monotonic_ns()}.log").open("wb")
-    return subprocess.Popen([*before, RAY, "start", "--block", *STORE, *words], env=environment, stdout=log, stderr=log)
-
-
-def members_of(started: subprocess.Popen[bytes]) -> list[int]:
-    """Return the shards' processes on a node."""
-    return [pid for pid in descendants(started.pid) if "gossamer.api.member" in command_of(pid)]
-
-
 def until(condition: object, limit_s: float, what: str) -> None:
     """Wait for something."""
     assert callable(condition)
@@ -68,6 +54,25 @@ def until(condition: object, limit_s: float, what: str) -> None:
     while not condition():
         assert time.monotonic() < ends_at, what
         time.sleep(0.1)
+
+
+def node(folder: Path, *words: str, inside: int = 0) -> subprocess.Popen[bytes]:
+    """Start a Ray node that lives as long as its command."""
+    before = ["nsenter", "-t", str(inside), "-n"] if inside else []
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
+    environment |= {"RAY_TMPDIR": str(folder), "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
+    path = folder / f"node-{time.monotonic_ns()}.log"
+    with path.open("wb") as log:
+        started = subprocess.Popen(
+            [*before, RAY, "start", "--block", *STORE, *words], env=environment, stdout=log, stderr=log
+        )
+    until(lambda: b"runtime started" in path.read_bytes(), 60, f"no node: {path.read_text()[-500:]}")
+    return started
+
+
+def members_of(started: subprocess.Popen[bytes]) -> list[int]:
+    """Return the shards' processes on a node."""
+    return [pid for pid in descendants(started.pid) if "gossamer.api.member" in command_of(pid)]
 
 
 def cut(seconds: float) -> None:
@@ -79,6 +84,7 @@ def cut(seconds: float) -> None:
 
 def main() -> None:
     """Crawl, with two cuts: one that nobody takes for a loss, and one that is longer than a tenure."""
+    os.environ["RAY_AUTH_MODE"] = "disabled"  # Whatever token this machine has, nobody else is in this network.
     folder, settings = Path(sys.argv[1]), json.loads(sys.argv[2])
     options, delay_s = SimwebOptions(**json.loads(sys.argv[3])), float(sys.argv[4])
     other = subprocess.Popen(["unshare", "-n", "sleep", "600"])
@@ -86,13 +92,11 @@ def main() -> None:
     joined(other.pid)
     address = f"{HEAD}:{PORT}"
     nodes = [
-        node(folder, "--head", "--node-ip-address", HEAD, "--port", str(PORT), "--num-cpus", "0",
+        node(folder, "--head", "--node-ip-address", HEAD, "--port", str(PORT), "--num-cpus", "1",
              "--include-dashboard", "false", "--system-config", json.dumps(SYSTEM)),
     ]  # fmt: skip
     crawling = None
     try:
-        time.sleep(6)
-        nodes.append(node(folder, "--address", address, "--node-ip-address", HEAD, "--num-cpus", "1"))
         nodes.append(
             node(folder, "--address", address, "--node-ip-address", OTHER, "--num-cpus", "1", inside=other.pid)
         )
@@ -100,16 +104,15 @@ def main() -> None:
             words = ["crawl", *web.seeds, "--scope", "any", "--allow-private", "--quiet", "--workers", "4"]
             words += ["--hosts", str(web.hosts_file), "-o", str(folder / "crawl"), "--cluster", address]
             words += [word for one in settings for word in ("--set", one)]
-            time.sleep(6)
             with (folder / "errors").open("wb") as errors:
                 crawling = subprocess.Popen([sys.executable, "-m", "gossamer", *words], stderr=errors)
             until(lambda: len(web.requests()) > 40, 90, "it does not crawl")
-            until(lambda: members_of(nodes[2]), 60, "no shard on the other machine")
+            until(lambda: members_of(nodes[1]), 60, "no shard on the other machine")
             cut(0.7)
-            kept = bool(members_of(nodes[2]))
+            kept = bool(members_of(nodes[1]))
             time.sleep(1.0)
             cut(8.0)
-            cut_off = members_of(nodes[2])
+            cut_off = members_of(nodes[1])
             status = crawling.wait(150)
             asked = web.requests()
             promise = Promise(delay_s_min=delay_s, factor=0.0, delay_s_max=delay_s)

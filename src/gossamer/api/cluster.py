@@ -18,7 +18,7 @@ from gossamer.api.shards import keep_standing, map_of, owner_of
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.assembly import INDEX, locked
 from gossamer.cluster.coordination import Kept, Limits
-from gossamer.cluster.job import STATE_FILE, Plan, environment_of_our_own
+from gossamer.cluster.job import STATE_FILE, Plan, environment_of_a_cluster, environment_of_our_own
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.standing import whole
@@ -303,8 +303,8 @@ def check_cluster(config: Config, directory: Path) -> None:
 
 def started(plan: Plan, options: ClusterOptions) -> Engine:
     """Start the engine. Ray is imported only here. Raises ConfigError: there is no such cluster."""
-    if not options.address:
-        os.environ.update(environment_of_our_own(os.environ))
+    environment = environment_of_a_cluster if options.address else environment_of_our_own
+    os.environ.update(environment(os.environ))
     module = importlib.import_module("gossamer.cluster.ray")
     return cast("Engine", module.start(plan, options))
 
