@@ -31,7 +31,7 @@ from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
 from gossamer.config.seeds import check_seeds
 from gossamer.config.toml import written
-from gossamer.crawl.control import Control
+from gossamer.crawl.control import Control, Verb
 from gossamer.crawl.delivery import Delivery
 from gossamer.crawl.shard import Companion, End, first_of
 from gossamer.model.errors import ConfigError
@@ -84,6 +84,14 @@ class Crawler:
                 config = configure(options=given, sets=_sets(settings), seeds=texts)
             check_lists(config)
             check_seeds(config)
+        if config.cluster.workers > 1:
+            raise ConfigError(
+                f"Crawler is one shard in your own process, and this crawl has {config.cluster.workers}: "
+                "gossamer.api.ClusterCrawler runs those"
+            )
+        self._begin(directory, config, more_seeds)
+
+    def _begin(self, directory: Path, config: Config, more_seeds: MoreSeeds | None = None) -> None:
         self.directory = directory
         self.config = config
         """The effective configuration."""
@@ -128,25 +136,29 @@ class Crawler:
             OSError: the disk refused; everything up to the last commit is saved.
         """
         self.directory.mkdir(parents=True, exist_ok=True)
-        shard = self._shard = assemble(self.config, self.directory, lock=await self._locked())
+        shard = self._shard = await self._assembled()
         try:
-            write_whole(self.directory / "crawl.toml", effective_toml(self.config).encode())
+            self._write_config()
             self._attach(shard)
             if shard.quarantine.accused:  # Known for good before another page can be the death of us.
                 await shard.committer.commit()
             seeding, watching = Seeding(shard), Watching(shard)
             low_water = LowWater(shard, seeding, self._more_seeds)
-            control = Control(self.directory / "state", Verbs(shard, seeding, self.status).table(), shard.logs)
+            verbs = Verbs(shard, seeding, self.status).table()
             await seeding.prepare()
             async with asyncio.TaskGroup() as group:
-                asking = group.create_task(control.serve())
+                asking = group.create_task(self._serve(shard, verbs))
                 uploading = group.create_task(shard.uploads.run()) if shard.uploads is not None else None
                 companions: list[Companion] = [seeding.run, watching.run, low_water.run, self._follow_logs]
                 if shard.enrolment is not None:
                     companions.append(shard.enrolment.run)
                 if self._callbacks is not None:
                     companions.append(self._callbacks.run)
-                end = await shard.shard.run(companions, lambda: seeding.busy() or low_water.busy())
+                more_to_come: Callable[[], bool] = lambda: seeding.busy() or low_water.busy()  # noqa: E731
+                if shard.membership is not None:
+                    companions.append(shard.membership.exchange.run)
+                    more_to_come = shard.membership.more_to_come
+                end = await shard.shard.run(companions, more_to_come)
                 await self._finish_files(shard)
                 asking.cancel()  # Until here it can be asked: large files take a while to finish.
                 if uploading is not None:
@@ -259,6 +271,16 @@ class Crawler:
             except Exception as error:  # noqa: BLE001 - a listener's mistake is not that of the page it hears of
                 shard.logs.critical("listener_failed", error, note=sentence)  # noqa: PLE1205 - not the logging module
 
+    async def _assembled(self) -> Assembled:
+        return assemble(self.config, self.directory, lock=await self._locked())
+
+    def _write_config(self) -> None:
+        write_whole(self.directory / "crawl.toml", effective_toml(self.config).encode())
+
+    async def _serve(self, shard: Assembled, verbs: Mapping[str, Verb]) -> None:
+        """Answer until cancelled."""
+        await Control(self.directory / "state", verbs, shard.logs).serve()
+
     async def _locked(self) -> DirectoryLock:
         deadline = WallClock().now() + LOCK_S_MAX
         while True:
@@ -306,10 +328,13 @@ class Crawler:
         await shard.committer.commit()
         while await self._convert_one():
             await shard.committer.commit()
-        await asyncio.to_thread(shard.write_index)
+        await self._make_views(shard)
         await asyncio.to_thread(shard.followers.close)
         if shard.uploads is not None and not shard.shard.hurried:
             await self._finish_uploads(shard, shard.uploads)
+
+    async def _make_views(self, shard: Assembled) -> None:
+        await asyncio.to_thread(shard.write_index)
 
     async def _finish_uploads(self, shard: Assembled, uploads: Uploads) -> None:
         """Wait for what is still to be copied, unless told to go at once."""

@@ -62,7 +62,9 @@ def status_of(directory: Path) -> dict[str, object]:
     with held_stopped(directory):
         if not all(home.is_there for home in homes(directory, config.cluster.workers)):
             return told_last(directory)
-        return whole([_status_of(config, directory, shard) for shard in range(config.cluster.workers)])
+        found = whole([_status_of(config, directory, shard) for shard in range(config.cluster.workers)])
+        found["state"] = "finished" if not found["queued"] and found["discovered"] else "stopped"
+        return found
 
 
 def _status_of(config: Config, directory: Path, shard: int) -> dict[str, object]:

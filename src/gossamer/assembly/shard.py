@@ -196,9 +196,10 @@ def assemble(
     *,
     shard: int = 0,
     shards: int = 1,
+    opening_min: int = 0,
 ) -> Assembled:
     """Open a crawl's directory and build its shard, or one of its `shards`; `lock` is that of the directory, or of
-    the shard's state, where it was taken already.
+    the shard's state, where it was taken already. Its incarnation is `opening_min` at least.
 
     Raises:
         ConfigError: another process holds the directory, or the configuration names what does not exist. Nothing is
@@ -209,7 +210,9 @@ def assemble(
         home = Home(directory, shard, shards)
         lock = lock if lock is not None else locked(directory, state=home.state)
         undo.callback(lock.release)
-        assembled = _assembled(config, home, clock or WallClock(), dice or Dice(), lock, undo)
+        clock = clock or WallClock()
+        kept = _kept(config, home, clock, opening_min, undo)
+        assembled = _assembled(config, home, kept, clock, dice or Dice(), lock, undo)
         undo.pop_all()
         return assembled
 
@@ -227,7 +230,7 @@ class _Kept:
     logs: Logs
 
 
-def _kept(config: Config, home: Home, clock: Clock, undo: ExitStack) -> _Kept:
+def _kept(config: Config, home: Home, clock: Clock, opening_min: int, undo: ExitStack) -> _Kept:
     slots = held(Slots(home.state), undo)
     store = held(Store(home.store, *store_sizes(config)), undo)
     contacts = held(Contacts(home.state, boot_id(), clock.now()), undo)
@@ -235,13 +238,15 @@ def _kept(config: Config, home: Home, clock: Clock, undo: ExitStack) -> _Kept:
     undo.callback(journals.close_files)
     journals.recover(stored(store, MANIFEST, list[Entry], []), OWNED)
     totals = stored(store, TALLY, Totals, Totals())
-    totals.incarnation += 1
+    totals.incarnation = max(totals.incarnation + 1, opening_min)
     logs = held(Logs(home.logs, clock), undo)
     return _Kept(slots, store, contacts, Epochs(store), journals, Tally(totals, config.crawl), logs)
 
 
-def _assembled(config: Config, home: Home, clock: Clock, dice: Dice, lock: DirectoryLock, undo: ExitStack) -> Assembled:
-    directory, kept = home.directory, _kept(config, home, clock, undo)
+def _assembled(
+    config: Config, home: Home, kept: _Kept, clock: Clock, dice: Dice, lock: DirectoryLock, undo: ExitStack
+) -> Assembled:
+    directory = home.directory
     slots, store, epochs, journals, tally = kept.slots, kept.store, kept.epochs, kept.journals, kept.tally
     namer = namer_of(config, epochs)
     exchange = exchange_of(config, home, store, epochs, kept.contacts, tally.totals.incarnation, namer, clock)
@@ -273,7 +278,8 @@ def _assembled(config: Config, home: Home, clock: Clock, dice: Dice, lock: Direc
     protocols, resolver = protocol_modules(config, agent, clock, spills), resolver_of(config, clock, archives)
     quarantine, apart = quarantine_of(config, directory, epochs, slots), apart_of(config, directory, modules.apart)
     permit = permit_of(config, exclusions, SiteRobots(epochs, config.robots, namer.name, dice), trapping)
-    hubs = hubs_of(config, epochs, namer, permit, clock.now())
+    # A hub's host is another shard's, whose gates it must pass.
+    hubs = hubs_of(config, epochs, namer, permit, clock.now()) if exchange is None else None
     rooms = Rooms(
         namer=namer,
         chain=chain,

@@ -48,8 +48,12 @@ class CrawlerType(Protocol):
         ...
 
 
-def crawler() -> CrawlerType:
-    """Return `Crawler`. Imports everything that crawls: half a second."""
+def crawler(workers: int = 1) -> CrawlerType:
+    """Return what runs a crawl of so many shards. Imports everything that crawls: half a second."""
+    if workers > 1:
+        from gossamer.api.cluster import ClusterCrawler
+
+        return cast("CrawlerType", ClusterCrawler)
     from gossamer.api import Crawler
 
     return cast("CrawlerType", Crawler)
