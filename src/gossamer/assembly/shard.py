@@ -45,6 +45,7 @@ from gossamer.assembly.revisits import (
     schedule_of,
     share_new_of,
 )
+from gossamer.assembly.scaling import refuse_half_scaled
 from gossamer.assembly.told import hints_of, hubs_of, scope_options
 from gossamer.config import Config
 from gossamer.config.lists import scope_lists
@@ -207,6 +208,7 @@ def assemble(
         OSError: the disk does not answer.
     """
     with ExitStack() as undo:
+        refuse_half_scaled(directory)
         home = Home(directory, shard, shards)
         lock = lock if lock is not None else locked(directory, state=home.state)
         undo.callback(lock.release)
