@@ -77,61 +77,6 @@ class LinkWatcher(Protocol):
         ...
 
 
-class Router(Protocol):
-    """Says which links are this shard's, and sees that the others reach theirs. Absent where there is one shard."""
-
-    def own(self, links: Sequence[Link]) -> list[Link]:
-        """Return the links that are ours; the others are sent with this epoch, those sent lately left out."""
-        ...
-
-    def has(self, url: Url) -> bool:
-        """Say whether a URL is ours."""
-        ...
-
-    def widened(self, seed: Url, target: Url, kind: int) -> None:
-        """Tell the other shards that a seed of a `kind` redirects to a target that was beyond the scope."""
-        ...
-
-    def linked(self, page: Url, links: Sequence[Link]) -> None:
-        """Tell the other shards which of their sites a page of ours links to."""
-        ...
-
-    def run_errand(self, errand: Errand) -> bool:
-        """Have another shard make a request for us, through the gates of its host; the answer comes back by itself.
-
-        False when it cannot be asked.
-        """
-        ...
-
-    def answer_errand(self, errand: Errand, result: Reply | Failure, body: bytes) -> None:
-        """Give what an errand brought back to the shard that asked for it."""
-        ...
-
-
-class AddressDoor(Protocol):
-    """Lends addresses that several shards may use at once. Absent where there is one shard."""
-
-    def want(self, address: str, now: float) -> float | None:
-        """Return from when on an address may be asked; None when it must be borrowed first: `opened` will be told."""
-        ...
-
-    def may_ask(self, address: str, now: float) -> bool:
-        """Say whether a request to an address may begin now."""
-        ...
-
-    def began(self, address: str) -> None:
-        """Note that a request to an address goes out."""
-        ...
-
-    def ended(self, address: str, rest_until: float) -> None:
-        """Note that it ended, and until when the address rests."""
-        ...
-
-    def leave(self, address: str) -> None:
-        """Say that nobody here uses an address any more."""
-        ...
-
-
 class UrlSeen(Protocol):
     """The duplicate URL eliminator (Mercator, section 3.2)."""
 

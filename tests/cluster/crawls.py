@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-from gossamer.config import Config, configure
+from gossamer.config import Config, configure, effective_toml
 from gossamer.simweb.process import SimwebProcess
 from gossamer.testing.shards import Shards, Wire, ends_of
 from tests.ring.crawls import OWN
@@ -42,3 +42,25 @@ def crawl(
     running = Shards(config, directory, shards, Wire(random.Random(7), **wire))  # type: ignore[arg-type]
     assert asyncio.run(running.run(meddle)) == "finished"
     return ends_of(config, directory, shards), running
+
+
+def begun(config: Config, directory: Path, shards: int, pages: int) -> None:
+    """Crawl until so many pages are there, and stop."""
+
+    async def enough(running: Shards) -> None:
+        if sum(report.pages + report.pages_under_way for report in running.reports()) >= pages:
+            await running.stop()
+
+    assert asyncio.run(_running(config, directory, shards).run(enough)) == "stopped"
+
+
+def ended(config: Config, directory: Path, shards: int) -> dict[str, str]:
+    """Crawl to the end; return how each key ended."""
+    assert asyncio.run(_running(config, directory, shards).run()) == "finished"
+    return ends_of(config, directory, shards)
+
+
+def _running(config: Config, directory: Path, shards: int) -> Shards:
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "crawl.toml").write_text(effective_toml(config))
+    return Shards(config, directory, shards)

@@ -13,6 +13,7 @@ from gossamer.api.crawler import Crawler
 from gossamer.api.page import Page
 from gossamer.api.releasing import release_of
 from gossamer.api.sample import sample_of
+from gossamer.api.scaling import scale_crawl
 from gossamer.api.status import status_of, why_of
 
-__all__ = ["ClusterCrawler", "Crawler", "Page", "release_of", "sample_of", "status_of", "why_of"]
+__all__ = ["ClusterCrawler", "Crawler", "Page", "release_of", "sample_of", "scale_crawl", "status_of", "why_of"]

@@ -10,6 +10,7 @@ Never    decides what a room does
 
 from gossamer.assembly.home import Home, homes
 from gossamer.assembly.parts import LOCK_S_MAX, chosen_modules, examiner, locked, protocol_modules, text_of
+from gossamer.assembly.scaling import Scaled, scale
 from gossamer.assembly.shard import INDEX, Assembled, assemble
 from gossamer.assembly.stopped import Opened, open_stopped
 
@@ -19,6 +20,7 @@ __all__ = [
     "Assembled",
     "Home",
     "Opened",
+    "Scaled",
     "assemble",
     "chosen_modules",
     "examiner",
@@ -26,5 +28,6 @@ __all__ = [
     "locked",
     "open_stopped",
     "protocol_modules",
+    "scale",
     "text_of",
 ]

@@ -45,16 +45,18 @@ def exchange_of(
     Raises:
         ConfigError: the configuration asks for what several shards cannot do, or for another number of them.
     """
+    partitions = PartitionMap.load(home.directory)
+    divided = partitions.shards if partitions is not None else 1 if Home(home.directory).is_there else home.shards
+    if divided != home.shards:
+        raise ConfigError(
+            f"{home.directory} is divided among {divided} shards, not {home.shards}; "
+            f"`gossamer scale {home.directory} --workers {home.shards}` moves what must move"
+        )
     if home.shards == 1:
         return None
     if config.frontier.form == "walk":
         raise ConfigError("frontier.form = 'walk' walks in one shard: leave out --workers")
-    partitions = PartitionMap.load(home.directory) or PartitionMap.even(home.shards)
-    if partitions.shards != home.shards:
-        raise ConfigError(
-            f"{home.directory} is divided among {partitions.shards} shards, not {home.shards}; "
-            f"`gossamer scale {home.directory} --workers {home.shards}` moves what must move"
-        )
+    partitions = partitions or PartitionMap.even(home.shards)
     rules, cluster = politeness(config.politeness), config.cluster
     addresses = Addresses(
         home.shard,

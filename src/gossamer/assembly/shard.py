@@ -45,6 +45,7 @@ from gossamer.assembly.revisits import (
     schedule_of,
     share_new_of,
 )
+from gossamer.assembly.scaling import refuse_half_scaled
 from gossamer.assembly.told import hints_of, hubs_of, scope_options
 from gossamer.config import Config
 from gossamer.config.lists import scope_lists
@@ -207,6 +208,7 @@ def assemble(
         OSError: the disk does not answer.
     """
     with ExitStack() as undo:
+        refuse_half_scaled(directory)
         home = Home(directory, shard, shards)
         lock = lock if lock is not None else locked(directory, state=home.state)
         undo.callback(lock.release)
@@ -278,7 +280,8 @@ def _assembled(
     protocols, resolver = protocol_modules(config, agent, clock, spills), resolver_of(config, clock, archives)
     quarantine, apart = quarantine_of(config, directory, epochs, slots), apart_of(config, directory, modules.apart)
     permit = permit_of(config, exclusions, SiteRobots(epochs, config.robots, namer.name, dice), trapping)
-    hubs = hubs_of(config, epochs, namer, permit, clock.now())
+    # A hub's host is another shard's, whose gates it must pass.
+    hubs = hubs_of(config, epochs, namer, permit, clock.now()) if exchange is None else None
     rooms = Rooms(
         namer=namer,
         chain=chain,

@@ -36,6 +36,28 @@ class Running(Protocol):
         ...
 
 
+class Scaled(Protocol):
+    """What came of dividing a crawl among other shards; of pairs, the most that a shard has and the mean."""
+
+    @property
+    def before(self) -> int: ...
+
+    @property
+    def after(self) -> int: ...
+
+    @property
+    def partitions_moved(self) -> int: ...
+
+    @property
+    def keys_moved(self) -> int: ...
+
+    @property
+    def partitions(self) -> tuple[float, float]: ...
+
+    @property
+    def hosts(self) -> tuple[float, float]: ...
+
+
 class CrawlerType(Protocol):
     """`gossamer.api.Crawler` itself."""
 
@@ -103,6 +125,13 @@ def release_of(directory: Path, name: str) -> Status:
     from gossamer import api
 
     return cast("Status", api.release_of(directory, name))
+
+
+def scale_crawl(directory: Path, workers: int, note: Callable[[str], None]) -> Scaled:
+    """Divide a crawl that does not run among another number of shards."""
+    from gossamer import api
+
+    return api.scale_crawl(directory, workers, note)
 
 
 def showcase(directory: Path) -> Web:

@@ -24,7 +24,7 @@ ROUNDS_MAX = 3
 
 
 class Addresses:
-    """Both sides of one shard (`ports.AddressDoor`)."""
+    """Both sides of one shard (`frontier.door`)."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Addresses:
         self.borrowing.on_opened, self.borrowing.on_closed = opened, closed
         self.borrowing.on_outgoing = self.lending.on_outgoing = outgoing
 
-    # ---- the user's side (`ports.AddressDoor`)
+    # ---- the user's side (`frontier.door`)
 
     def want(self, address: str, now: float) -> float | None:
         at = self.borrowing.want(address)

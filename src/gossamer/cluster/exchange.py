@@ -65,7 +65,7 @@ class Ring(Protocol):
 
 
 class Exchange:
-    """The shard's door to the others (`ports.Router`). All of it is for the loop."""
+    """The shard's door to the others (`crawl.router`). All of it is for the loop."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class Exchange:
         """Join it to the ring that it feeds; `relieve` closes an epoch that is full."""
         self._ring, self._relieve = ring, relieve
 
-    # ---- the ring's side (`ports.Router`)
+    # ---- the ring's side (`crawl.router`)
 
     def has(self, url: Url) -> bool:
         return self._owners[url.partition] == self.shard

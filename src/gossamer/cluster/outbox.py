@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
@@ -132,6 +132,42 @@ class Outbox:
         if packing.seeds:
             channel.seeds = channel.last
         self._changed = True
+
+
+class Repacked:
+    """The outbox of a shard whose neighbours change: the same links in new batches, each for who has them now.
+
+    The new batches stand beside the old ones, under numbers of their own, and count when `finish`'s value is kept.
+    """
+
+    def __init__(self, kept: Kept, put: Callable[[dict[bytes, bytes]], None], *, keep: bool) -> None:
+        """`keep`: what is in the outbox stays, and the rest is added to it."""
+        self._put = put
+        self._kept = Kept(kept.incarnation + 1)
+        for to, one in kept.channels.items():
+            first = one.first if keep else one.last + 1
+            self._kept.channels[to] = Channel(first, one.last, one.seeds, one.links, one.bytes)
+        self._packing: dict[int, Packing] = {}
+
+    def to(self, to: int) -> Packing:
+        """Return the batch to add to."""
+        packing = self._packing.setdefault(to, Packing())
+        if packing.full:
+            self._write(to, packing)
+            packing = self._packing[to] = Packing()
+        return packing
+
+    def finish(self) -> Kept:
+        """Put what is left; return what is to be kept."""
+        for to, packing in self._packing.items():
+            self._write(to, packing)
+        return self._kept
+
+    def _write(self, to: int, packing: Packing) -> None:
+        channel = self._kept.channels.setdefault(to, Channel())
+        channel.last += 1
+        channel.seeds = channel.last if packing.seeds else channel.seeds
+        self._put({batch_key(to, channel.last): encode(packing.batch)})
 
 
 def batch_key(to: int, number: int) -> bytes:

@@ -7,7 +7,7 @@ none is open the scope is final, and what was kept goes. What is found so does n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -21,7 +21,7 @@ LINKS_MAX = 100_000
 """Links kept at once, each once; about 15 MB on disk. More are rejected for good, as if no seed were open."""
 SCOPE = "scope"
 """The filter whose rejections may pass."""
-_COUNTS = META_PARTITION + b"beyond"
+COUNTS_KEY = META_PARTITION + b"beyond"
 
 
 class Counts(msgspec.Struct, array_like=True):
@@ -57,7 +57,7 @@ class Beyond:
         self._committed_open = 0
         self.activity = 0
         """Grows with every seed, and target of a seed's redirect, that was offered."""
-        stored = epochs.get("meta", _COUNTS)
+        stored = epochs.get("meta", COUNTS_KEY)
         self._counts = Counts() if stored is None else msgspec.msgpack.decode(stored, type=Counts)
         self._regained: list[Link] = []
         self._changed = False
@@ -151,8 +151,17 @@ class Beyond:
         if not self.is_open and self._counts.kept:
             self._epochs.delete_range("scope", b"\0\0", META_PARTITION)
             self._counts.kept = 0
-        self._epochs.put("meta", _COUNTS, _encode(self._counts))
+        self._epochs.put("meta", COUNTS_KEY, _encode(self._counts))
         self._changed = False
+
+
+def counted(pairs: Iterable[tuple[bytes, bytes]]) -> Counts:
+    """Return the counts that belong to what a store has in the family `scope`."""
+    counts = Counts()
+    for key, _ in pairs:
+        counts.open += key[2:3] == b"s"
+        counts.kept += key[2:3] == b"l"
+    return counts
 
 
 def _link(kept: Kept, name: Callable[[str], Url | None]) -> Link | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.permit import Permit
+from gossamer.crawl.router import Router
 from gossamer.model.visits import Errand, Failure, Reply
-from gossamer.ports import HostControl, Namer, Router
+from gossamer.ports import HostControl, Namer
 
 
 class Errands:

@@ -24,12 +24,13 @@ from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.retries import Retries
 from gossamer.crawl.revisiting import Revisiting
 from gossamer.crawl.rooms import Rooms
+from gossamer.crawl.router import Router
 from gossamer.crawl.tally import Tally
 from gossamer.crawl.told import Hints
 from gossamer.model.links import SITEMAP_FILE, Link
 from gossamer.model.revisits import Held, Notice
 from gossamer.model.visits import Again, Contact, Errand, Failure, Reply, Request
-from gossamer.ports import L, Located, Router
+from gossamer.ports import L, Located
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 

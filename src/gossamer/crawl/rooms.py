@@ -14,6 +14,7 @@ from gossamer.crawl.history import History
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.quarantine import Quarantine
 from gossamer.crawl.revisiting import Revisiting
+from gossamer.crawl.router import Router
 from gossamer.crawl.told import Hints, Hubs
 from gossamer.crawl.trapping import Trapping
 from gossamer.model.visits import Reply
@@ -30,7 +31,6 @@ from gossamer.ports import (
     ProtocolModule,
     Resolver,
     Roots,
-    Router,
     UrlSeen,
     VisitSource,
 )

@@ -11,6 +11,7 @@ from gossamer.frontier.bench import Bench
 from gossamer.frontier.bias import LevelBias
 from gossamer.frontier.control import Control
 from gossamer.frontier.counts import COUNTS_KEY, Counts
+from gossamer.frontier.door import AddressDoor
 from gossamer.frontier.facts import facts_of
 from gossamer.frontier.health import settle
 from gossamer.frontier.host import Host, Lease, Place
@@ -25,7 +26,7 @@ from gossamer.frontier.sites import Sites
 from gossamer.frontier.turns import Turns
 from gossamer.model.links import NOT_SEED, Link
 from gossamer.model.visits import Again, Contact, HostFacts
-from gossamer.ports import AddressDoor, Prioritizer
+from gossamer.ports import Prioritizer
 from gossamer.state.contacts import Contacts, Rest
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import META_PARTITION, Store

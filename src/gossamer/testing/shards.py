@@ -75,6 +75,18 @@ class Shards:
         self._quotas: Quotas | None = None
         self._deliveries: set[asyncio.Task[None]] = set()
 
+    def check(self) -> None:
+        """Open and close a shard: raises what a start would."""
+        asyncio.run(self._opened_and_closed())
+
+    async def _opened_and_closed(self) -> None:
+        await assemble(self.config, self.directory, shard=0, shards=self.shards).close()
+
+    async def stop(self) -> None:
+        """Have every shard finish what is in flight, and end."""
+        for member in self.members.values():
+            member.assembled.shard.stop()
+
     async def run(self, meddle: Callable[[Shards], object] | None = None, within_s: float = 120.0) -> str:
         """Crawl to the end, with `meddle` called between rounds; return how it ended."""
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -99,13 +111,17 @@ class Shards:
             end = "finished" if termination.told(reports) else ""
             if self._quotas is not None and self._quotas.exhausted(reports):
                 end = "limit"
-            for report in reports:
+            if all(member.task.done() for member in self.members.values()):
+                end = "stopped"
+            for report in reports if end != "stopped" else ():
                 quota, serial = self._quotas.order(report) if self._quotas is not None else (None, 0)
                 membership = self.members[report.shard].assembled.membership
                 assert membership is not None
                 membership.obey(Orders(quota, serial, scope_final=is_final, end=end))  # type: ignore[arg-type]
             if end:
                 await asyncio.gather(*(member.task for member in self.members.values()))
+                for member in self.members.values():
+                    await _finish(member.assembled)
                 return end
             await asyncio.sleep(ROUND_S)
             for member in list(self.members.values()):
@@ -223,6 +239,18 @@ class Shards:
             task.cancel()
         await asyncio.gather(member.pump, member.task, return_exceptions=True)
         await member.assembled.close()
+
+
+async def _finish(assembled: Assembled) -> None:
+    """Complete what others read, as a crawl does at its end."""
+    assembled.archives.close()
+    assembled.committer.on_durable = None
+    await assembled.committer.commit()
+    while (found := assembled.followers.next()) is not None:
+        follower, task = found
+        follower.settle(task, await asyncio.to_thread(task.make))
+        await assembled.committer.commit()
+    assembled.followers.close()
 
 
 def ends_of(config: Config, directory: Path, shards: int) -> dict[str, str]:
