@@ -46,6 +46,7 @@ FILES_ALLOWED = {
     "cluster/partitions.py": "the partition map is a file beside the crawl's state",
     "cli": "what the operator names on the command line is a file",
     "crawl/control.py": "its socket is a file",
+    "cluster/ray.py": "what a coordinator must find again is a file, and a Ray of our own has a folder",
     "config": "the operator's file, and the effective one beside the crawl",
     "fetch/file.py": "its web is a tree of files",
     "report": "reads what the archive left",

@@ -26,6 +26,11 @@ def scale_crawl(directory: str | Path, workers: int, note: Callable[[str], None]
     if not stored.exists():
         raise ConfigError(f"{directory} holds no crawl (it has no crawl.toml)")
     config = reopen(stored)
+    if config.state.checkpoint_uri:
+        raise ConfigError(
+            "state.checkpoint_uri: this crawl goes on from its checkpoints, and `scale` moves what lies in its "
+            "directory alone"
+        )
 
     def write_config(shards: int) -> None:
         cluster = config.cluster.model_copy(update={"workers": shards})
