@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,8 +16,9 @@ import pytest
 from gossamer.simweb.options import SimwebOptions
 from gossamer.simweb.process import SimwebProcess
 from tests.cluster.nodes import Nodes, command_of
-from tests.crash.crawls import environment, until
+from tests.crash.crawls import environment
 from tests.crash.harvest import Harvest, differences
+from tests.ring.crawls import until
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 
@@ -36,6 +38,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimwebProcess]:
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[Nodes]:
     with Nodes() as cluster:
+        cluster.add()
         cluster.add()
         yield cluster
 
@@ -95,13 +98,14 @@ def test_the_result_is_that_of_one_worker(
 def test_two_workers_here_answer_as_one_and_leave_nothing(web: SimwebProcess, alone: Harvest, tmp_path: Path) -> None:
     """A Ray of the crawl's own: every command, while it runs, when it has stopped, and when it is resumed."""
     directory = tmp_path / "crawl"
+    before = set(_of_ray())
     slowly = ("politeness.delay_s_min=0.3", "search.enabled=true")
     running = begun(*crawl_of(web, directory, 2, *slowly, politeness="weak"))
-    started = set(_of_ray())
     try:
         until(lambda: (directory / "state/control.sock").exists() or running.poll() is not None, 60)
         status = until(lambda: _pages(directory, 5), 60)
         assert status["workers"] == 2
+        assert listening(set(_of_ray()) - before) <= {"127.0.0.1"}
         assert status["discovered"] == sum(int(str(status[key])) for key in ("queued", "in_flight", "terminal"))
         whys = [answer("why", directory, url) for url in web.seeds]
         assert {str(told["state"]) for told in whys} <= {"fetched", "queued", "in_flight", "due", "lent", "redirected"}
@@ -119,7 +123,7 @@ def test_two_workers_here_answer_as_one_and_leave_nothing(web: SimwebProcess, al
     finally:
         running.kill()
         running.wait()
-    assert set(_of_ray()) <= started
+    until(lambda: not set(_of_ray()) - before, 30)
     stopped = answer("status", directory)
     assert stopped["state"] == "stopped"
     assert stopped["queued"]
@@ -199,6 +203,22 @@ def _pages(directory: Path, least: int) -> dict[str, object]:
 
 def _is(directory: Path, state: str) -> bool:
     return answer("status", directory)["state"] == state
+
+
+def listening(pids: set[int]) -> set[str]:
+    """Return the addresses at which processes listen."""
+    inodes = set()
+    for pid in pids:
+        with suppress(OSError):
+            inodes |= {str(fd.readlink()) for fd in Path(f"/proc/{pid}/fd").iterdir()}
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes:
+                word = fields[1].partition(":")[0][-8:]
+                found.add(socket.inet_ntoa(bytes.fromhex(word)[::-1]))
+    return found
 
 
 def _of_ray() -> list[int]:

@@ -25,7 +25,7 @@ SYSTEM = {
 
 
 class Nodes:
-    """The cluster while the context lasts. The head is node 0; `address` is for `--cluster`."""
+    """The cluster while the context lasts. The head is node 0 and gets no shards; `address` is for `--cluster`."""
 
     def __init__(self, **system: int) -> None:
         self._system = {**SYSTEM, **system}
@@ -131,7 +131,7 @@ def serve(system: dict[str, int]) -> None:
     store = {"object_store_memory": 80 << 20, "num_cpus": 1, "include_dashboard": False}
     cluster = Cluster(
         initialize_head=True,
-        head_node_args={**store, "_system_config": system, "node_ip_address": "127.0.0.1"},
+        head_node_args={**store, "num_cpus": 0, "_system_config": system, "node_ip_address": "127.0.0.1"},
     )
     raylet = cluster.head_node.all_processes["raylet"][0].process.pid
     print(cluster.address, flush=True)

@@ -18,9 +18,10 @@ from gossamer.api.shards import keep_standing, map_of, owner_of
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.assembly import INDEX, locked
 from gossamer.cluster.coordination import Kept, Limits
-from gossamer.cluster.job import STATE_FILE, Plan, environment_of_our_own
+from gossamer.cluster.job import STATE_FILE, Plan, environment_of_a_cluster, environment_of_our_own
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
+from gossamer.cluster.standing import whole
 from gossamer.config import Config, configure, effective_toml
 from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
@@ -85,7 +86,7 @@ class ClusterCrawler:
         self.config = config
         self._resuming = resuming
         self._engine: Engine | None = None
-        self._status: dict[str, object] = {"state": "starting"}
+        self._status = whole([{"state": "starting"}] * config.cluster.workers)
         self._stop: Literal["", "drain", "now"] = ""
         self._listeners: list[Callable[[str], None]] = []
 
@@ -302,8 +303,8 @@ def check_cluster(config: Config, directory: Path) -> None:
 
 def started(plan: Plan, options: ClusterOptions) -> Engine:
     """Start the engine. Ray is imported only here. Raises ConfigError: there is no such cluster."""
-    if not options.address:
-        os.environ.update(environment_of_our_own(os.environ))
+    environment = environment_of_a_cluster if options.address else environment_of_our_own
+    os.environ.update(environment(os.environ))
     module = importlib.import_module("gossamer.cluster.ray")
     return cast("Engine", module.start(plan, options))
 

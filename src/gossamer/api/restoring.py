@@ -77,6 +77,7 @@ class Vault:
         return self._opening
 
     async def _restore(self, saved: Saved | None) -> None:
+        await self._checkpoints.sweep()
         state = self._home.state
         for path in list(state.iterdir()) if state.exists() else []:
             if path.is_dir():

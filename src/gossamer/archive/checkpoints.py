@@ -8,6 +8,7 @@ and so are never given twice; tables of the store, which never change, go once f
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -153,6 +154,21 @@ class Checkpoints:
             if not (target.exists() and target.stat().st_size == part.length and not part.name.startswith(STATE)):
                 await self._store.fetch(part.key, target, part.sha256)
         fresh.rename(state / "store")
+
+    async def sweep(self) -> int:
+        """Remove what a lost machine has sent and no checkpoint lists: what was in it is done again, and must not be
+        there twice. Return how many objects that were. Raises StoreError.
+        """
+        needed = {part.key for part in self.saved.parts} if self.saved is not None else set()
+        kept = {f"{self._own}/claim.json", f"{self._own}/latest.json"}
+        strays = [name for name in await self._store.names() if self._is_own(name) and name not in needed | kept]
+        if strays:
+            await self._store.remove(strays)
+        return len(strays)
+
+    def _is_own(self, name: str) -> bool:
+        number = int(self._own.removeprefix("shard-"))
+        return name.startswith(self._own + "/") or bool(re.fullmatch(rf"[^/]+/[^/]+-{number:03d}-\d+-\d+\..+", name))
 
     async def _forget(self, before: Saved, now: Saved) -> None:
         """Remove what only the checkpoint before had. Finished files stay: they are the crawl's."""

@@ -142,6 +142,14 @@ class ObjectStore:
             raise StoreError(f"{self.url}/{name} is not what was saved", lasting=True)
         publish(aside, target)
 
+    async def names(self) -> list[str]:
+        """Return the names of all objects. Raises StoreError."""
+        try:
+            async with asyncio.timeout(self._options.store_request_s_max):
+                return [one["path"] async for page in obstore.list(self._store) for one in page]
+        except (exceptions.BaseError, OSError, ValueError, TimeoutError) as error:
+            raise _told(error) from error
+
     async def remove(self, names: Sequence[str]) -> None:
         """Remove objects; those that are gone already are no error. Raises StoreError."""
         try:

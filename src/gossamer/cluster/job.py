@@ -22,6 +22,16 @@ def environment_of_our_own(environment: Mapping[str, str]) -> dict[str, str]:
     return {"RAY_AUTH_TOKEN": environment.get("RAY_AUTH_TOKEN") or secrets.token_hex(32), **fixed}
 
 
+def environment_of_a_cluster(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what must stand there to be part of a cluster: it asks for a token where `ray start` found one, and who
+    joins must know before Ray is imported.
+    """
+    given = [environment.get("RAY_AUTH_TOKEN"), environment.get("RAY_AUTH_TOKEN_PATH")]
+    has_token = any(given) or (Path(environment.get("HOME") or "/") / ".ray/auth_token").exists()
+    mode = {"RAY_AUTH_MODE": "token"} if has_token and "RAY_AUTH_MODE" not in environment else {}
+    return {"RAY_USAGE_STATS_ENABLED": "0", **mode}
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """One crawl, as its engine is to run it."""
 

@@ -37,6 +37,10 @@ CARRY_S_MAX = 10.0
 """A frame that has not arrived by then is taken for lost: it is sent again."""
 ASK_S_MAX = 55.0
 CONNECT_S_MAX = 5.0
+SHARE = 0.001
+"""Of a processor, as Ray counts: next to nothing, so that shards of a lost machine always find room on others; but a
+machine that offers none, such as a head of its own, gets no shard.
+"""
 LOOPBACK = ("127.", "localhost:", "[::1]:")
 FOLDER = "gossamer-ray-"
 """What a Ray of our own keeps its sockets and logs in, under the system's temporary directory; a process's number and
@@ -274,14 +278,18 @@ def start(plan: Plan, options: ClusterOptions) -> Engine:
     packed = encode(plan)
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     # A call is never repeated by Ray: questions are asked anew, and frames are sent again by whom they are from.
-    common = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": 0}
+    common = {"max_restarts": -1, "max_task_retries": 0}
     keeping: Any = ray.remote(ShardActor)
     shards = [
-        keeping.options(name=shard_name(shard), scheduling_strategy="SPREAD", **common).remote(packed, shard, namespace)
+        keeping.options(name=shard_name(shard), num_cpus=SHARE, scheduling_strategy="SPREAD", **common).remote(
+            packed, shard, namespace
+        )
         for shard in range(plan.shards)
     ]
     coordinating: Any = ray.remote(CoordinatorActor)
-    coordinator = coordinating.options(name="coordinator", scheduling_strategy=here, **common).remote(packed, namespace)
+    coordinator = coordinating.options(name="coordinator", num_cpus=0, scheduling_strategy=here, **common).remote(
+        packed, namespace
+    )
     return Engine(coordinator, shards, folder)
 
 
@@ -296,7 +304,7 @@ def _own(options: ClusterOptions, namespace: str) -> Path:
     ray_constants.ENABLE_RAY_CLUSTER = False  # The only way to have every part of it listen on loopback alone.
     ray.init(
         namespace=namespace,
-        num_cpus=1,
+        num_cpus=2,
         include_dashboard=False,
         object_store_memory=options.object_store_bytes,
         log_to_driver=False,

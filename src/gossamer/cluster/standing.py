@@ -10,6 +10,8 @@ SUMS = (
     "pages", "attempts", "discovered", "terminal", "wire_bytes", "body_bytes", "hosts_known", "hosts_left", "in_flight",
     "queued", "hosts_active", "hosts_deferred", "pages_s", "bytes_s",
 )  # fmt: skip
+BUDGETS = ("hosts_deferred", "budget_round")
+"""Told only where there are budgets."""
 TALLIES = ("terminal_outcomes", "outcomes", "rejected")
 MOST = ("elapsed_s", "runs", "epoch", "max_pages", "max_time_s", "max_bytes", "budget_round")
 STATES = ("failed", "starting", "running", "stopping", "paused", "stopped", "finished")
@@ -25,14 +27,14 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
     """
     found: dict[str, object] = {}
     for key in SUMS:
-        if any(key in status for status in statuses):
+        if key not in BUDGETS or any(key in status for status in statuses):
             found[key] = sum(_number(status.get(key)) for status in statuses)
     for key in TALLIES:
         found[key] = _tally(status.get(key) for status in statuses)
     for key in MOST:
         known = [value for status in statuses if (value := status.get(key)) is not None]
-        if any(key in status for status in statuses):
-            found[key] = max(map(_number, known)) if known else None
+        if key not in BUDGETS or any(key in status for status in statuses):
+            found[key] = max(map(_number, known)) if known else 0 if key in ("elapsed_s", "runs", "epoch") else None
     states = [str(status.get("state", "")) for status in statuses]
     found["state"] = next((state for state in STATES if state in states), states[0] if states else "")
     ends = {str(status.get("ended", "")) for status in statuses}
