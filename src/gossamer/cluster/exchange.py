@@ -245,16 +245,19 @@ class Exchange:
         assert self._relieve is not None
         self._take_own(self._ring)
         while True:
-            while self._arrived:
-                sender, incarnation, number, data = self._arrived.popleft()
-                self._arrived_bytes -= len(data)
-                self._take_batch(decode_batch(data), self._ring)
-                self._inbox.take(sender, incarnation, number)
-                self._ask_for_more()
+            while self._take_next(self._ring):
                 await self._relieve()
                 await asyncio.sleep(0)
             self._stirred.clear()
             await self._stirred.wait()
+
+    def take_arrived(self) -> int:
+        """Take all that arrived into the ring at once; return how many batches. For those who have no loop."""
+        assert self._ring is not None
+        batches = 0
+        while self._take_next(self._ring):
+            batches += 1
+        return batches
 
     # ---- what is told
 
@@ -350,6 +353,16 @@ class Exchange:
                 self.activity += 1
         if self._arrived:
             self._stirred.set()
+
+    def _take_next(self, ring: Ring) -> bool:
+        if not self._arrived:
+            return False
+        sender, incarnation, number, data = self._arrived.popleft()
+        self._arrived_bytes -= len(data)
+        self._take_batch(decode_batch(data), ring)
+        self._inbox.take(sender, incarnation, number)
+        self._ask_for_more()
+        return True
 
     def _ask_for_more(self) -> None:
         """Once there is room again, have those who were refused send on."""
