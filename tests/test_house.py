@@ -49,6 +49,7 @@ FILES_ALLOWED = {
     "cluster/ray.py": "what a coordinator must find again is a file, and a Ray of our own has a folder",
     "config": "the operator's file, and the effective one beside the crawl",
     "fetch/file.py": "its web is a tree of files",
+    "offline": "segments, the index of known URLs and what a builder works with are files",
     "report": "reads what the archive left",
     "resolve": "the operator's hosts file",
     "seen": "two of its forms are files of fingerprints that the journals' manifest names",

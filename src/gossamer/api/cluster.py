@@ -229,7 +229,7 @@ class ClusterCrawler:
     # ---- what can be asked
 
     def _verbs(self) -> dict[str, Verb]:
-        everybody = {name: self._for_all(name) for name in ("seed", "exclude", "release", "checkpoint")}
+        everybody = {name: self._for_all(name) for name in ("seed", "exclude", "release", "checkpoint", "set", "host")}
         return {"status": self._told, "why": self._why, "pause": self._pause, "unpause": self._unpause,
                 "stop": self._stopped, **everybody}  # fmt: skip
 
@@ -256,7 +256,9 @@ class ClusterCrawler:
         async def answer(request: dict[str, object]) -> object:
             if name == "seed":
                 await self._called("seeded")
-            return _joined(await self._asked(request, list(range(self.config.cluster.workers)), some=name == "release"))
+            return _joined(
+                await self._asked(request, list(range(self.config.cluster.workers)), some=name in ("release", "host"))
+            )
 
         return answer
 

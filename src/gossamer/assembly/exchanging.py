@@ -11,7 +11,7 @@ from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import Orders, Report
 from gossamer.config import Config
 from gossamer.crawl.beyond import Beyond
-from gossamer.crawl.commit import Committer, Cuts
+from gossamer.crawl.commit import Committer
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.pipeline import Pipeline
 from gossamer.crawl.shard import Shard
@@ -110,12 +110,12 @@ class Membership:
         exchange.attach(self, shard.relieve)
         addresses = exchange.addresses
         assert addresses is not None
-        addresses.listen(self._opened, frontier.shut_address, self._outgoing)
         frontier.share_addresses(addresses)
+        addresses.listen(self._opened, self._shut, self._outgoing)
 
-    def join(self, cuts: list[Cuts], committer: Committer) -> None:
+    def join(self, committer: Committer) -> None:
         """Have a part in every commit."""
-        cuts.append(self)
+        committer.cut_too(self)
         before = committer.on_epoch
 
         def committed(epoch: int) -> None:
@@ -227,6 +227,11 @@ class Membership:
     def _outgoing(self) -> None:
         self.exchange.on_outgoing()
 
+    def _shut(self, address: str) -> None:
+        if self._frontier.addresses is not None:
+            self._frontier.addresses.shut(address)
+
     def _opened(self, address: str, rest_until: float) -> None:
-        self._frontier.open_address(address, rest_until)
+        if self._frontier.addresses is not None:
+            self._frontier.addresses.open(address, rest_until)
         self._shard.stir()
