@@ -256,9 +256,8 @@ class ClusterCrawler:
         async def answer(request: dict[str, object]) -> object:
             if name == "seed":
                 await self._called("seeded")
-            return _joined(
-                await self._asked(request, list(range(self.config.cluster.workers)), some=name in ("release", "host"))
-            )
+            shards, some = list(range(self.config.cluster.workers)), name in ("release", "host")
+            return _joined(await self._asked(request, shards, some=some))
 
         return answer
 

@@ -165,7 +165,7 @@ class Frontier:
         return self._budgets.round if self._budgets is not None else 0
 
     def share_addresses(self, door: AddressDoor) -> None:
-        """Have addresses borrowed before they are asked: other shards may use them too. Call it before anything else."""
+        """Have addresses borrowed before they are asked: other shards may use them too. To be called first."""
         if self.politeness.per_address or self.politeness.address_delay_s:
             self.addresses = SharedAddresses(self._bench, door)
 
