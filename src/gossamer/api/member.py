@@ -57,6 +57,7 @@ class Member(Crawler):
         config = reopen_text(job.config, f"{job.crawl}/crawl.toml")
         # Limits are those of the whole crawl: what we may have of them we are told.
         self._begin(Path(job.directory), config.model_copy(update={"limits": LimitsOptions()}))
+        self._is_limited = config.limits.max_pages is not None
         self._job = job
         self._line = line
         self._home = Home(self.directory, job.shard, job.shards)
@@ -105,6 +106,8 @@ class Member(Crawler):
         )
         assert shard.membership is not None
         shard.shard.may_begin = self._tenure.holds
+        if self._is_limited:
+            shard.shard.quota = 0  # Until the first order says how many.
         shard.tally.listeners.append(lambda sentence: self._line.send(said.NOTE, 0, sentence.encode()))
         shard.membership.exchange.on_outgoing = self._news.set
         return shard
