@@ -102,7 +102,7 @@ class Harvest:
             told = [row["redirect_to"] or row["status"] in AGAIN for row in attempts[:-1]]
             if not all(told):
                 found.append(f"{len(attempts)} attempts at {url}: nobody said so")
-        left = [*(self.directory / "warc").glob("*.open"), *(self.directory / "state/tables").iterdir()]
+        left = [*(self.directory / "warc").glob("*.open"), *(self.directory / "state").rglob("tables/*")]
         left += [path for table in ("pages", "links") for path in (self.directory / table).glob(".*")]
         return found + [f"left over: {path}" for path in left]
 

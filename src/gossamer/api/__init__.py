@@ -8,10 +8,12 @@ Touches  the crawl's directory, through what is assembled
 Never    names a concrete room
 """
 
+from gossamer.api.cluster import ClusterCrawler
 from gossamer.api.crawler import Crawler
 from gossamer.api.page import Page
 from gossamer.api.releasing import release_of
 from gossamer.api.sample import sample_of
+from gossamer.api.scaling import scale_crawl
 from gossamer.api.status import status_of, why_of
 
-__all__ = ["Crawler", "Page", "release_of", "sample_of", "status_of", "why_of"]
+__all__ = ["ClusterCrawler", "Crawler", "Page", "release_of", "sample_of", "scale_crawl", "status_of", "why_of"]

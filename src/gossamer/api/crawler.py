@@ -35,7 +35,7 @@ from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
 from gossamer.config.seeds import check_seeds
 from gossamer.config.toml import written
-from gossamer.crawl.control import Control
+from gossamer.crawl.control import Control, Verb
 from gossamer.crawl.delivery import Delivery
 from gossamer.crawl.shard import Companion, End, first_of
 from gossamer.crawl.watchdogs import FILES_A_REQUEST, FILES_OF_OUR_OWN
@@ -95,6 +95,16 @@ class Crawler:
             check_lists(config)
             check_seeds(config)
             check_segments(config)
+        if config.cluster.workers > 1:
+            raise ConfigError(
+                f"Crawler is one shard in your own process, and this crawl has {config.cluster.workers}: "
+                "gossamer.api.ClusterCrawler runs those"
+            )
+        self._begin(directory, config, more_seeds, settle=settle)
+
+    def _begin(
+        self, directory: Path, config: Config, more_seeds: MoreSeeds | None = None, *, settle: bool = False
+    ) -> None:
         self.directory = directory
         self.config = config
         """The effective configuration."""
@@ -143,9 +153,9 @@ class Crawler:
             OSError: the disk refused; everything up to the last commit is saved.
         """
         self.directory.mkdir(parents=True, exist_ok=True)
-        shard = self._shard = assemble(self.config, self.directory, lock=await self._locked())
+        shard = self._shard = await self._assembled()
         try:
-            write_whole(self.directory / "crawl.toml", effective_toml(self.config).encode())
+            self._write_config()
             self._attach(shard)
             if shard.quarantine.accused:  # Known for good before another page can be the death of us.
                 await shard.committer.commit()
@@ -154,10 +164,10 @@ class Crawler:
             low_water = LowWater(shard, seeding, feeding, self._more_seeds)
             self._begin_or_settle(shard)
             setting = Setting(shard, self._reconfigured)
-            verbs = Verbs(shard, seeding, setting, self.status)
-            control = Control(self.directory / "state", verbs.table(), shard.logs)
+            verbs = Verbs(shard, seeding, setting, self.status).table()
+            await seeding.prepare()
             async with asyncio.TaskGroup() as group:
-                asking = group.create_task(control.serve())
+                asking = group.create_task(self._serve(shard, verbs))
                 watched = group.create_task(shard.watchdogs.run())
                 uploading = group.create_task(shard.uploads.run()) if shard.uploads is not None else None
                 companions: list[Companion] = [
@@ -168,7 +178,11 @@ class Crawler:
                 if self._callbacks is not None:
                     companions.append(self._callbacks.run)
                 busy = (seeding.busy, feeding.busy, low_water.busy)
-                end = await shard.shard.run(companions, lambda: any(one() for one in busy))
+                more_to_come: Callable[[], bool] = lambda: any(one() for one in busy)  # noqa: E731
+                if shard.membership is not None:
+                    companions.append(shard.membership.exchange.run)
+                    more_to_come = shard.membership.more_to_come
+                end = await shard.shard.run(companions, more_to_come)
                 await self._finish_files(shard)
                 await self._save_remainder(shard, feeding, end)
                 watched.cancel()
@@ -319,6 +333,16 @@ class Crawler:
             except Exception as error:  # noqa: BLE001 - a listener's mistake is not that of the page it hears of
                 shard.logs.critical("listener_failed", error, note=sentence)  # noqa: PLE1205 - not the logging module
 
+    async def _assembled(self) -> Assembled:
+        return assemble(self.config, self.directory, lock=await self._locked())
+
+    def _write_config(self) -> None:
+        write_whole(self.directory / "crawl.toml", effective_toml(self.config).encode())
+
+    async def _serve(self, shard: Assembled, verbs: Mapping[str, Verb]) -> None:
+        """Answer until cancelled."""
+        await Control(self.directory / "state", verbs, shard.logs).serve()
+
     async def _locked(self) -> DirectoryLock:
         deadline = WallClock().now() + LOCK_S_MAX
         while True:
@@ -368,10 +392,13 @@ class Crawler:
         await shard.committer.commit()
         while await self._convert_one():
             await shard.committer.commit()
-        await asyncio.to_thread(shard.write_index)
+        await self._make_views(shard)
         await asyncio.to_thread(shard.followers.close)
         if shard.uploads is not None and not shard.shard.hurried:
             await self._finish_uploads(shard, shard.uploads)
+
+    async def _make_views(self, shard: Assembled) -> None:
+        await asyncio.to_thread(shard.write_index)
 
     async def _finish_uploads(self, shard: Assembled, uploads: Uploads) -> None:
         """Wait for what is still to be copied, unless told to go at once."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+from contextlib import nullcontext
 from pathlib import Path
 
+from gossamer.api.shards import held_stopped, require_here
 from gossamer.assembly import Assembled, assemble
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError
@@ -41,12 +43,20 @@ def release_of(directory: Path, name: str) -> dict[str, object]:
 
 
 async def _release_of(directory: Path, name: str) -> dict[str, object]:
-    shard = assemble(reopen(directory / "crawl.toml"), directory)
-    try:
-        released = await release(shard, name)
-        if not released:
-            raise ConfigError(no_trap(shard, name))
-        await shard.committer.commit()
-    finally:
-        await shard.close()
-    return {"released": released}
+    config = reopen(directory / "crawl.toml")
+    shards = config.cluster.workers
+    refusal = ""
+    with held_stopped(directory) if shards > 1 else nullcontext():
+        for number in range(shards):
+            if shards > 1:
+                require_here(directory, number, shards)
+            shard = assemble(config, directory, shard=number, shards=shards)
+            try:
+                released = await release(shard, name)
+                if released:
+                    await shard.committer.commit()
+                    return {"released": released}
+                refusal = refusal or no_trap(shard, name)
+            finally:
+                await shard.close()
+    raise ConfigError(refusal)

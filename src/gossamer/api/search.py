@@ -7,7 +7,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from gossamer.archive.search.build import Built, build
-from gossamer.archive.search.query import Found, search
+from gossamer.archive.search.follower import FOLDER, SHARD
+from gossamer.archive.search.query import Found, best_of, search
 from gossamer.archive.views.export import MEMORY_BYTES
 from gossamer.assembly import locked
 from gossamer.assembly.views import crawl_in, export_means
@@ -27,12 +28,20 @@ def search_of(
     Raises:
         ConfigError: the crawl has no index.
     """
-    if not (directory / "search/meta.json").exists():
+    folders = indexes_of(directory)
+    if not folders:
         raise ConfigError(
             f"{directory} has no search index; `gossamer search {directory} --build` makes one of what was crawled, "
             "`--set search.enabled=true` has a crawl keep one"
         )
-    return search(directory / "search", query, limit=limit, host=host, site=site, language=language)
+    asked = [search(folder, query, limit=limit, host=host, site=site, language=language) for folder in folders]
+    return asked[0] if len(asked) == 1 else best_of(asked, limit)
+
+
+def indexes_of(directory: Path) -> list[Path]:
+    """Return a crawl's indexes: one that was made of all, and those that several shards keep."""
+    whole = directory / FOLDER
+    return [path.parent for path in (whole / "meta.json", *sorted(whole.glob(f"{SHARD}*/meta.json"))) if path.exists()]
 
 
 def build_index_of(

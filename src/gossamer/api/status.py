@@ -7,8 +7,10 @@ from pathlib import Path
 import msgspec
 
 from gossamer.api.setting import changes_of
+from gossamer.api.shards import held_stopped, owner_of, require_here, told_last
 from gossamer.api.waiting import waiting
-from gossamer.assembly import Assembled, budget_of, open_stopped
+from gossamer.assembly import Assembled, budget_of, homes, open_stopped
+from gossamer.cluster.standing import whole
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.crawl.options import LimitsOptions
@@ -91,7 +93,18 @@ def status_of(directory: Path) -> dict[str, object]:
         ConfigError: there is no crawl, or a process holds it.
     """
     config = reopen(directory / "crawl.toml")
-    opened = open_stopped(config, directory)
+    if config.cluster.workers == 1:
+        return _status_of(config, directory, 0)
+    with held_stopped(directory):
+        if not all(home.is_there for home in homes(directory, config.cluster.workers)):
+            return told_last(directory)
+        found = whole([_status_of(config, directory, shard) for shard in range(config.cluster.workers)])
+        found["state"] = "finished" if not found["queued"] and found["discovered"] else "stopped"
+        return found
+
+
+def _status_of(config: Config, directory: Path, shard: int) -> dict[str, object]:
+    opened = open_stopped(config, directory, shard, config.cluster.workers)
     try:
         stored = opened.store.get("meta", COUNTS_KEY)
         counts = Counts() if stored is None else msgspec.msgpack.decode(stored, type=Counts)
@@ -133,7 +146,18 @@ def traps_told(traps: Traps) -> list[str]:
 
 def why_of(directory: Path, url: str) -> dict[str, object]:
     """Return what a crawl that does not run knows of a URL. Raises ConfigError as `status_of`."""
-    opened = open_stopped(reopen(directory / "crawl.toml"), directory)
+    config = reopen(directory / "crawl.toml")
+    shards = config.cluster.workers
+    if shards == 1:
+        return _why_of(config, directory, 0, url)
+    with held_stopped(directory):
+        shard = owner_of(config, directory, url)
+        require_here(directory, shard, shards)
+        return {**_why_of(config, directory, shard, url), "shard": shard}
+
+
+def _why_of(config: Config, directory: Path, shard: int, url: str) -> dict[str, object]:
+    opened = open_stopped(config, directory, shard, config.cluster.workers)
     try:
         return opened.story.why(url)
     finally:

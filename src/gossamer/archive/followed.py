@@ -14,7 +14,7 @@ from gossamer.world.clock import Clock
 
 
 def followed(
-    options: SearchOptions, journals: Journals, clock: Clock, incarnation: int
+    options: SearchOptions, journals: Journals, clock: Clock, shard: int, incarnation: int
 ) -> tuple[list[Closing], Followers]:
     """Return archives that only note things for a follower, and all followers; what a crash left is swept up.
 
@@ -30,6 +30,6 @@ def followed(
             raise ConfigError("search.enabled: it needs tantivy; pip install 'gossamer[search]'")
         log = import_module("gossamer.archive.search.log")
         follower = import_module("gossamer.archive.search.follower")
-        logs.append(log.SearchLog(options, journals, clock, incarnation=incarnation))
+        logs.append(log.SearchLog(options, journals, clock, shard, incarnation))
         followers.append(follower.IndexFollower(options, journals))
     return logs, Followers(followers)

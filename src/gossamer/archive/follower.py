@@ -54,8 +54,8 @@ class Follower:
         for entry in self._journals.finals(LOG_FOLDER):
             stem = entry.name.removeprefix(LOG_FOLDER).removesuffix(LOG_SUFFIX)
             parquet = f"{stem.partition('-')[0]}/{stem}.parquet"
-            directory = self._journals.directory
-            return Conversion(entry.name, parquet, directory / entry.name, directory / parquet)
+            path = self._journals.path
+            return Conversion(entry.name, parquet, path(entry.name), path(parquet))
         return None
 
     def settle(self, conversion: Conversion, length: int) -> None:
@@ -76,11 +76,11 @@ class Follower:
 
     def sweep(self) -> None:
         """Remove what a crash left behind: half-written Parquet files, and logs that the manifest let go."""
-        directory = self._journals.directory
-        for stray in directory.glob("*/.*.parquet.tmp"):
+        journals = self._journals
+        for stray in journals.directory.glob(f"*/.{journals.stray}.parquet.tmp"):
             stray.unlink()
-        kept = {entry.name for entry in self._journals.finals(LOG_FOLDER)}
-        for log in (directory / LOG_FOLDER).glob("*" + LOG_SUFFIX):
+        kept = {entry.name for entry in journals.finals(LOG_FOLDER)}
+        for log in journals.path(LOG_FOLDER).glob(journals.stray + LOG_SUFFIX):
             if LOG_FOLDER + log.name not in kept:
                 log.unlink()
 

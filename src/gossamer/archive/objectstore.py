@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from math import ceil
 from pathlib import Path
@@ -20,6 +20,7 @@ import msgspec
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.uploads import StoreError
 from gossamer.model.errors import ConfigError
+from gossamer.world.files import publish
 
 try:
     import obstore
@@ -97,6 +98,67 @@ class ObjectStore:
         except (exceptions.BaseError, OSError, ValueError) as error:
             raise _told(error) from error
         return fixity.sha256
+
+    async def read(self, name: str) -> bytes | None:
+        """Return a small object, or None where there is none. Raises StoreError."""
+        try:
+            async with asyncio.timeout(self._options.store_request_s_max):
+                result = await obstore.get_async(self._store, name)
+                return bytes(await result.bytes_async())
+        except FileNotFoundError:
+            return None
+        except (exceptions.BaseError, OSError, ValueError, TimeoutError) as error:
+            raise _told(error) from error
+
+    async def write(self, name: str, data: bytes) -> None:
+        """Put a small object in the place of what was there: whole, or not at all. Raises StoreError."""
+        try:
+            async with asyncio.timeout(self._options.store_request_s_max):
+                await obstore.put_async(self._store, name, data)
+        except (exceptions.BaseError, OSError, ValueError, TimeoutError) as error:
+            raise _told(error) from error
+
+    async def fetch(self, name: str, target: Path, sha256: str) -> None:
+        """Bring an object to disk, whole and as its digest says.
+
+        Raises:
+            StoreError: it is not there, or is another.
+            OSError: the disk is full.
+        """
+        aside = target.with_name(target.name + ".part")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        digest = hashlib.sha256()
+        try:
+            result = await obstore.get_async(self._store, name)
+            with aside.open("wb") as file:
+                async for piece in result.stream(min_chunk_size=READ_BYTES):
+                    digest.update(piece)
+                    file.write(piece)
+        except FileNotFoundError as error:
+            raise StoreError(f"{self.url}/{name} is not there", lasting=True) from error
+        except (exceptions.BaseError, ValueError) as error:
+            raise _told(error) from error
+        if digest.hexdigest() != sha256:
+            raise StoreError(f"{self.url}/{name} is not what was saved", lasting=True)
+        publish(aside, target)
+
+    async def names(self) -> list[str]:
+        """Return the names of all objects. Raises StoreError."""
+        try:
+            async with asyncio.timeout(self._options.store_request_s_max):
+                return [one["path"] async for page in obstore.list(self._store) for one in page]
+        except (exceptions.BaseError, OSError, ValueError, TimeoutError) as error:
+            raise _told(error) from error
+
+    async def remove(self, names: Sequence[str]) -> None:
+        """Remove objects; those that are gone already are no error. Raises StoreError."""
+        try:
+            async with asyncio.timeout(self._options.store_request_s_max):
+                await obstore.delete_async(self._store, list(names))
+        except FileNotFoundError:
+            return
+        except (exceptions.BaseError, OSError, ValueError, TimeoutError) as error:
+            raise _told(error) from error
 
     async def _fixity(self, source: Path | bytes, name: str) -> Fixity:
         try:

@@ -43,6 +43,7 @@ class Tables:
     ) -> None:
         """`columns` are those that processing modules declare for `pages`, and `tables` their own, by kind."""
         self._options = options
+        self._shard = shard
         self._pages = PagesRows(columns or {})
         self._links = LinksRows()
         self._kinds = tables or {}
@@ -64,6 +65,7 @@ class Tables:
         Raises:
             OSError: the disk is full; the attempt's rows are kept for the next `cut`.
         """
+        visited.row.shard = self._shard
         findings = visited.findings
         if findings is None:
             self._pages.add(visited.row)
@@ -82,7 +84,7 @@ class Tables:
         """Take the row of a commit; it is durable with the next. Finishes logs that have grown for long enough: what
         is in them becomes Parquet.
         """
-        self._epochs.add(row)
+        self._epochs.add(msgspec.structs.replace(row, shard=self._shard))
         if self._segments_since is None:
             self._segments_since = row.committed_at
         if row.committed_at - self._segments_since >= self._options.table_segment_s_max:

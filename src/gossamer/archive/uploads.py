@@ -139,7 +139,7 @@ class Uploads:
         while self._waiting and self._failure is None:
             entry = self._waiting.popleft()
             try:
-                digest = await self._store.copy(self._journals.directory / entry.name, entry.name)
+                digest = await self._store.copy(self._journals.path(entry.name), entry.name)
             except StoreError as error:
                 self._failed(error, entry)
             else:

@@ -100,13 +100,13 @@ SEEN_FORMS = {
 """By name, for what they import is not installed, nor paid for at every start, unless they are chosen."""
 
 
-def locked(directory: Path, wait_s: float = LOCK_S_MAX) -> DirectoryLock:
-    """Take a crawl's directory for whoever asks, alone. Blocks for `wait_s` at most.
+def locked(directory: Path, wait_s: float = LOCK_S_MAX, state: Path | None = None) -> DirectoryLock:
+    """Take a crawl's directory, or one shard's `state`, for whoever asks, alone. Blocks for `wait_s` at most.
 
     Raises:
         ConfigError: it is in use.
     """
-    lock = DirectoryLock(directory / "state/lock")
+    lock = DirectoryLock((state if state is not None else directory / "state") / "lock")
     if not lock.acquire(wait_s):
         lock.release()
         raise ConfigError(
@@ -323,7 +323,7 @@ def resolver_of(config: Config, clock: Clock, archives: Archives) -> Resolver:
 
 
 def archives_of(
-    config: Config, journals: Journals, directory: Path, incarnation: int, modules: Chosen, clock: Clock
+    config: Config, journals: Journals, directory: Path, shard: int, incarnation: int, modules: Chosen, clock: Clock
 ) -> tuple[Archives, Followers]:
     """Return what keeps the harvest, and who makes tables and the index of its logs."""
     about = About(
@@ -334,13 +334,13 @@ def archives_of(
         is_part_of=directory.resolve().name,
         configuration=effective_toml(config),
     )
-    warc = WarcArchive(config.archive, journals, about, 0, incarnation)
+    warc = WarcArchive(config.archive, journals, about, shard, incarnation)
     more = [
         cast("Closing", build(name, "components.archives", journals=journals, directory=directory))
         for name in config.components.archives
     ]
-    tables = Tables(config.archive, journals, 0, incarnation, modules.columns, modules.tables)
-    logs, followers = followed(config.search, journals, clock, incarnation)
+    tables = Tables(config.archive, journals, shard, incarnation, modules.columns, modules.tables)
+    logs, followers = followed(config.search, journals, clock, shard, incarnation)
     return Archives([warc, tables, *more, *logs]), followers
 
 

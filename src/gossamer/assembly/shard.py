@@ -14,6 +14,8 @@ import msgspec
 from gossamer.archive.archive import Archives, Followers
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.archive.uploads import Uploads, uploads_of
+from gossamer.assembly.exchanging import Membership, exchange_of
+from gossamer.assembly.home import OWNED, Home
 from gossamer.assembly.hosts import HostsKept, hosts_kept, remembered_of
 from gossamer.assembly.parts import (
     apart_of,
@@ -53,7 +55,9 @@ from gossamer.assembly.revisits import (
     schedule_of,
     share_new_of,
 )
+from gossamer.assembly.scaling import refuse_half_scaled
 from gossamer.assembly.told import hints_of, hubs_of, scope_options
+from gossamer.cluster.exchange import Exchange
 from gossamer.config import Config
 from gossamer.config.lists import scope_lists
 from gossamer.crawl.apart import Apart
@@ -108,7 +112,6 @@ from gossamer.world.machine import ThisMachine
 from gossamer.world.process import DirectoryLock, boot_id
 from gossamer.world.spill import Spills
 
-JOURNAL_FOLDERS = ("warc", "state/tables", "state/search")
 INDEX = "index.cdxj"
 
 
@@ -118,6 +121,7 @@ class Assembled:
 
     config: Config
     directory: Path
+    home: Home
     clock: Clock
     lock: DirectoryLock
     slots: Slots
@@ -156,6 +160,8 @@ class Assembled:
     """Makes the filters of other options."""
     watchdogs: Watchdogs
     hosts_kept: HostsKept | None
+    membership: Membership | None
+    """Its part in a crawl of several shards; None where it is alone."""
 
     async def close(self) -> None:
         """Let go of everything. What was committed is safe whether this is called or not."""
@@ -184,11 +190,15 @@ class Assembled:
         """
         await self.committer.commit()
         target = self.directory / "checkpoints" / f"{self.store.epoch:08d}"
-        (target / "state").mkdir(parents=True)
-        self.store.checkpoint(target / "state/store")
+        if self.home.shards > 1:
+            target = target.with_name(f"shard-{self.home.shard}-{target.name}")  # Each has epochs of its own.
+        copy = Home(target, self.home.shard, self.home.shards)
+        copy.state.mkdir(parents=True)
+        self.store.checkpoint(copy.store)
+        journals = copy.journals()
         for name in [*self.journals.files(), "crawl.toml"]:
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            (target / name).hardlink_to(self.directory / name)
+            journals.path(name).parent.mkdir(parents=True, exist_ok=True)
+            journals.path(name).hardlink_to(self.journals.path(name))
         return target
 
     def write_index(self) -> int:
@@ -208,8 +218,13 @@ def assemble(
     clock: Clock | None = None,
     dice: Dice | None = None,
     lock: DirectoryLock | None = None,
+    *,
+    shard: int = 0,
+    shards: int = 1,
+    opening_min: int = 0,
 ) -> Assembled:
-    """Open a crawl's directory and build its shard; `lock` is the directory's, where it was taken already.
+    """Open a crawl's directory and build its shard, or one of its `shards`; `lock` is that of the directory, or of
+    the shard's state, where it was taken already. Its incarnation is `opening_min` at least.
 
     Raises:
         ConfigError: another process holds the directory, or the configuration names what does not exist. Nothing is
@@ -217,11 +232,15 @@ def assemble(
         OSError: the disk does not answer.
     """
     with ExitStack() as undo:
-        lock = lock if lock is not None else locked(directory)
+        refuse_half_scaled(directory)
+        home = Home(directory, shard, shards)
+        lock = lock if lock is not None else locked(directory, state=home.state)
         undo.callback(lock.release)
-        shard = _assembled(config, directory, clock or WallClock(), dice or Dice(), lock, undo)
+        clock = clock or WallClock()
+        kept = _kept(config, home, clock, opening_min, undo)
+        assembled = _assembled(config, home, kept, clock, dice or Dice(), lock, undo)
         undo.pop_all()
-        return shard
+        return assembled
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,39 +262,40 @@ class _Kept:
         return self.hosts.store if self.hosts is not None else None
 
 
-def _kept(config: Config, directory: Path, clock: Clock, undo: ExitStack) -> _Kept:
-    state = directory / "state"
-    slots = held(Slots(state), undo)
-    store = held(Store(state / "store", *store_sizes(config)), undo)
+def _kept(config: Config, home: Home, clock: Clock, opening_min: int, undo: ExitStack) -> _Kept:
+    slots = held(Slots(home.state), undo)
+    store = held(Store(home.store, *store_sizes(config)), undo)
     hosts = hosts_kept(config)
     if hosts is not None:
         held(hosts, undo)
     if hosts is not None:
-        contacts = hosts.contacts(state, clock.now())
+        contacts = hosts.contacts(home.state, clock.now())
     else:
-        contacts = Contacts(state, boot_id(), clock.now(), ThisMachine().wall_offset_s())
+        contacts = Contacts(home.state, boot_id(), clock.now(), ThisMachine().wall_offset_s())
     held(contacts, undo)
-    journals = Journals(directory)
+    journals = home.journals()
     undo.callback(journals.close_files)
-    journals.recover(stored(store, MANIFEST, list[Entry], []), JOURNAL_FOLDERS)
+    journals.recover(stored(store, MANIFEST, list[Entry], []), OWNED)
     totals = stored(store, TALLY, Totals, Totals())
-    totals.incarnation += 1
-    logs = held(Logs(directory / "logs", clock, config.logs), undo)
+    totals.incarnation = max(totals.incarnation + 1, opening_min)
+    logs = held(Logs(home.logs, clock, config.logs), undo)
     epochs = Epochs(store)
     keep_mode(config, epochs)
     return _Kept(slots, store, contacts, epochs, journals, Tally(totals, config.crawl), logs, hosts)
 
 
 def _assembled(
-    config: Config, directory: Path, clock: Clock, dice: Dice, lock: DirectoryLock, undo: ExitStack
+    config: Config, home: Home, kept: _Kept, clock: Clock, dice: Dice, lock: DirectoryLock, undo: ExitStack
 ) -> Assembled:
-    kept = _kept(config, directory, clock, undo)
+    directory = home.directory
     slots, store, epochs, journals, tally = kept.slots, kept.store, kept.epochs, kept.journals, kept.tally
     namer, asked = namer_of(config, epochs), scoped(config)
+    exchange = exchange_of(config, home, store, epochs, kept.contacts, tally.totals.incarnation, namer, clock)
     roots, exclusions, traps = Roots(asked.scope.scope), ExcludedHost(), traps_of(config, epochs)
     chain_of = _chains(roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(asked))
     chain = chain_of(scope_options(config))
-    memory, trapping = ScopeMemory(epochs, roots, exclusions, chain.counts), Trapping(traps, epochs, sketch, tally)
+    memory = ScopeMemory(epochs, roots, exclusions, chain.counts, alone=exchange is None)
+    trapping = Trapping(traps, epochs, sketch, tally)
     rules, prioritizer = patient(politeness_of(config), config), prioritizer_of(config)
     forms = (frontier_options_of(config), budget_of(config), config.walk)
     frontier = frontier_of(
@@ -287,48 +307,40 @@ def _assembled(
     content_seen, near_seen = content_seen_of(config, epochs), near_seen_of(config, epochs)
     undo.callback(close, url_seen)
     alarm = _alarm(config, undo)
-    modules, spills = chosen_modules(config, alarm), Spills(directory / "state/spill", config.archive.digests)
-    archives, followers = archives_of(config, journals, directory, tally.totals.incarnation, modules, clock)
+    modules, spills = chosen_modules(config, alarm), Spills(home.state / "spill", config.archive.digests)
+    numbers = (home.shard, tally.totals.incarnation)
+    archives, followers = archives_of(config, journals, directory, *numbers, modules, clock)
     protocols = protocol_modules(config, config.operator.user_agent(__version__), clock, spills)
     resolver = resolver_of(config, clock, archives)
     quarantine, apart = quarantine_of(config, directory, epochs, slots), apart_of(config, directory, modules.apart)
     robots = SiteRobots(epochs, config.robots, namer.name, dice, kept.host_store)
+    permit = permit_of(config, exclusions, robots, trapping)
+    # A hub's host is another shard's, whose gates it must pass.
+    hubs = hubs_of(config, epochs, namer, permit, clock.now()) if exchange is None else None
     rooms = Rooms(
-        namer=namer, chain=chain, roots=roots, url_seen=url_seen, prioritizer=prioritizer,
-        sink=frontier, source=frontier, hosts=frontier.control,
-        resolver=resolver,
-        permit=(permit := permit_of(config, exclusions, robots, trapping)),
-        protocols=protocols,
-        content_seen=content_seen,
-        examiner=examiner(config, modules.inside, clock, slots, spills),
-        quarantine=quarantine,
-        redirect_target=lambda reply: redirect_target(reply.url, reply.headers),
-        retry_after_s=retry_after_s,
-        archive=archives,
-        digest_algorithm=config.archive.digests,
-        history=history,
-        copies=copies_of(config, content_seen, near_seen, history, url_seen, namer),
-        trapping=trapping,
-        apart=apart,
-        watcher=frontier if frontier.watches_links else None,
-        revisiting=revisiting,
-        hints=hints_of(config, epochs, namer, schedule),
-        hubs=(hubs := hubs_of(config, epochs, namer, permit, clock.now())),
-        beyond=memory.beyond if asked.scope.scope != "any" else None,
+        namer=namer, chain=chain, roots=roots, url_seen=url_seen, prioritizer=prioritizer, sink=frontier,
+        source=frontier, hosts=frontier.control, resolver=resolver, permit=permit, protocols=protocols,
+        content_seen=content_seen, examiner=examiner(config, modules.inside, clock, slots, spills),
+        quarantine=quarantine, redirect_target=lambda reply: redirect_target(reply.url, reply.headers),
+        retry_after_s=retry_after_s, archive=archives, digest_algorithm=config.archive.digests, history=history,
+        copies=copies_of(config, content_seen, near_seen, history, url_seen, namer), trapping=trapping, apart=apart,
+        watcher=frontier if frontier.watches_links else None, revisiting=revisiting, hints=hints_of(config, epochs,
+        namer, schedule), hubs=hubs, beyond=memory.beyond if asked.scope.scope != "any" else None, router=exchange,
     )  # fmt: skip
     pipeline = Pipeline(rooms, retries_of(config, dice), config.crawl, clock, kept.logs, tally)
     pipeline.judges_again = judges_again(config, epochs)
-    cuts, growing = (frontier, memory, trapping, url_seen, schedule), (frontier, epochs, schedule)
+    cuts, growing = (frontier, memory, trapping, url_seen, schedule), (frontier, epochs, schedule, exchange)
     committer, crowding = _committing(config, kept, archives, cuts, growing, clock)
     shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)
+    membership = _membership(exchange, shard, pipeline, frontier, rooms, kept, committer, clock)
     watchdogs = watchdogs_of(config, directory, clock, shard, committer, tally, kept.logs, frontier.shrink)
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent, partial(page_facts, epochs))
     return Assembled(
-        config, directory, clock, lock, slots, store, epochs, kept.contacts, journals, archives, followers,
+        config, directory, home, clock, lock, slots, store, epochs, kept.contacts, journals, archives, followers,
         namer, roots, exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, kept.logs,
         protocols, resolver, quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice,
         tally.note), trapping, traps, schedule, enrolment_of(config, (store, epochs), namer, revisiting, clock, dice),
-        hubs, dice, chain_of, watchdogs, kept.hosts,
+        hubs, dice, chain_of, watchdogs, kept.hosts, membership,
     )  # fmt: skip
 
 
@@ -366,6 +378,23 @@ def _chains(
         return scope_chain(options, roots, exclusions, more, read)
 
     return chain_of
+
+
+def _membership(
+    exchange: Exchange | None,
+    shard: Shard[Lease],
+    pipeline: Pipeline[Lease],
+    frontier: Frontier | Walk,
+    rooms: Rooms[Lease],
+    kept: _Kept,
+    committer: Committer,
+    clock: Clock,
+) -> Membership | None:
+    if exchange is None or not isinstance(frontier, Frontier):
+        return None
+    membership = Membership(exchange, shard, pipeline, frontier, rooms.beyond, kept.tally, kept.logs, clock)
+    membership.join(committer)
+    return membership
 
 
 def _crowding(contacts: Contacts, growing: Sequence[_Growing], bytes_max: int) -> float:

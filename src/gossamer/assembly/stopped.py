@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from gossamer.archive.uploads import Counts, counts_of
+from gossamer.assembly.home import Home
 from gossamer.assembly.parts import (
     budget_of,
     close,
@@ -44,7 +45,7 @@ from gossamer.scope.traps import Trapped, Traps
 from gossamer.seen.groups import FOLDER as SEEN_FOLDER
 from gossamer.seen.shingles import sketch
 from gossamer.state.epoch import Epochs
-from gossamer.state.journals import Entry, Journals
+from gossamer.state.journals import Entry
 from gossamer.state.store import Store
 from gossamer.world.process import DirectoryLock
 
@@ -69,16 +70,17 @@ class Opened:
         self.lock.release()
 
 
-def open_stopped(config: Config, directory: Path) -> Opened:
-    """Open a crawl's state for questions. Contacts are left alone: the next run must find them as they are.
+def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 1) -> Opened:
+    """Open a shard's state for questions. Contacts are left alone: the next run must find them as they are.
 
     Raises:
         ConfigError: another process holds the directory, or the configuration does not fit the crawl.
     """
+    home = Home(directory, shard, shards)
     with ExitStack() as undo:
-        lock = locked(directory)
+        lock = locked(home.directory, state=home.state)
         undo.callback(lock.release)
-        store = held(Store(directory / "state/store", *store_sizes(config)), undo)
+        store = held(Store(home.store, *store_sizes(config)), undo)
         epochs = Epochs(store)
         namer = namer_of(config, epochs)
         asked = scoped(config)
@@ -87,7 +89,7 @@ def open_stopped(config: Config, directory: Path) -> Opened:
         chain = scope_chain(followed, roots, exclusions, more, scope_lists(asked))
         Trapping(traps, epochs, sketch, Tally(Totals(), config.crawl))
         ScopeMemory(epochs, roots, exclusions, chain.counts)
-        journals = Journals(directory)
+        journals = home.journals()
         manifest = stored(store, MANIFEST, list[Entry], [])
         journals.recover(
             entry for entry in manifest if entry.name.startswith(SEEN_FOLDER)

@@ -8,6 +8,7 @@ from typing import cast
 
 from gossamer.archive.views.export import Committed, Crawl
 from gossamer.archive.views.means import Means
+from gossamer.assembly.home import Home, homes
 from gossamer.assembly.parts import stored
 from gossamer.config import Config
 from gossamer.config.gather import reopen
@@ -30,25 +31,33 @@ _LOGS, _SUFFIX = "state/tables/", ".journal"
 _WARCS = "warc/"
 
 
-def committed_files(config: Config, directory: Path) -> list[Entry] | None:
-    """Return the manifest of a crawl that does not run, or None of one that does, whose store is its own.
+def committed_files(config: Config, directory: Path) -> list[tuple[Entry, Path]] | None:
+    """Return the manifest of a crawl that does not run, all its shards', with where each file lies; or None of one that
+    runs, whose stores are its own.
 
-    A crawl that ended in order has no logs left, and its store is not opened.
+    A crawl that ended in order has no logs left, and its stores are not opened.
     """
     lock = DirectoryLock(directory / "state/lock")
     try:
         if not lock.acquire(0.0):
             return None
-        growing = [*(directory / "state/tables").glob("*"), *(directory / "warc").glob("*.open")]
-        if not growing:
+        all_homes = homes(directory, config.cluster.workers)
+        growing = [log for home in all_homes for log in (home.state / "tables").glob("*")]
+        if not growing and not any((directory / "warc").glob("*.open")):
             return []
-        store = Store(directory / "state/store", config.state.cache_bytes, config.state.write_buffer_bytes)
-        try:
-            return stored(store, MANIFEST, list[Entry], [])
-        finally:
-            store.close()
+        return [file for home in all_homes if home.is_there for file in _committed_files(config, home)]
     finally:
         lock.release()
+
+
+def _committed_files(config: Config, home: Home) -> list[tuple[Entry, Path]]:
+    store = Store(home.store, config.state.cache_bytes, config.state.write_buffer_bytes)
+    try:
+        manifest: list[Entry] = stored(store, MANIFEST, list[Entry], [])
+    finally:
+        store.close()
+    journals = home.journals()
+    return [(entry, journals.path(entry.name)) for entry in manifest]
 
 
 def crawl_in(directory: Path) -> Crawl:
@@ -64,14 +73,13 @@ def crawl_in(directory: Path) -> Crawl:
     if entries is None:
         return Crawl(directory, running=True, now=now)
     logs = []
-    for entry in entries:
+    for entry, path in entries:
         if entry.name.startswith(_LOGS):
             stem = entry.name.removeprefix(_LOGS).removesuffix(_SUFFIX)
             table = stem.partition("-")[0]
-            path = directory / entry.name
             path = path if path.exists() else path.with_name(path.name + ".open")
             logs.append(Committed(path, entry.length, table, directory / table / f"{stem}.parquet"))
-    warcs = [(entry.name, entry.length) for entry in entries if entry.name.startswith(_WARCS)]
+    warcs = [(entry.name, entry.length) for entry, _ in entries if entry.name.startswith(_WARCS)]
     return Crawl(directory, running=False, logs=logs, warc_lengths=warcs or None, now=now)
 
 

@@ -193,9 +193,23 @@ def status_text(status: Mapping[str, object]) -> str:
         ("to upload", to_upload_of(status)),
     ]
     rows[4:4] = revisits_of(status)
+    shards = status.get("shards")
+    rows += [("shard", _shard(one)) for one in shards if isinstance(one, Mapping)] if isinstance(shards, list) else []
     traps = status.get("traps")
     rows += [("trap", harmless(trap)) for trap in traps] if isinstance(traps, list) else []
     return "\n".join(f"{name:<12} {value}" for name, value in rows if value)
+
+
+def _shard(one: Mapping[str, object]) -> str:
+    told = [
+        f"{count(number(one, 'shard'))}: {harmless(one.get('state', ''))}",
+        f"{count(number(one, 'pages'))} pages",
+        f"{count(number(one, 'queued'))} queued",
+        f"{number(one, 'pages_s'):.1f}/s",
+    ]
+    if deaths := number(one, "deaths"):
+        told.append(f"started again {'once' if deaths == 1 else f'{count(deaths)} times'}")
+    return ", ".join(told)
 
 
 def _budgets(status: Mapping[str, object]) -> str:

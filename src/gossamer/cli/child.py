@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import importlib
 import json
 import os
@@ -17,12 +16,10 @@ from pathlib import Path
 
 from gossamer.cli.ends import FAILED, FINISHED, INTERRUPTED, REFUSED, complain
 from gossamer.cli.job import Job, decode
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.world.files import NO_ROOM
+from gossamer.world.loop import calm_collector, loop_factory
 from gossamer.world.process import die_with_parent
-
-COLLECTOR_THRESHOLDS = (20_000, 20, 50)
-"""Containers made, less those freed, before the cyclic collector looks at them; and how often it looks at the rest."""
 
 
 def main() -> None:
@@ -54,6 +51,9 @@ def guarded(job: Job, work: Callable[[Job], int]) -> int:
         if (mistake := config_error(error)) is not None:
             complain(str(mistake))
             return REFUSED
+        if isinstance(error, CrawlFailedError):
+            complain(f"{error}; the state is saved, gossamer resume {job.directory} continues")
+            return FAILED
         if isinstance(error, SystemExit | GeneratorExit):
             raise
         if isinstance(error, OSError) and error.errno in NO_ROOM:
@@ -77,7 +77,7 @@ def crawl(job: Job) -> int:
 
     config = Config.model_validate_json(job.values).with_origins(job.origins)
     resume = job.resume or (job.restart and (Path(job.directory) / "crawl.toml").exists())
-    kind = crawler()
+    kind = crawler(config.cluster.workers)
     calm_collector()
     # One that had ended when its process died is not begun anew: only its files may lack something.
     settle = job.settle or job.restart
@@ -104,25 +104,6 @@ def crawl(job: Job) -> int:
         )
         return INTERRUPTED if ended == "stopped" else FAILED
     return INTERRUPTED if ended == "stopped" else FINISHED
-
-
-def calm_collector() -> None:
-    """Leave what was imported out of the cyclic collector's rounds, and have fewer of them.
-
-    Nearly all that a crawl makes goes by its reference count; the rounds took 8 % of its time.
-    """
-    gc.freeze()
-    gc.set_threshold(*COLLECTOR_THRESHOLDS)
-
-
-def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    """Return what makes an event loop: uvloop's where it is installed."""
-    try:
-        uvloop = importlib.import_module("uvloop")
-    except ImportError:
-        return asyncio.new_event_loop
-    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return factory
 
 
 def full(error: OSError, directory: Path) -> str:

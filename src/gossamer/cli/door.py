@@ -41,6 +41,28 @@ class Running(Protocol):
         ...
 
 
+class Scaled(Protocol):
+    """What came of dividing a crawl among other shards; of pairs, the most that a shard has and the mean."""
+
+    @property
+    def before(self) -> int: ...
+
+    @property
+    def after(self) -> int: ...
+
+    @property
+    def partitions_moved(self) -> int: ...
+
+    @property
+    def keys_moved(self) -> int: ...
+
+    @property
+    def partitions(self) -> tuple[float, float]: ...
+
+    @property
+    def hosts(self) -> tuple[float, float]: ...
+
+
 class CrawlerType(Protocol):
     """`gossamer.api.Crawler` itself."""
 
@@ -53,8 +75,12 @@ class CrawlerType(Protocol):
         ...
 
 
-def crawler() -> CrawlerType:
-    """Return `Crawler`. Imports everything that crawls: half a second."""
+def crawler(workers: int = 1) -> CrawlerType:
+    """Return what runs a crawl of so many shards. Imports everything that crawls: half a second."""
+    if workers > 1:
+        from gossamer.api.cluster import ClusterCrawler
+
+        return cast("CrawlerType", ClusterCrawler)
     from gossamer.api import Crawler
 
     return cast("CrawlerType", Crawler)
@@ -104,6 +130,13 @@ def release_of(directory: Path, name: str) -> Status:
     from gossamer import api
 
     return cast("Status", api.release_of(directory, name))
+
+
+def scale_crawl(directory: Path, workers: int, note: Callable[[str], None]) -> Scaled:
+    """Divide a crawl that does not run among another number of shards."""
+    from gossamer import api
+
+    return api.scale_crawl(directory, workers, note)
 
 
 def showcase(directory: Path) -> Web:

@@ -188,6 +188,19 @@ def sample(
     _end(ask.sample(directory, size, seed, as_json=as_json))
 
 
+@app.command("scale")
+def scale(
+    directory: Directory,
+    workers: Annotated[int, typer.Option("--workers", metavar="N", help="Shards that it is to have.")],
+    *,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing while it moves.")] = False,
+) -> None:
+    """Divide a stopped crawl among more shards, or fewer; repeat the command to finish what was interrupted."""
+    from gossamer.cli import scaling
+
+    _end(scaling.scale(directory, workers, quiet=quiet))
+
+
 @app.command("seed")
 def seed(directory: Directory, urls: Annotated[list[str], typer.Argument(metavar="URL", help="More seeds.")]) -> None:
     """Give a running crawl more seeds."""

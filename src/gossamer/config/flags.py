@@ -67,6 +67,8 @@ FLAGS = (
     Flag("delay", "politeness.delay_s_min", float, "Least delay for every host, in seconds.", "S", resumable=True),
     Flag("per-host", "politeness.per_host", int, "Requests at once to one host.", "N", resumable=True),
     Flag("concurrency", "crawl.concurrency", int, "Requests at once, over all hosts.", "N", resumable=True),
+    Flag("workers", "cluster.workers", int, "Shards, each a process; more than one run on Ray.", "N", resumable=True),
+    Flag("cluster", "cluster.address", str, "Run the shards on this Ray cluster.", "ADDRESS", resumable=True),
     Flag(
         "memory", "memory.budget_bytes", str, "Memory of the whole process, such as 512MiB or 4GiB.", "SIZE",
         resumable=True,

@@ -97,7 +97,13 @@ def reopen_text(
         for key, place in origins.items()
         if "." in key and (key in recorded or config.value(key) != defaults.value(key))
     }
-    return _finish(values, kept, options, sets)
+    changed = _finish(values, kept, options, sets)
+    if changed.cluster.workers != config.cluster.workers:
+        raise ConfigError(
+            f"cluster.workers: this crawl has {config.cluster.workers}; `gossamer scale {file.parent} --workers "
+            f"{changed.cluster.workers}` makes it {changed.cluster.workers}, then resume it"
+        )
+    return changed
 
 
 def read_text(file: Path) -> str:

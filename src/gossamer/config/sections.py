@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr,
 
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.search.options import SearchOptions
+from gossamer.cluster.options import ClusterOptions
 from gossamer.crawl.options import CrawlOptions, LimitsOptions, LogsOptions, WatchOptions
 from gossamer.fetch.options import FetchOptions
 from gossamer.frontier.options import (
@@ -198,6 +199,7 @@ class Config(Section):
     crawl: CrawlOptions = CrawlOptions()
     watch: WatchOptions = WatchOptions()
     logs: LogsOptions = LogsOptions()
+    cluster: ClusterOptions = ClusterOptions()
     components: ComponentsOptions = ComponentsOptions()
     progress: ProgressOptions = ProgressOptions()
 

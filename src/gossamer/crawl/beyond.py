@@ -7,7 +7,7 @@ none is open the scope is final, and what was kept goes. What is found so does n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -21,7 +21,7 @@ LINKS_MAX = 100_000
 """Links kept at once, each once; about 15 MB on disk. More are rejected for good, as if no seed were open."""
 SCOPE = "scope"
 """The filter whose rejections may pass."""
-_COUNTS = META_PARTITION + b"beyond"
+COUNTS_KEY = META_PARTITION + b"beyond"
 
 
 class Counts(msgspec.Struct, array_like=True):
@@ -50,9 +50,14 @@ _decode = msgspec.msgpack.Decoder(Kept).decode
 class Beyond:
     """Durable with the epoch. Costs nothing while no seed is open; else about 3 µs for each link beyond the scope."""
 
-    def __init__(self, epochs: Epochs) -> None:
+    def __init__(self, epochs: Epochs, *, alone: bool = True) -> None:
+        """`alone`: there are no other shards, whose seeds may widen the scope too."""
         self._epochs = epochs
-        stored = epochs.get("meta", _COUNTS)
+        self._final = alone
+        self._committed_open = 0
+        self.activity = 0
+        """Grows with every seed, and target of a seed's redirect, that was offered."""
+        stored = epochs.get("meta", COUNTS_KEY)
         self._counts = Counts() if stored is None else msgspec.msgpack.decode(stored, type=Counts)
         self._regained: list[Link] = []
         self._changed = False
@@ -60,7 +65,17 @@ class Beyond:
     @property
     def is_open(self) -> bool:
         """The scope may still grow."""
-        return self._counts.open > 0
+        return self._counts.open > 0 or not self._final
+
+    @property
+    def seeds_open(self) -> bool:
+        """Seeds of this shard are out, or were when it last committed."""
+        return self._counts.open > 0 or self._committed_open > 0
+
+    def set_final(self, *, final: bool) -> None:
+        """Take in whether seeds of other shards may still widen the scope."""
+        self._changed |= final != self._final
+        self._final = final
 
     @property
     def lost(self) -> int:
@@ -69,6 +84,7 @@ class Beyond:
 
     def open(self, url: Url, seed: int) -> None:
         """Note that a seed will be visited."""
+        self.activity += 1
         key = _seed_key(url)
         if self._epochs.get("scope", key) is None:
             self._counts.open += 1
@@ -129,13 +145,23 @@ class Beyond:
 
     def cut(self) -> None:
         """Give the open epoch the counts; let go of what was kept when the scope is final."""
+        self._committed_open = self._counts.open  # Told until the cut after it: this one may be lost.
         if not self._changed:
             return
-        if not self._counts.open and self._counts.kept:
+        if not self.is_open and self._counts.kept:
             self._epochs.delete_range("scope", b"\0\0", META_PARTITION)
             self._counts.kept = 0
-        self._epochs.put("meta", _COUNTS, _encode(self._counts))
+        self._epochs.put("meta", COUNTS_KEY, _encode(self._counts))
         self._changed = False
+
+
+def counted(pairs: Iterable[tuple[bytes, bytes]]) -> Counts:
+    """Return the counts that belong to what a store has in the family `scope`."""
+    counts = Counts()
+    for key, _ in pairs:
+        counts.open += key[2:3] == b"s"
+        counts.kept += key[2:3] == b"l"
+    return counts
 
 
 def _link(kept: Kept, name: Callable[[str], Url | None]) -> Link | None:

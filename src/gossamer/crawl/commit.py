@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -22,6 +22,7 @@ from gossamer.state.store import META_PARTITION
 from gossamer.world.clock import Clock
 
 MANIFEST = META_PARTITION + b"manifest"
+T = TypeVar("T")
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -135,6 +136,15 @@ class Committer:
                 self.on_durable(EpochRow(number, now, now - began, cut_s, *sums))
             if visited and self.on_committed is not None:
                 await self.on_committed(visited)
+
+    def cut_too(self, room: Cuts) -> None:
+        """Have one more room give what it holds to every epoch from now on."""
+        self._rooms.append(room)
+
+    async def hold(self, work: Callable[[], T]) -> T:
+        """Return what `work` does in the commit's thread, between two commits: what is on disk is what is committed."""
+        async with self._one_at_a_time:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     def elapsed_s(self) -> float:
         """Return the seconds of crawling, over all runs, up to now."""

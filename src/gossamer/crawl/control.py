@@ -84,13 +84,18 @@ class Control:
         verb = self._verbs.get(str(request.get("verb")))
         if verb is None:
             return {"ok": False, "error": f"no verb {request.get('verb')!r}; there are: {', '.join(self._verbs)}"}
-        try:
-            async with asyncio.timeout(REQUEST_S_MAX):
-                return {"ok": True, "result": await verb(request)}
-        except RefusedError as refusal:
-            return {"ok": False, "error": str(refusal)}
-        except TimeoutError:
-            return {"ok": False, "error": f"no answer within {REQUEST_S_MAX:.0f} s"}
-        except Exception as error:  # noqa: BLE001 - a question must not end the crawl, nor go without an answer
-            self._logs.critical("control_failed", error, verb=str(request.get("verb")))
-            return {"ok": False, "error": f"internal error: {type(error).__name__}: {error}; critical.log says more"}
+        return await answered(verb, request, self._logs)
+
+
+async def answered(verb: Verb, request: dict[str, object], logs: Logs) -> dict[str, object]:
+    """Return what a verb says, or why it says nothing. Never raises."""
+    try:
+        async with asyncio.timeout(REQUEST_S_MAX):
+            return {"ok": True, "result": await verb(request)}
+    except RefusedError as refusal:
+        return {"ok": False, "error": str(refusal)}
+    except TimeoutError:
+        return {"ok": False, "error": f"no answer within {REQUEST_S_MAX:.0f} s"}
+    except Exception as error:  # noqa: BLE001 - a question must not end the crawl, nor go without an answer
+        logs.critical("control_failed", error, verb=str(request.get("verb")))  # noqa: PLE1205 - not the logging module
+        return {"ok": False, "error": f"internal error: {type(error).__name__}: {error}; critical.log says more"}

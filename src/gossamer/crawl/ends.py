@@ -110,13 +110,20 @@ class Ends(Generic[L]):
         return [Link(target, kind, visit.depth, visit.hops + 1, visit.url.text, seed)]
 
     def widen(self, url: Url, target: Url, seed: int) -> None:
-        """Bring into scope where a seed redirects, as far as its kind allows, and tell people."""
-        rooms = self._rooms
-        note = rooms.roots.redirected(url, target, from_argument=seed == SEED_ARGUMENT)
+        """Bring into scope where a seed redirects, as far as its kind allows, and tell people and other shards."""
+        note = self.widen_here(url, target, seed)
         if note:
             self._tally.note(note)
-            if rooms.beyond is not None:
-                rooms.beyond.widened(target, rooms.chain, rooms.namer)
+            if self._rooms.router is not None:
+                self._rooms.router.widened(url, target, seed)
+
+    def widen_here(self, url: Url, target: Url, seed: int) -> str | None:
+        """Do the same in this shard alone; return what people are told, None when nothing changed."""
+        rooms = self._rooms
+        note = rooms.roots.redirected(url, target, from_argument=seed == SEED_ARGUMENT)
+        if note and rooms.beyond is not None:
+            rooms.beyond.widened(target, rooms.chain, rooms.namer)
+        return note
 
     async def _document(self, lease: L, reply: Reply) -> list[Link]:
         """A document, or the last word about one: digest, process, record, and the links that it names."""

@@ -13,7 +13,7 @@ from gossamer.state.store import META_PARTITION
 _ROOTS = META_PARTITION + b"roots:"
 _ROOTS_END = META_PARTITION + b"roots;"
 _EXCLUDED = META_PARTITION + b"excluded"
-_REJECTED = META_PARTITION + b"rejected"
+REJECTED = META_PARTITION + b"rejected"
 
 
 class GrowingRoots(Protocol):
@@ -39,20 +39,26 @@ class ScopeMemory:
     """Loads what earlier runs learned, and gives each epoch what this one did. Costs nothing while nothing changes."""
 
     def __init__(
-        self, epochs: Epochs, roots: GrowingRoots, exclusions: GrowingExclusions, rejected: dict[str, int]
+        self,
+        epochs: Epochs,
+        roots: GrowingRoots,
+        exclusions: GrowingExclusions,
+        rejected: dict[str, int],
+        *,
+        alone: bool = True,
     ) -> None:
         self._epochs = epochs
         self._roots = roots
         self._exclusions = exclusions
         self._rejected = rejected
-        self.beyond = Beyond(epochs)
+        self.beyond = Beyond(epochs, alone=alone)
         """Links that may come into scope yet."""
         for _, dumped in list(epochs.scan("meta", _ROOTS, _ROOTS_END)):
             roots.load(dumped)
         excluded = epochs.get("meta", _EXCLUDED)
         if excluded is not None:
             exclusions.load(excluded)
-        counts = epochs.get("meta", _REJECTED)
+        counts = epochs.get("meta", REJECTED)
         if counts is not None:
             for name, count in msgspec.msgpack.decode(counts, type=dict[str, int]).items():
                 rejected[name] = rejected.get(name, 0) + count
@@ -67,4 +73,4 @@ class ScopeMemory:
             self._revision = self._exclusions.revision
             self._epochs.put("meta", _EXCLUDED, self._exclusions.dump())
         self.beyond.cut()
-        self._epochs.put("meta", _REJECTED, msgspec.msgpack.encode(self._rejected))
+        self._epochs.put("meta", REJECTED, msgspec.msgpack.encode(self._rejected))

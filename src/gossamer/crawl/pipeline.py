@@ -24,6 +24,7 @@ from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.retries import Retries
 from gossamer.crawl.revisiting import Revisiting
 from gossamer.crawl.rooms import Rooms
+from gossamer.crawl.router import Router
 from gossamer.crawl.tally import Tally
 from gossamer.crawl.told import Hints
 from gossamer.model.links import SITEMAP_FILE, Link
@@ -57,9 +58,9 @@ class Pipeline(Generic[L]):
         self._clock = clock
         self._logs = logs
         self._tally = tally
+        self.errands = Errands(rooms.permit, rooms.hosts, rooms.namer, logs, rooms.router)
         self.judges_again = False
         """Filters are others than when some of what is queued was: they are asked again before each request."""
-        self._errands = Errands(rooms.permit, rooms.hosts, rooms.namer, logs)
 
     def reconfigure(self, retries: Retries, options: CrawlOptions) -> None:
         """Go by other options from now on."""
@@ -78,6 +79,8 @@ class Pipeline(Generic[L]):
             admitted = [link for link in links if rooms.chain.reason(link) is None]
         else:
             admitted = self._admitted_or_kept(links, rooms.beyond)
+        if rooms.router is not None:
+            links, admitted = self._routed(links, admitted, page, rooms.router)
         if page is not None and rooms.watcher is not None:
             rooms.watcher.linked(page, admitted)
         answers = rooms.url_seen.offer(
@@ -91,6 +94,17 @@ class Pipeline(Generic[L]):
                 self._open_seed(link, rooms.beyond)
             if answer == SHORTER and self._follows:
                 self._relax(link)
+
+    def _routed(
+        self, links: Sequence[Link], admitted: list[Link], page: Url | None, router: Router
+    ) -> tuple[Sequence[Link], list[Link]]:
+        """Send what is another shard's to it; return what is ours of all links, and of those that were admitted."""
+        if page is not None and self._rooms.watcher is not None:
+            router.linked(page, admitted)
+        ours = router.own(admitted)
+        if len(ours) < len(admitted) or len(admitted) < len(links):
+            links = [link for link in links if router.has(link.url)]
+        return links, ours
 
     def take_in(self, links: Sequence[Link], levels: Sequence[int]) -> None:
         """Queue a segment's URLs, as urgent as it has them, where they are ours and new. About 10 µs each."""
@@ -113,6 +127,12 @@ class Pipeline(Generic[L]):
             elif reason == SCOPE:
                 beyond.keep(link)
         return admitted
+
+    def widen_from_afar(self, seed: Url, target: Url, kind: int) -> None:
+        """Bring into scope what the redirect of another shard's seed does, and take in what was kept for that."""
+        self._ends.widen_here(seed, target, kind)
+        if self._rooms.beyond is not None and (regained := self._rooms.beyond.regained()):
+            self.discover(regained)
 
     def _open_seed(self, link: Link, beyond: Beyond) -> None:
         """See that a seed's redirect widens the scope, also when its URL was found as an ordinary link before."""
@@ -309,7 +329,7 @@ class Pipeline(Generic[L]):
 
     def _answered(self, errand: Errand, body: bytes, result: Reply | Failure, now: float) -> None:
         if not errand.token:
-            self._errands.answer(errand, body, result, now)
+            self.errands.answer(errand, body, result, now)
         elif self._rooms.hubs is not None:
             further = self._rooms.hubs.answered(errand, result, now)
             if further is not None and not self._rooms.hosts.run_errand(further, now):
@@ -321,6 +341,8 @@ class Pipeline(Generic[L]):
         links, again = hints.named(origin, rooms.permit.robots.sitemaps(origin))
         self.discover(links)
         for link in again:
+            if rooms.router is not None and not rooms.router.has(link.url):
+                continue  # Its owner looks into it in its own time.
             if rooms.revisiting is not None:
                 rooms.revisiting.revisits.told(Notice(link.url, "sitemap", due_now=True), now)
                 continue

@@ -14,7 +14,7 @@ from gossamer.state.epoch import Epochs
 from gossamer.state.slots import Suspect
 from gossamer.state.store import META_PARTITION
 
-_KEY = META_PARTITION + b"suspects"
+SUSPECTS = META_PARTITION + b"suspects"
 SUSPECTS_MAX = 100_000
 START_S_MAX = 5.0
 """What a process of one's own takes to begin, on a busy machine: no page's fault."""
@@ -43,7 +43,7 @@ class Quarantine:
         self._command = list(command)
         self._limit_s = limit_s
         self._environment = environment
-        stored = epochs.get("meta", _KEY)
+        stored = epochs.get("meta", SUSPECTS)
         self._suspects: dict[int, str] = msgspec.msgpack.decode(stored, type=dict[int, str]) if stored else {}
         for suspect in accused:
             self._suspects[suspect.fingerprint] = suspect.stage
@@ -93,7 +93,7 @@ class Quarantine:
     def _save(self) -> None:
         while len(self._suspects) > SUSPECTS_MAX:
             del self._suspects[next(iter(self._suspects))]
-        self._epochs.put("meta", _KEY, _encode(self._suspects))
+        self._epochs.put("meta", SUSPECTS, _encode(self._suspects))
 
 
 async def _ask(process: asyncio.subprocess.Process, reply: Reply) -> None:

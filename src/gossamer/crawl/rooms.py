@@ -14,6 +14,7 @@ from gossamer.crawl.history import History
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.quarantine import Quarantine
 from gossamer.crawl.revisiting import Revisiting
+from gossamer.crawl.router import Router
 from gossamer.crawl.told import Hints, Hubs
 from gossamer.crawl.trapping import Trapping
 from gossamer.model.visits import Reply
@@ -73,3 +74,5 @@ class Rooms(Generic[L]):
     """Subscriptions; None where nobody could call back."""
     beyond: Beyond | None = None
     """Links that may come into scope yet; None where nothing is beyond it."""
+    router: Router | None = None
+    """Says whose a link is; None where all are ours."""

@@ -64,6 +64,12 @@ class Shard(Generic[L]):
         """Who has it send fewer requests at once, and how many at the most."""
         self.state = "starting"
         self._more_to_come: Callable[[], bool] = bool
+        self.quota: int | None = None
+        """Of a shard among others: pages that it may have fetched in all, for now. It waits there, and does not end."""
+        self.may_begin: Callable[[float], bool] = _always
+        """Of a shard among others: whether it is still the one that may crawl."""
+        self.activity = 0
+        """Grows with every visit that is lent."""
 
     @property
     def in_flight(self) -> int:
@@ -79,6 +85,16 @@ class Shard(Generic[L]):
         """End as if it had to, with what is in flight finished and the rest saved."""
         self._early = end
         self._wake.set()
+
+    @property
+    def visits(self) -> int:
+        """Visits in the hands of workers: each may become a page."""
+        return self._visits
+
+    @property
+    def nothing_to_do(self) -> bool:
+        """Nobody works, and nothing can be lent now or later unless something new comes."""
+        return not self._turns and self._source.wake_at() is None
 
     @property
     def hurried(self) -> bool:
@@ -127,7 +143,12 @@ class Shard(Generic[L]):
         # Each visit in flight may become a page, so the limit is never passed; and neither an epoch that cannot close,
         # for a slow disk, nor what waits for a reader who does not come must grow without bound.
         most, delivery = self._limits.max_pages, self._tally.delivery
-        if most is not None and self._tally.totals.pages + self._visits >= most:
+        under_way = self._tally.totals.pages + self._visits
+        if self.quota is not None and under_way >= self.quota:
+            return "pages handed out to this shard"
+        if not self.may_begin(self._clock.now()):
+            return "the right to crawl as this shard"
+        if most is not None and under_way >= most:
             return "what is in flight: it may reach limits.max_pages"
         if delivery is not None and delivery.full:
             return "whoever reads the pages"
@@ -216,6 +237,7 @@ class Shard(Generic[L]):
             if lease is None:
                 break
             lent += 1
+            self.activity += 1
             if not self._pipeline.quick(lease):
                 task = group.create_task(self._pipeline.turn(lease))
                 self._turns[task] = lease, now
@@ -303,3 +325,7 @@ def first_of(errors: BaseExceptionGroup[BaseException]) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
+
+
+def _always(now: float) -> bool:  # noqa: ARG001 - a shard alone may begin at any time
+    return True

@@ -46,6 +46,23 @@ class Bench:
             place = self._places[name] = Place(name, address, fingerprint, rest_until, most)
         return place
 
+    def at(self, address: str) -> Place | None:
+        """Return the place of an address, if it has one."""
+        return self._places.get(address)
+
+    def shut(self, place: Place) -> None:
+        """Give the hosts at an address no turns until `unshut`."""
+        place.shut = True
+        place.stamp += 1
+
+    def unshut(self, address: str, rest_until: float) -> None:
+        """Give them turns again, none before `rest_until`."""
+        place = self._places.get(address)
+        if place is not None:
+            place.shut = False
+            place.rest_until = max(place.rest_until, rest_until)
+            self._offer_place(place)
+
     def reconfigure(self, per_address: int) -> None:
         """Let every address that has no gate of its own have so many requests at once from now on; 0: any number."""
         self._per_address = per_address
@@ -198,7 +215,7 @@ class Bench:
         while hosts and hosts[0][2] != hosts[0][3].stamp:
             heapq.heappop(hosts)
         place.stamp += 1
-        if hosts and (not place.most or place.out < place.most):
+        if hosts and not place.shut and (not place.most or place.out < place.most):
             at = max(hosts[0][0], place.rest_until)
             heapq.heappush(self._turns, (at, next(self._order), place.stamp, place))
 
@@ -213,8 +230,11 @@ class Bench:
             if stamp == place.stamp:  # The host that this turn was for has been withdrawn since.
                 self._offer_place(place)
 
-    def forget_rested(self, now: float) -> None:
-        """Drop places and sites that nobody uses and that have rested: keeps memory to the hosts on the bench."""
+    def forget_rested(self, now: float) -> list[Place]:
+        """Drop places and sites that nobody uses and that have rested: keeps memory to the hosts on the bench.
+
+        Return the places.
+        """
         idle = [p for p in self._places.values() if not p.users and not p.out and p.rest_until <= now]
         for place in idle:
             del self._places[place.name]
@@ -222,3 +242,4 @@ class Bench:
         for site in still:
             del self._sites[site.name]
             self._crowded.pop(site.name, None)  # Who waited there has left the bench.
+        return idle

@@ -11,6 +11,7 @@ from gossamer.frontier.bench import Bench
 from gossamer.frontier.bias import LevelBias
 from gossamer.frontier.control import Control
 from gossamer.frontier.counts import COUNTS_KEY, Counts
+from gossamer.frontier.door import AddressDoor, SharedAddresses
 from gossamer.frontier.facts import facts_of
 from gossamer.frontier.health import settle
 from gossamer.frontier.host import Host, Lease
@@ -90,6 +91,7 @@ class Frontier:
             self._queues.by_level = self.counts.levels
         self.counts.levels = self._queues.by_level
         self._bench = Bench(politeness.per_address, politeness.per_site, politeness.site_delay_s)
+        self.addresses: SharedAddresses | None = None
         self._index = index = HostIndex(epochs, dice, bias)
         index.hosts, index.hosts_deferred = self.counts.working, self.counts.deferred
         index.hosts_most = max(index.hosts, self.counts.most)
@@ -162,6 +164,11 @@ class Frontier:
         """Number of the budget round."""
         return self._budgets.round if self._budgets is not None else 0
 
+    def share_addresses(self, door: AddressDoor) -> None:
+        """Have addresses borrowed before they are asked: other shards may use them too. To be called first."""
+        if self.politeness.per_address or self.politeness.address_delay_s:
+            self.addresses = SharedAddresses(self._bench, door)
+
     def shrink(self) -> None:
         """Have fewer hosts in memory from now on: memory is short. They come back when requests wait for hosts."""
         self._turns.room.shrink()
@@ -185,6 +192,11 @@ class Frontier:
         if self._ledger.reputation is not None:
             host = self._hosts.get(page.host, page.partition)
             self._ledger.reputation.linked(page, links, host.record.queued)
+
+    def linked_from_afar(self, source: int, site: str, partition: int) -> None:
+        """Note that a site on another shard links to one of ours."""
+        if self._ledger.reputation is not None:
+            self._ledger.reputation.linked_from_afar(source, site, partition)
 
     @property
     def watches_links(self) -> bool:
@@ -248,6 +260,8 @@ class Frontier:
             rest_until = max(rest_until, self._resumed_at + self.politeness.address_delay_s)
         place = self._bench.place(address, fingerprint, rest_until, own, lease.host.rules.per_host)
         self._bench.settle(lease.host, place)
+        if self.addresses is not None:
+            self.addresses.borrow(place, now)
         lease.host.located_until = until
         self.give_back(lease, now)
 
@@ -260,6 +274,8 @@ class Frontier:
         assert lease.place is not None
         record = lease.host.record
         if record.closed or record.rest_until > now:
+            return False
+        if self.addresses is not None and not self.addresses.begin(lease.place, now):
             return False
         politeness = lease.host.rules
         longest_s = politeness.longest_rest_s(record.crawl_delay_s)
@@ -299,6 +315,8 @@ class Frontier:
                     lease.ticket, host.fingerprint, place.fingerprint, host.record.rest_until, rest_until
                 )
                 lease.ticket = -1
+                if self.addresses is not None:
+                    self.addresses.ended(place, rest_until)
             self._bench.release(place, rest_until)
             lease.place = None
             if lease.site is not None:
@@ -423,7 +441,9 @@ class Frontier:
             host.is_new = False
         self._queues.fresh_bytes = 0
         self._turns.room.fit(now)
-        self._bench.forget_rested(now)
+        for place in self._bench.forget_rested(now):
+            if self.addresses is not None:
+                self.addresses.leave(place)
         self._ledger.cut()
         index = self._index
         self.counts.working, self.counts.deferred, self.counts.most = (

@@ -79,7 +79,7 @@ Turn = tuple[float, int, int, Host]
 class Place:
     """One IP address."""
 
-    __slots__ = ("address", "fingerprint", "hosts", "most", "name", "out", "rest_until", "stamp", "users")
+    __slots__ = ("address", "fingerprint", "hosts", "most", "name", "out", "rest_until", "shut", "stamp", "users")
 
     def __init__(self, name: str, address: str, fingerprint: int, rest_until: float, most: int) -> None:
         self.name = name
@@ -94,6 +94,8 @@ class Place:
         """Requests under way."""
         self.users = 0
         """Hosts of the bench that are at this address."""
+        self.shut = False
+        """Another shard has it."""
         self.stamp = 0
 
 

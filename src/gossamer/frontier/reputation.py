@@ -48,6 +48,11 @@ class Reputation:
         if self._moves_cash:
             self._give(page, links, queued)
 
+    def linked_from_afar(self, source: int, site: str, partition: int) -> None:
+        """Note that a site, known by a hash of its name, links to one of ours. Noting it twice is noting it once."""
+        if self._counts_linking:
+            self._note(source, site, partition)
+
     def linking(self, site: Account) -> float:
         """Return how many other sites link to one."""
         return linking_sites(site.linking)
@@ -70,10 +75,13 @@ class Reputation:
             if len(self._pairs) >= PAIRS_MAX:
                 self._pairs.clear()  # It fills again with what is popular now.
             self._pairs.add(pair)
-            held = self._accounts.get(SITE, partition, site)
-            if add_linking(held.account.linking, source):
-                self._accounts.touch(held)
-                self.linking_max = max(self.linking_max, linking_sites(held.account.linking))
+            self._note(source, site, partition)
+
+    def _note(self, source: int, site: str, partition: int) -> None:
+        held = self._accounts.get(SITE, partition, site)
+        if add_linking(held.account.linking, source):
+            self._accounts.touch(held)
+            self.linking_max = max(self.linking_max, linking_sites(held.account.linking))
 
     def _give(self, page: Url, links: Sequence[Link], queued: int) -> None:
         giver = self._funded(page.partition, page.host)

@@ -149,7 +149,7 @@ class BloomUrlSeen:
             if one.urls > one.saved_urls:
                 name = f"{FOLDER}/{group:02}-{place:02}-{self._serial:08}.bloom"
                 saving.files.append((one, name, one.urls))
-                contents.append((self._journals.directory / name, one.bits.save_bytes(), one.urls, one.urls_max))
+                contents.append((self._journals.path(name), one.bits.save_bytes(), one.urls, one.urls_max))
         saving.lengths = self._thread.submit(lambda: [_write(*content) for content in contents])
         self._saving = saving
 
@@ -165,11 +165,11 @@ class BloomUrlSeen:
         committed = [entry.name for entry in self._journals.finals(FOLDER + "/")]
         for name in committed:  # Sorted: a chain's filters come in their order.
             group, _, serial = Path(name).stem.split("-")
-            one = _read(self._journals.directory / name)
+            one = _read(self._journals.path(name))
             one.file, one.saved_urls = name, one.urls
             self._chains[int(group)].append(one)
             self._serial = max(self._serial, int(serial))
-        folder = self._journals.directory / FOLDER
+        folder = self._journals.path(FOLDER)
         if folder.exists():
             for path in folder.iterdir():
                 if f"{FOLDER}/{path.name}" not in committed:

@@ -203,7 +203,7 @@ class DiskMergeUrlSeen:
         committed = [entry.name for entry in self._journals.finals(FOLDER + "/")]
         for name in committed:
             group, serial = Path(name).stem.split("-")
-            self._runs[int(group)].append(Run(self._journals.directory / name))
+            self._runs[int(group)].append(Run(self._journals.path(name)))
             self._serial = max(self._serial, int(serial))
         if self._folder.exists():
             for path in self._folder.iterdir():
@@ -212,7 +212,7 @@ class DiskMergeUrlSeen:
 
     @property
     def _folder(self) -> Path:
-        return self._journals.directory / FOLDER
+        return self._journals.path(FOLDER)
 
 
 def _name(path: Path) -> str:

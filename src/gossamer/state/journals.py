@@ -110,8 +110,15 @@ class Journals:
     thread: `sync`. After the commit, on the loop: `settle`.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, state: Path | None = None, shard: int | None = None) -> None:
+        """Take the crawl's directory; where what is called `state/…` lies, if elsewhere than there; and of which of
+        several shards the files are, if others keep theirs in the same directory: these carry its number.
+        """
         self.directory = directory
+        self.shard = shard
+        self._state = state if state is not None else directory / STATE
+        self.stray = "*" if shard is None else f"*-{shard:03d}-[0-9]*"
+        """Pattern of the names of files that nobody else's journals may know."""
         self._open: dict[str, Journal] = {}
         self._manifest: dict[str, Entry] = {}
         self._dropped: list[str] = []
@@ -119,6 +126,10 @@ class Journals:
         self._leaving: set[str] = set()
         self._cut_journals: list[Journal] = []
         self._changed_directories: set[Path] = set()
+
+    def path(self, name: str) -> Path:
+        """Return where a file lies, by its name in the manifest."""
+        return self._state / name.removeprefix(STATE) if name.startswith(STATE) else self.directory / name
 
     def recover(self, manifest: Iterable[Entry], owned: Iterable[str] = ()) -> None:
         """Bring the files to the committed state: cut what is open, rename what is closed, remove the rest.
@@ -134,10 +145,10 @@ class Journals:
             elif entry.phase == Phase.CLOSED:
                 self._finalize(entry)
             elif entry.phase == Phase.AWAY:
-                (self.directory / entry.name).unlink(missing_ok=True)
+                self.path(entry.name).unlink(missing_ok=True)
         for directory in owned:
-            for stray in (self.directory / directory).glob("*.open"):
-                if str(stray.relative_to(self.directory))[: -len(".open")] not in self._open:
+            for stray in self.path(directory).glob(self.stray + ".open"):
+                if f"{directory}/{stray.name.removesuffix('.open')}" not in self._open:
                     stray.unlink()
 
     def create(self, name: str) -> Journal:
@@ -200,7 +211,7 @@ class Journals:
         return [
             name + ".open" if name in self._open else name
             for name, entry in sorted(self._manifest.items())
-            if entry.phase < Phase.UPLOADED or (self.directory / name).exists()
+            if entry.phase < Phase.UPLOADED or self.path(name).exists()
         ]
 
     def close(self, journal: Journal) -> None:
@@ -240,7 +251,7 @@ class Journals:
                 self._open.pop(entry.name).close_file()
                 self._finalize(entry)
             elif entry.phase == Phase.AWAY and entry.name in self._leaving:
-                (self.directory / entry.name).unlink(missing_ok=True)
+                self.path(entry.name).unlink(missing_ok=True)
                 self._leaving.discard(entry.name)
         names = {entry.name for entry in committed}
         self._adopted -= names
@@ -249,7 +260,7 @@ class Journals:
             if name in names:
                 kept.append(name)  # Dropped after this epoch was cut.
             else:
-                (self.directory / name).unlink(missing_ok=True)
+                self.path(name).unlink(missing_ok=True)
         self._dropped = kept
 
     def close_files(self) -> None:
@@ -265,7 +276,7 @@ class Journals:
             sync_directory(directory)
 
     def _finalize(self, entry: Entry) -> None:
-        working, final = self._working(entry.name), self.directory / entry.name
+        working, final = self._working(entry.name), self.path(entry.name)
         if working.exists():
             file = AppendFile(working, entry.length)  # Cut what a lost epoch may have added.
             file.close()
@@ -275,4 +286,4 @@ class Journals:
         self._manifest[entry.name] = Entry(entry.name, Phase.FINAL, entry.length)
 
     def _working(self, name: str) -> Path:
-        return self.directory / (name + ".open")
+        return self.path(name + ".open")

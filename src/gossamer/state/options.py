@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class StateOptions(BaseModel):
-    """Memory that the store may use."""
+    """The store: its memory, and where copies of it go."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -22,4 +22,16 @@ class StateOptions(BaseModel):
     )
     background_bytes_s: int = Field(
         128 << 20, ge=1 << 20, description="Bytes that compaction and flushes may write in a second, to spare the disk"
+    )
+    checkpoint_uri: str = Field(
+        "",
+        description="Where shards of a cluster keep checkpoints, so that a machine may be lost: s3://BUCKET/PREFIX, "
+        "gs://, az://, or file:///PATH of a directory that all machines share. Options and secrets are "
+        "archive.store_options and archive.store_secrets_file.",
+    )
+    checkpoint_s: float = Field(
+        300.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="Between two checkpoints of a shard, in seconds: the most work that the loss of a machine costs.",
     )

@@ -65,6 +65,8 @@ LEVEL0_FILES_MAX = 24
 BACKGROUND_WAIT_S, BACKGROUND_WAIT_S_MAX = 0.005, 60.0
 
 _REDO = META_PARTITION + b"redo:"
+STORE_KEYS = (_REDO, META_PARTITION + b"committed", META_PARTITION + b"applied")
+"""What keys of the store itself begin with."""
 _REDO_END = META_PARTITION + b"redo;"
 _COMMITTED = META_PARTITION + b"committed"
 _APPLIED = META_PARTITION + b"applied"

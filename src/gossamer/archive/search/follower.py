@@ -17,6 +17,8 @@ from gossamer.archive.search.options import SearchOptions
 from gossamer.state.journals import Journals
 
 FOLDER = "search"
+SHARD = "shard-"
+"""What the folder of each of several shards' indexes is called, its number behind it."""
 
 
 class Indexing:
@@ -54,6 +56,8 @@ class IndexFollower:
         self._options = options
         self._journals = journals
         self._folder = journals.directory / FOLDER
+        if journals.shard is not None:  # An index has one writer.
+            self._folder /= f"{SHARD}{journals.shard}"
         self._writer: IndexWriter | None = None
         if (self._folder / "meta.json").exists():
             opened(self._folder)
@@ -68,7 +72,7 @@ class IndexFollower:
     def next(self) -> Indexing | None:
         """Return the oldest finished log, or None when there is none. Ask again after `settle`."""
         for entry in self._journals.finals(LOG_FOLDER):
-            return Indexing(entry.name, self._journals.directory / entry.name, self)
+            return Indexing(entry.name, self._journals.path(entry.name), self)
         return None
 
     def settle(self, indexing: Indexing, _count: int) -> None:
@@ -78,7 +82,7 @@ class IndexFollower:
     def _sweep(self) -> None:
         """Remove logs that the manifest let go."""
         kept = {entry.name for entry in self._journals.finals(LOG_FOLDER)}
-        for log in (self._journals.directory / LOG_FOLDER).glob("*" + LOG_SUFFIX):
+        for log in self._journals.path(LOG_FOLDER).glob(self._journals.stray + LOG_SUFFIX):
             if LOG_FOLDER + log.name not in kept:
                 log.unlink()
 

@@ -1,0 +1,221 @@
+"""Bench of the exchange: what links between shards cost, in processor's time and in bytes, as shards grow in number.
+
+    python benchmarks/bench_exchange.py [--pages N] [--shards 2,4,16,64] [--json FILE]
+
+One shard sends pages' links to N - 1 others, through outbox, commit, frames, inbox and the duplicate test, in one
+process, each with a real store. The duplicate test, which one shard would ask too, is told apart. Pages have 61 links
+of which four in ten lead to other hosts, half of those to pages that many name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from gossamer.cluster.exchange import Exchange
+from gossamer.cluster.options import ClusterOptions
+from gossamer.cluster.partitions import PartitionMap
+from gossamer.cluster.reports import Report
+from gossamer.cluster.termination import Termination
+from gossamer.model.links import Link
+from gossamer.model.visits import Errand, Failure, Reply
+from gossamer.seen.urls import RocksUrlSeen
+from gossamer.state.epoch import Epochs
+from gossamer.state.store import Store
+from gossamer.url.canonical import Canonicalizer
+from gossamer.url.name import Namer
+from gossamer.url.url import Url
+from gossamer.world.clock import WallClock
+
+LINKS_PER_PAGE = 61
+FOREIGN = 0.4
+POPULAR = 0.5
+PAGES_AN_EPOCH = 1_000
+
+
+class Ring:
+    """Takes links as a shard's ring does, up to the queue."""
+
+    def __init__(self, epochs: Epochs) -> None:
+        self.seen = RocksUrlSeen(epochs, 1 << 16)
+        self.new = 0
+        self.test_s = 0.0
+        """Spent in the duplicate test, which one shard would ask too."""
+
+    def discover(self, links: Sequence[Link]) -> None:
+        began = time.process_time()
+        depths, hops = [link.depth for link in links], [link.hops for link in links]
+        self.new += sum(answer == 1 for answer in self.seen.offer([link.url for link in links], depths, hops))
+        self.test_s += time.process_time() - began
+
+    def widen_from_afar(self, seed: Url, target: Url, kind: int) -> None: ...
+
+    def linked_from_afar(self, source: int, site: str, partition: int) -> None: ...
+
+    def run_for_another(self, errand: Errand) -> bool:
+        raise AssertionError(errand)
+
+    def errand_answered(self, errand: Errand, result: Reply | Failure, body: bytes) -> None: ...
+
+    def failed(self, what: str, error: Exception) -> None:
+        raise AssertionError(what) from error
+
+    def lost(self, what: str) -> None:
+        raise AssertionError(what)
+
+
+class Member:
+    """One shard: a store and its exchange."""
+
+    def __init__(self, number: int, partitions: PartitionMap, directory: Path, namer: Namer) -> None:
+        self.store = Store(directory / str(number), 8 << 20, 8 << 20)
+        self.epochs = Epochs(self.store)
+        self.ring = Ring(self.epochs)
+        self.exchange = Exchange(
+            number, 1, partitions, self.epochs, ClusterOptions(), namer, WallClock(),
+            rolled_back=False, needs_cover=False,
+        )  # fmt: skip
+        self.exchange.attach(self.ring, _nothing)
+
+    def commit(self) -> None:
+        self.exchange.cut(0.0)
+        number = self.epochs.cut()
+        self.epochs.commit(number)
+        self.epochs.apply(number)
+        self.epochs.settle()
+        self.exchange.committed(number)
+
+
+async def _nothing() -> None: ...
+
+
+def measure(shards: int, pages: int) -> dict[str, float]:
+    """Return what `pages` pages of the first shard cost."""
+    dice, namer, partitions = random.Random(1), Namer(Canonicalizer()), PartitionMap.even(shards)
+    with tempfile.TemporaryDirectory() as directory:
+        members = [Member(number, partitions, Path(directory), namer) for number in range(shards)]
+        sender = members[0]
+        spent = {"own": 0.0, "commit": 0.0, "frames": 0.0, "take": 0.0, "receive commit": 0.0}
+        links = foreign = 0
+        named = (f"www.site{number}.example" for number in range(97 * shards))
+        homes = [host for host in named if _is_of(host, partitions, namer)]
+
+        def timed(name: str, began: float) -> None:
+            spent[name] += time.process_time() - began
+
+        for begin in range(0, pages, PAGES_AN_EPOCH):
+            numbers = range(begin, min(begin + PAGES_AN_EPOCH, pages))
+            batch = [_page(page, homes[page % len(homes)], dice, namer) for page in numbers]
+            links += sum(map(len, batch))
+            began = time.process_time()
+            ours = sum([len(sender.exchange.own(page)) for page in batch])
+            timed("own", began)
+            foreign += sum(map(len, batch)) - ours
+            began = time.process_time()
+            sender.commit()
+            timed("commit", began)
+            _carry(members, timed)
+        traffic = sender.exchange.traffic()
+        new = sum(member.ring.new for member in members)
+        for member in members:
+            member.store.close()
+    test_s = sum(member.ring.test_s for member in members)
+    spent["take"] -= test_s
+    total = sum(spent.values())
+    sent = traffic["links_sent"]
+    return {
+        "shards": shards,
+        "foreign links a page": foreign / pages,
+        "sent a page": sent / pages,
+        "bytes a page": traffic["frame_bytes_sent"] / pages,
+        "bytes a link sent": traffic["bytes_sent"] / max(1, sent),
+        "links a batch": sent / max(1, traffic["batches_sent"]),
+        "frames a page": sum(member.exchange.frames_sent for member in members) / pages,
+        "new": new,
+        **{f"{name}, us a page": value / pages * 1e6 for name, value in spent.items()},
+        "(duplicate test, us a page)": test_s / pages * 1e6,
+        "us a page": total / pages * 1e6,
+        "us a foreign link": total / max(1, foreign) * 1e6,
+    }
+
+
+def _carry(members: list[Member], timed: object) -> None:
+    """Let frames go to and fro until nobody has any: what is sent, taken, committed, confirmed and dropped."""
+    assert callable(timed)
+    now = time.time()
+    for _ in range(6):
+        began = time.process_time()
+        frames = [(to, frame) for member in members for to, frame in member.exchange.outgoing(now)]
+        timed("frames", began)
+        if not frames:
+            return
+        began = time.process_time()
+        for to, frame in frames:
+            members[to].exchange.take(frame, now)
+        for member in members[1:]:
+            member.exchange.take_arrived()
+        timed("take", began)
+        began = time.process_time()
+        for member in members[1:]:
+            member.commit()
+        timed("receive commit", began)
+
+
+def _is_of(host: str, partitions: PartitionMap, namer: Namer) -> bool:
+    url = namer.name(f"https://{host}/")
+    return url is not None and partitions.owner(url.partition) == 0
+
+
+def _page(page: int, host: str, dice: random.Random, namer: Namer) -> list[Link]:
+    texts = []
+    for number in range(LINKS_PER_PAGE):
+        if dice.random() >= FOREIGN:
+            texts.append(f"https://{host}/section/{page}/page-{number}.html")
+        elif dice.random() < POPULAR:
+            texts.append(f"https://popular{dice.randrange(500)}.example/")
+        else:
+            other = dice.randrange(20_000)
+            texts.append(f"https://www.other{other}.example/articles/2024/{dice.randrange(1_000_000)}.html")
+    referrer = f"https://{host}/section/{page}.html"
+    return [Link(url, "anchor", 3, 0, referrer) for url in namer.names(texts) if url is not None]
+
+
+def rounds(shards: int, times: int = 2_000) -> float:
+    """Return the microseconds that a coordinator thinks about one report."""
+    channels = dict.fromkeys(range(shards), 12_345)
+    taken = dict.fromkeys(range(shards), (1, 12_345))
+    reports = [
+        Report(number, 1, True, 99, 1, {k: v for k, v in channels.items() if k != number}, taken)
+        for number in range(shards)
+    ]
+    termination = Termination(shards)
+    times = max(3, times // shards)
+    began = time.process_time()
+    for _ in range(times):
+        termination.told(reports)
+    return (time.process_time() - began) / times / shards * 1e6
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pages", type=int, default=4_000)
+    parser.add_argument("--shards", default="2,4,16,64")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    found = [measure(int(shards), options.pages) for shards in options.shards.split(",")]
+    for row in found:
+        row["coordinator, us a report"] = rounds(int(row["shards"]))
+    for name in found[0]:
+        print(f"{name:<28}" + "".join(f"{row[name]:>12,.2f}" for row in found))
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,329 @@
+"""Cluster: a crawl of several shards, run by whoever holds the `ClusterCrawler`: one crawl, run once."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal, Protocol, Self, cast
+
+import msgspec
+
+from gossamer.api.restoring import check_vault, gather
+from gossamer.api.shards import keep_standing, map_of, owner_of
+from gossamer.archive.cdxj import entries_of_tables, write_index
+from gossamer.assembly import INDEX, locked
+from gossamer.cluster.coordination import Kept, Limits
+from gossamer.cluster.job import STATE_FILE, Plan, environment_of_a_cluster, environment_of_our_own
+from gossamer.cluster.options import ClusterOptions
+from gossamer.cluster.partitions import PartitionMap
+from gossamer.cluster.standing import whole
+from gossamer.config import Config, configure, effective_toml
+from gossamer.config.gather import reopen
+from gossamer.config.lists import check_lists
+from gossamer.config.seeds import check_seeds
+from gossamer.crawl.control import Control, RefusedError, Verb
+from gossamer.crawl.logs import Logs
+from gossamer.crawl.shard import End
+from gossamer.model.errors import ConfigError, CrawlFailedError
+from gossamer.world.clock import WallClock
+from gossamer.world.files import write_whole
+
+LOOK_S = 0.25
+"""Between two looks at the coordinator."""
+KEEP_S = 2.0
+"""Between two times that the standing is written down."""
+MEMBER = ("-m", "gossamer.api.member")
+
+
+class Engine(Protocol):
+    """What runs the shards: `gossamer.cluster.ray.Engine`."""
+
+    async def standing(self) -> dict[str, Any]: ...
+
+    async def call(self, name: str, **arguments: object) -> None: ...
+
+    async def ask(self, question: Mapping[str, object], shards: list[int]) -> list[dict[str, object]]: ...
+
+    def close(self) -> None: ...
+
+
+class ClusterCrawler:
+    """A crawl of `cluster.workers` shards on Ray. Its pages are on disk; there is no iterating over them."""
+
+    def __init__(
+        self,
+        seeds: Sequence[str] | str = (),
+        *,
+        output: str | Path = "crawl",
+        config: Config | None = None,
+        resuming: bool = False,
+        **options: object,
+    ) -> None:
+        """Prepare a crawl, as `Crawler` does; `workers=4` says how many shards it has.
+
+        Raises:
+            ConfigError: what the operator can mend, in one line.
+        """
+        directory = Path(output)
+        stored = directory / "crawl.toml"
+        if resuming:
+            config = config if config is not None else reopen(stored, options=options)
+        else:
+            if stored.exists():
+                raise ConfigError(f"{directory} already holds a crawl; `gossamer resume {directory}` continues it")
+            texts = (seeds,) if isinstance(seeds, str) else tuple(seeds)
+            given = {**options, "output": str(directory)}
+            config = config if config is not None else configure(options=given, seeds=texts)
+            check_lists(config)
+            check_seeds(config)
+        check_cluster(config, directory)
+        self.directory = directory
+        self.config = config
+        self._resuming = resuming
+        self._engine: Engine | None = None
+        self._status = whole([{"state": "starting"}] * config.cluster.workers)
+        self._stop: Literal["", "drain", "now"] = ""
+        self._listeners: list[Callable[[str], None]] = []
+
+    @classmethod
+    def resume(cls, directory: str | Path, *, config: Config | None = None, **options: object) -> Self:
+        """Prepare to continue a crawl. Raises ConfigError: there is none in `directory`."""
+        return cls((), output=directory, config=config, resuming=True, **options)
+
+    def status(self) -> dict[str, object]:
+        """Return counts, rates and state of the whole; `shards` tells of each."""
+        return self._status
+
+    def stop(self, *, now: bool = False) -> None:
+        """End the crawl: finish what is in flight and commit, or with `now` commit and go."""
+        self._stop = "now" if now else self._stop or "drain"
+
+    def on_note(self, callback: Callable[[str], None]) -> None:
+        """Have `callback` called with sentences for people."""
+        self._listeners.append(callback)
+
+    async def run(self) -> End:
+        """Crawl until nothing is left anywhere, a limit is reached or `stop` is called; return which of these it was.
+
+        Raises:
+            ConfigError: the engine cannot be started, or a shard names a mistake.
+            CrawlFailedError: a shard cannot go on.
+        """
+        self.directory.mkdir(parents=True, exist_ok=True)
+        lock = locked(self.directory)
+        logs = Logs(self.directory / "logs", WallClock())
+        try:
+            await check_vault(self.config)
+            self._write_down()
+            engine = self._engine = await asyncio.to_thread(started, self._plan(), self.config.cluster)
+            try:
+                write_whole(self.directory / "crawl.toml", effective_toml(self.config).encode())
+                async with asyncio.TaskGroup() as group:
+                    control = Control(self.directory / "state", self._verbs(), logs)
+                    asking = group.create_task(control.serve())
+                    end = await self._until_over(engine)
+                    await self._make_views()
+                    asking.cancel()
+            except BaseExceptionGroup as errors:
+                raise errors.exceptions[0] from errors
+            finally:
+                self._engine = None
+                await asyncio.to_thread(engine.close)
+        finally:
+            with suppress(OSError):
+                keep_standing(self.directory, self._status)
+            logs.close()
+            lock.release()
+        return end
+
+    # ---- inside
+
+    def _write_down(self) -> None:
+        """Write what shards and coordinator read, before there are any."""
+        (self.directory / "state").mkdir(exist_ok=True)
+        if PartitionMap.load(self.directory) is None:
+            PartitionMap.even(self.config.cluster.workers).save(self.directory)
+        path = self.directory / STATE_FILE
+        if path.exists():  # What ended the run before does not end this one.
+            kept = msgspec.json.decode(path.read_bytes(), type=Kept)
+            kept.end, kept.paused, kept.hurried = "", False, False
+            write_whole(path, msgspec.json.encode(kept))
+
+    def _plan(self) -> Plan:
+        config, cluster = self.config, self.config.cluster
+        limits = config.limits
+        work = ""
+        if config.state.checkpoint_uri:
+            work = cluster.work_directory or str(self.directory.resolve() / "machines")
+        return Plan(
+            directory=str(self.directory.resolve()),
+            shards=cluster.workers,
+            config=effective_toml(config),
+            work=work,
+            command=MEMBER,
+            limits=Limits(limits.max_pages, limits.max_time_s, limits.max_bytes),
+            tenure_s=cluster.tenure_s,
+            round_s=cluster.round_s,
+            answer_s_max=cluster.answer_s_max,
+            process_s_max=config.crawl.process_s_max,
+        )
+
+    async def _until_over(self, engine: Engine) -> End:
+        clock = WallClock()
+        starts_by = clock.now() + self.config.cluster.start_s_max
+        heard_at = kept_at = clock.now()
+        asked = ""
+        while True:
+            if self._stop != asked:
+                with suppress(ConnectionError):
+                    await engine.call("stop", now=self._stop == "now")
+                    asked = self._stop
+            try:
+                standing = await engine.standing()
+            except ConnectionError as error:
+                if clock.now() - heard_at > self.config.cluster.start_s_max:
+                    raise CrawlFailedError(f"the coordinator does not come back: {error}") from error
+                await asyncio.sleep(LOOK_S)
+                continue
+            heard_at = clock.now()
+            self._status = standing["status"]
+            for note in standing["notes"]:
+                self._tell(note)
+            if standing["is_over"]:
+                return self._ended(standing)
+            if self._status["state"] == "starting" and heard_at > starts_by and not standing["rounds"]:
+                raise CrawlFailedError("no shard could be started; Ray has no machine for them")
+            if heard_at - kept_at > KEEP_S:
+                kept_at = heard_at
+                await asyncio.to_thread(keep_standing, self.directory, self._status)
+            await asyncio.sleep(LOOK_S)
+
+    def _ended(self, standing: Mapping[str, Any]) -> End:
+        if standing["failure"]:
+            self._status["state"] = "failed"
+            raise ConfigError(standing["failure"]) if standing["refused"] else CrawlFailedError(standing["failure"])
+        end = cast("End", standing["end"])
+        state = "finished" if end in {"finished", "limit"} else "stopped"
+        for told in cast("list[dict[str, object]]", self._status["shards"]):
+            told["state"] = state
+        self._status |= {"state": state, "ended": end, "waiting_for": ""}
+        return end
+
+    async def _make_views(self) -> None:
+        """Bring here what shards left elsewhere, and make what is made of all of it."""
+        if self.config.state.checkpoint_uri and self.config.cluster.gather:
+            await gather(self.config, self.directory)
+        tables = sorted((self.directory / "pages").glob("*.parquet"))
+        bytes_max = self.config.archive.index_sort_bytes_max
+        await asyncio.to_thread(write_index, self.directory / INDEX, entries_of_tables(tables), bytes_max)
+
+    def _tell(self, sentence: str) -> None:
+        for listener in self._listeners:
+            listener(sentence)
+
+    # ---- what can be asked
+
+    def _verbs(self) -> dict[str, Verb]:
+        everybody = {name: self._for_all(name) for name in ("seed", "exclude", "release", "checkpoint", "set", "host")}
+        return {"status": self._told, "why": self._why, "pause": self._pause, "unpause": self._unpause,
+                "stop": self._stopped, **everybody}  # fmt: skip
+
+    async def _told(self, _: dict[str, object]) -> object:
+        return self._status
+
+    async def _why(self, request: dict[str, object]) -> object:
+        shard = owner_of(self.config, self.directory, str(request.get("url")))
+        return {**cast("dict[str, object]", (await self._asked(request, [shard]))[0]), "shard": shard}
+
+    async def _pause(self, _: dict[str, object]) -> object:
+        await self._called("pause", paused=True)
+        return {"state": "paused"}
+
+    async def _unpause(self, _: dict[str, object]) -> object:
+        await self._called("pause", paused=False)
+        return {"state": "running"}
+
+    async def _stopped(self, request: dict[str, object]) -> object:
+        self.stop(now=bool(request.get("now")))
+        return {"state": "stopping"}
+
+    def _for_all(self, name: str) -> Verb:
+        async def answer(request: dict[str, object]) -> object:
+            if name == "seed":
+                await self._called("seeded")
+            shards, some = list(range(self.config.cluster.workers)), name in ("release", "host")
+            return _joined(await self._asked(request, shards, some=some))
+
+        return answer
+
+    async def _asked(self, request: dict[str, object], shards: list[int], *, some: bool = False) -> list[object]:
+        """Return the answers of shards. Raises RefusedError when one refuses; with `some`, when all do."""
+        if self._engine is None:
+            raise RefusedError("the crawl is ending")
+        try:
+            answers = await self._engine.ask(request, shards)
+        except ConnectionError as error:
+            raise RefusedError("the coordinator starts anew; try again") from error
+        refusals = [str(answer.get("error")) for answer in answers if not answer.get("ok")]
+        if refusals and (not some or len(refusals) == len(answers)):
+            raise RefusedError(refusals[0])
+        return [answer.get("result") for answer in answers if answer.get("ok")]
+
+    async def _called(self, name: str, **arguments: object) -> None:
+        if self._engine is None:
+            raise RefusedError("the crawl is ending")
+        try:
+            await self._engine.call(name, **arguments)
+        except ConnectionError as error:
+            raise RefusedError("the coordinator starts anew; try again") from error
+
+
+def check_cluster(config: Config, directory: Path) -> None:
+    """Check what several shards need.
+
+    Raises:
+        ConfigError: it is not there, or cannot be with several.
+    """
+    if find_spec("ray") is None:
+        raise ConfigError(
+            f"--workers {config.cluster.workers}: more than one worker runs on Ray; pip install 'gossamer[cluster]'"
+        )
+    if config.frontier.form == "walk":
+        raise ConfigError("frontier.form: a walk is one shard's; leave out --workers, or sweep")
+    if config.frontier.hosts_min:
+        raise ConfigError("frontier.hosts_min: not with several workers, of which each has hosts of its own")
+    if config.cluster.work_directory and not config.state.checkpoint_uri:
+        raise ConfigError("cluster.work_directory: its shards' state must be elsewhere too; set state.checkpoint_uri")
+    map_of(config, directory)
+
+
+def started(plan: Plan, options: ClusterOptions) -> Engine:
+    """Start the engine. Ray is imported only here. Raises ConfigError: there is no such cluster."""
+    environment = environment_of_a_cluster if options.address else environment_of_our_own
+    os.environ.update(environment(os.environ))
+    module = importlib.import_module("gossamer.cluster.ray")
+    return cast("Engine", module.start(plan, options))
+
+
+def _joined(answers: Sequence[object]) -> object:
+    """Return the answers of all shards as one: numbers are added, lists joined, equal ones told once."""
+    joined: dict[str, object] = {}
+    for answer in answers:
+        if not isinstance(answer, Mapping):
+            continue
+        for name, value in answer.items():
+            if isinstance(value, list):
+                known = cast("list[object]", joined.setdefault(name, []))
+                known += [one for one in value if one not in known]
+            elif isinstance(value, int) and not isinstance(value, bool):
+                joined[name] = cast("int", joined.get(name, 0)) + value
+            elif name in joined and joined[name] != value:
+                joined[name] = f"{joined[name]}, {value}"
+            else:
+                joined[name] = value
+    return joined

@@ -1,0 +1,181 @@
+"""Restoring: a shard's way back from a lost machine: checkpoints where all machines find them.
+
+A checkpoint finishes the files that grow and then saves the last commit, so state and archive always match. Whoever
+starts a shard says so first where all see it, with a number greater than any before; the state on a machine is the
+shard's only while that is the last word.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gossamer.archive.uploads import StoreError
+from gossamer.assembly import Assembled, Home, homes
+from gossamer.config import Config
+from gossamer.model.errors import ConfigError
+from gossamer.world.clock import WallClock
+from gossamer.world.files import write_whole
+
+if TYPE_CHECKING:
+    from gossamer.archive.checkpoints import Checkpoints, Saved
+
+CLAIM = "claim"
+"""In a shard's state: the openings that its owner claimed, or was about to."""
+RETRY_S = 5.0
+FIRST_S_MAX = 600.0
+"""How long a shard that begins waits for a store that does not answer."""
+
+
+class Vault:
+    """The checkpoints of one shard, made while it crawls."""
+
+    def __init__(self, checkpoints: Checkpoints, home: Home, node: str, interval_s: float) -> None:
+        self._checkpoints = checkpoints
+        self._home = home
+        self._node = node
+        self._interval_s = interval_s
+        self._opening = 0
+        self._clock = WallClock()
+        self._one_at_a_time = asyncio.Lock()
+        self._failing = False
+        self.restored = ""
+        """What was restored when this began, for people; empty when nothing was."""
+        self.saved_activity = -1
+        """The shard's activity of which all is safe."""
+
+    async def open(self) -> int:
+        """Take the shard; bring its state here where another machine had it last. Return the number of this opening.
+
+        Raises:
+            ConfigError: the store does not answer.
+        """
+        deadline = self._clock.now() + FIRST_S_MAX
+        while True:
+            try:
+                return await self._open()
+            except StoreError as error:
+                if error.lasting or self._clock.now() > deadline:
+                    raise ConfigError(f"state.checkpoint_uri: {error}") from error
+            await asyncio.sleep(RETRY_S)
+
+    async def _open(self) -> int:
+        module = importlib.import_module("gossamer.archive.checkpoints")
+        claimed, saved = await self._checkpoints.claimed(), await self._checkpoints.latest()
+        before = claimed.opening if claimed is not None else 0
+        path = self._home.state / CLAIM
+        here = {int(word) for word in path.read_text().split()} if path.exists() else set()
+        is_ours = claimed is None or (claimed.node == self._node and before in here and self._home.is_there)
+        if not is_ours:
+            await self._restore(saved)
+        self._opening = before + 1
+        write_whole(path, f"{before if is_ours else self._opening} {self._opening}".encode())
+        await self._checkpoints.claim(module.Claim(self._opening, self._node))
+        return self._opening
+
+    async def _restore(self, saved: Saved | None) -> None:
+        await self._checkpoints.sweep()
+        state = self._home.state
+        for path in list(state.iterdir()) if state.exists() else []:
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name != "lock":  # We hold it.
+                path.unlink()
+        if saved is None:
+            self.restored = "begins anew: it was lost before its first checkpoint"
+            return
+        await self._checkpoints.restore(saved, self._home.directory, state, outputs=False)
+        self.restored = (
+            f"goes on from its checkpoint of {self._clock.now() - saved.at:.0f} s ago; what it did since is done again"
+        )
+
+    async def keep_up(self, shard: Assembled) -> None:
+        """Make a checkpoint at every interval, until cancelled; a store that fails is asked again."""
+        if self.restored:
+            shard.tally.note(self.restored)
+            shard.logs.info("restored", opening=self._opening, how=self.restored)
+        while True:
+            await asyncio.sleep(RETRY_S if self._failing else self._interval_s)
+            await self.try_save(shard)
+
+    async def try_save(self, shard: Assembled) -> bool:
+        """Make a checkpoint; say whether it is there."""
+        try:
+            await self.save(shard)
+        except StoreError as error:
+            if not self._failing:
+                shard.tally.note(f"checkpoints fail: {error}; the crawl goes on, and a lost machine costs more")
+            self._failing = True
+            return False
+        if self._failing:
+            shard.tally.note("checkpoints work again")
+        self._failing = False
+        return True
+
+    async def save(self, shard: Assembled) -> None:
+        """Make a checkpoint now. Raises StoreError: it is not there, the one before still is."""
+        async with self._one_at_a_time:
+            # What is in flight comes after it.
+            membership = shard.membership
+            assert membership is not None
+            activity = membership.report().activity if not shard.shard.in_flight else -1
+            shard.archives.close()
+            await shard.committer.commit()
+            folder = self._home.state / "checkpoint"
+            taking = importlib.import_module("gossamer.assembly.snapshot").snapshot
+            taken = await shard.committer.hold(lambda: taking(shard, folder, self._checkpoints.has))
+            now = self._clock.now()
+            await self._checkpoints.save(self._opening, taken.epoch, now, taken.taken, taken.kept)
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            membership.exchange.covered(taken.epoch)
+            self.saved_activity = activity
+
+
+def vault_of(config: Config, home: Home, node: str) -> Vault:
+    """Return the checkpoints of a shard. Raises ConfigError: the store is no good."""
+    return Vault(checkpoints_of(config, home.shard), home, node, config.state.checkpoint_s)
+
+
+def checkpoints_of(config: Config, shard: int) -> Checkpoints:
+    """Return where the checkpoints of a shard are. Raises ConfigError: obstore is missing, or the URI is no good."""
+    try:
+        module: Any = importlib.import_module("gossamer.archive.checkpoints")
+    except ImportError as error:
+        raise ConfigError(f"state.checkpoint_uri: {error}") from error
+    found: Checkpoints = module.Checkpoints(config.archive, config.state.checkpoint_uri, shard)
+    return found
+
+
+async def check_vault(config: Config) -> None:
+    """Check that checkpoints, if there are to be any, can be written where they are to go.
+
+    Raises:
+        ConfigError: they cannot.
+    """
+    uri = config.state.checkpoint_uri
+    if not uri:
+        return
+    try:
+        await checkpoints_of(config, 0).try_writing()
+    except StoreError as error:
+        raise ConfigError(f"state.checkpoint_uri: cannot write to {uri}: {error}") from error
+    except ConfigError as error:
+        raise ConfigError(str(error).replace("archive.store:", "state.checkpoint_uri:")) from error
+
+
+async def gather(config: Config, directory: Path) -> None:
+    """Bring the newest checkpoints of all shards, their finished files included, into the crawl's directory.
+
+    Raises:
+        StoreError: a file is not there.
+    """
+    for home in homes(directory, config.cluster.workers):
+        checkpoints = checkpoints_of(config, home.shard)
+        saved = await checkpoints.latest()
+        if saved is not None:
+            await asyncio.to_thread(shutil.rmtree, home.state, ignore_errors=True)
+            home.state.mkdir(parents=True)
+            await checkpoints.restore(saved, directory, home.state, outputs=True)

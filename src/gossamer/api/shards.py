@@ -1,0 +1,81 @@
+"""Shards: a crawl of several that does not run, as one: whose a URL is, and whose state is here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from gossamer.assembly import Home, locked
+from gossamer.cluster.partitions import PartitionMap
+from gossamer.config import Config
+from gossamer.model.errors import ConfigError
+from gossamer.url.name import Namer
+from gossamer.world.files import write_whole
+
+STANDING = "state/standing.json"
+"""How the crawl stood when it was last looked at: all that is left here of shards whose state lies elsewhere."""
+
+
+@contextmanager
+def held_stopped(directory: Path) -> Iterator[None]:
+    """Hold a crawl of several shards that does not run. Raises ConfigError when it does."""
+    lock = locked(directory)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def map_of(config: Config, directory: Path) -> PartitionMap:
+    """Return whose each partition is.
+
+    Raises:
+        ConfigError: the map is not that of so many shards.
+    """
+    found = PartitionMap.load(directory) or PartitionMap.even(config.cluster.workers)
+    if found.shards != config.cluster.workers:
+        raise ConfigError(
+            f"{directory} has {found.shards} shards and not {config.cluster.workers}; "
+            f"`gossamer scale {directory} --workers {config.cluster.workers}` changes that"
+        )
+    return found
+
+
+def owner_of(config: Config, directory: Path, url: str) -> int:
+    """Return the shard that has a URL; 0 of what is none."""
+    named = Namer(config.url.canonicalizer()).name(url)
+    return map_of(config, directory).owner(named.partition) if named is not None else 0
+
+
+def require_here(directory: Path, shard: int, shards: int) -> None:
+    """Raise ConfigError when a shard's state is not in the crawl's directory."""
+    if not Home(directory, shard, shards).is_there:
+        raise ConfigError(
+            f"the state of shard {shard} is not in {directory} but on the machine it ran on, or in its checkpoints; "
+            f"`gossamer resume {directory}` goes on from them"
+        )
+
+
+def keep_standing(directory: Path, status: Mapping[str, object]) -> None:
+    """Write down how the crawl stands."""
+    write_whole(directory / STANDING, json.dumps(status, default=str).encode())
+
+
+def told_last(directory: Path) -> dict[str, object]:
+    """Return how the crawl stood when it was last looked at.
+
+    Raises:
+        ConfigError: it never was.
+    """
+    try:
+        status = json.loads((directory / STANDING).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"{directory} has shards whose state is not here, and nothing is known of them; "
+            f"`gossamer resume {directory}` continues"
+        ) from error
+    if status.get("state") != "finished":
+        status |= {"state": "stopped", "waiting_for": f"nothing runs; `gossamer resume {directory}` continues"}
+    return {**status, "in_flight": 0, "pages_s": 0.0, "bytes_s": 0.0, "eta_s": None}

@@ -1,0 +1,193 @@
+"""Checkpoints: a shard's state and its finished files where other machines find them: an object store, or a directory.
+
+What a checkpoint lists is all there when the list itself is put, last and whole, so there is always one complete
+checkpoint: the newest. Finished files (`warc/…`, `pages/…`) go under their own names, which carry shard and opening
+and so are never given twice; tables of the store, which never change, go once for all checkpoints that have them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from gossamer.archive.objectstore import ObjectStore
+from gossamer.archive.options import ArchiveOptions
+from gossamer.state.journals import STATE
+
+STORE = STATE + "store/"
+TABLE = ".sst"
+UPLOADS_AT_ONCE = 4
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """Who has a shard: said before it begins, so that no number is ever given twice."""
+
+    opening: int
+    node: str
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One file of a checkpoint."""
+
+    name: str
+    """In the crawl's directory; what begins with `state/` is the shard's own."""
+    key: str
+    """In the store of checkpoints."""
+    length: int
+    sha256: str
+    grows: bool = False
+    """A journal that was open: it goes on under its working name."""
+
+
+class Saved(msgspec.Struct, frozen=True):
+    """A checkpoint that is complete."""
+
+    opening: int
+    number: int
+    epoch: int
+    at: float
+    parts: list[Part]
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """A file to be saved, where a snapshot has it."""
+
+    name: str
+    path: Path
+    grows: bool = False
+
+
+class Checkpoints:
+    """The checkpoints of one shard."""
+
+    def __init__(self, options: ArchiveOptions, uri: str, shard: int) -> None:
+        """Open the store at `uri` with the options of the archive's; asks nobody yet.
+
+        Raises:
+            ConfigError: the URI or an option is no good.
+        """
+        self._store = ObjectStore(options.model_copy(update={"store": uri}))
+        self._own = f"shard-{shard}"
+        self.saved: Saved | None = None
+        """The newest that is known: what it lists need not be sent again."""
+        self._number = 0
+
+    async def try_writing(self) -> None:
+        """Put something small, and remove it. Raises StoreError: that cannot be."""
+        await self._store.write(f"{self._own}/trial", b"may we write here?")
+        await self._store.remove([f"{self._own}/trial"])
+
+    async def claimed(self) -> Claim | None:
+        """Return who has the shard, if anybody ever had. Raises StoreError."""
+        found = await self._store.read(f"{self._own}/claim.json")
+        return None if found is None else msgspec.json.decode(found, type=Claim)
+
+    async def claim(self, claim: Claim) -> None:
+        """Take the shard. Raises StoreError."""
+        await self._store.write(f"{self._own}/claim.json", msgspec.json.encode(claim))
+
+    async def latest(self) -> Saved | None:
+        """Return the newest checkpoint, or None before the first. Raises StoreError."""
+        found = await self._store.read(f"{self._own}/latest.json")
+        self.saved = None if found is None else msgspec.json.decode(found, type=Saved)
+        return self.saved
+
+    def has(self, name: str) -> bool:
+        """Say whether a finished file was saved by the newest checkpoint: it need not be in the next snapshot."""
+        return self.saved is not None and any(part.name == name and not part.grows for part in self.saved.parts)
+
+    async def save(self, opening: int, epoch: int, at: float, taken: Sequence[Taken], kept: Iterable[str]) -> Saved:
+        """Save a snapshot: its files, and those of `kept` that the checkpoint before has. It counts when this returns.
+
+        Raises:
+            StoreError: it is not there; the one before still is.
+        """
+        self._number += 1
+        before = self.saved
+        known = {part.name: part for part in before.parts if not part.grows} if before is not None else {}
+        parts = [known[name] for name in kept if name in known]
+        gate = asyncio.Semaphore(UPLOADS_AT_ONCE)
+
+        async def one(file: Taken) -> Part:
+            old = known.get(file.name)
+            length = file.path.stat().st_size
+            if old is not None and _is_final(file) and old.length == length:
+                return old
+            key = self._key(file, opening)
+            async with gate:
+                digest = await self._store.copy(file.path, key, overwrite=key.startswith(self._own))
+            return Part(file.name, key, length, digest, file.grows)
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(file)) for file in taken]
+        parts += [task.result() for task in tasks]
+        saved = Saved(opening, self._number, epoch, at, parts)
+        await self._store.write(f"{self._own}/latest.json", msgspec.json.encode(saved))
+        self.saved = saved
+        if before is not None:
+            await self._forget(before, saved)
+        return saved
+
+    async def restore(self, saved: Saved, directory: Path, state: Path, *, outputs: bool) -> None:
+        """Bring a checkpoint's files to disk: the shard's state to `state`, journals that were open and, with
+        `outputs`, finished files to `directory`. The store comes last: without it nothing of this counts.
+
+        Raises:
+            StoreError: a file is not there, or not what was saved.
+            OSError: the disk is full.
+        """
+        fresh = state / "store.new"
+        for part in sorted(saved.parts, key=lambda part: part.name.startswith(STORE)):
+            if part.name.startswith(STORE):
+                target = fresh / part.name.removeprefix(STORE)
+            elif part.name.startswith(STATE):
+                target = state / part.name.removeprefix(STATE)
+            elif outputs or part.grows:
+                target = directory / part.name
+            else:
+                continue
+            target = target.with_name(target.name + ".open") if part.grows else target
+            if not (target.exists() and target.stat().st_size == part.length and not part.name.startswith(STATE)):
+                await self._store.fetch(part.key, target, part.sha256)
+        fresh.rename(state / "store")
+
+    async def sweep(self) -> int:
+        """Remove what a lost machine has sent and no checkpoint lists: what was in it is done again, and must not be
+        there twice. Return how many objects that were. Raises StoreError.
+        """
+        needed = {part.key for part in self.saved.parts} if self.saved is not None else set()
+        kept = {f"{self._own}/claim.json", f"{self._own}/latest.json"}
+        strays = [name for name in await self._store.names() if self._is_own(name) and name not in needed | kept]
+        if strays:
+            await self._store.remove(strays)
+        return len(strays)
+
+    def _is_own(self, name: str) -> bool:
+        number = int(self._own.removeprefix("shard-"))
+        return name.startswith(self._own + "/") or bool(re.fullmatch(rf"[^/]+/[^/]+-{number:03d}-\d+-\d+\..+", name))
+
+    async def _forget(self, before: Saved, now: Saved) -> None:
+        """Remove what only the checkpoint before had. Finished files stay: they are the crawl's."""
+        needed = {part.key for part in now.parts}
+        old = [part.key for part in before.parts if part.key not in needed and part.key.startswith(self._own)]
+        if old:
+            await self._store.remove(old)
+
+    def _key(self, file: Taken, opening: int) -> str:
+        own = f"{self._own}/{opening:04d}"
+        if not file.name.startswith(STATE) and not file.grows:
+            return file.name
+        if _is_final(file):
+            return f"{own}/{file.name.removeprefix(STATE)}"
+        return f"{own}/{self._number:06d}/{file.name.removeprefix(STATE)}"
+
+
+def _is_final(file: Taken) -> bool:
+    """Say whether a file of this name can never come to be another, within one opening."""
+    if file.name.startswith(STORE):
+        return file.name.endswith(TABLE)
+    return not file.grows

@@ -1,0 +1,53 @@
+"""Home: where a shard keeps its things. The only shard of a crawl has the crawl's directory to itself; several share
+what others read (`warc/`, `pages/`, `links/`, by names that carry the shard's number) and have each their own state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gossamer.state.journals import Journals
+
+OWNED = ("warc", "state/tables", "state/search")
+"""Folders of journals: what is in them without being in the manifest belongs to an epoch that never was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The places of one shard."""
+
+    directory: Path
+    shard: int = 0
+    shards: int = 1
+
+    @property
+    def state(self) -> Path:
+        """Its store, its slots, its contacts, its logs that still become tables."""
+        whole = self.directory / "state"
+        return whole if self.shards == 1 else whole / f"shard-{self.shard}"
+
+    @property
+    def store(self) -> Path:
+        """Its store."""
+        return self.state / "store"
+
+    @property
+    def logs(self) -> Path:
+        """What it tells of errors."""
+        whole = self.directory / "logs"
+        return whole if self.shards == 1 else whole / f"shard-{self.shard}"
+
+    @property
+    def is_there(self) -> bool:
+        """Its store is here: it was begun, and not on another machine."""
+        return (self.store / "CURRENT").exists()
+
+    def journals(self) -> Journals:
+        """Return its journals, yet to be recovered."""
+        return Journals(self.directory) if self.shards == 1 else Journals(self.directory, self.state, self.shard)
+
+
+def homes(directory: Path, shards: int) -> list[Home]:
+    """Return the places of all shards of a crawl."""
+    return [Home(directory, shard, shards) for shard in range(shards)]

@@ -1,0 +1,398 @@
+"""Scaling: a stopped crawl gets more shards, or fewer, by moving partitions: range by range, all that is known of them.
+
+The plan is written first and removed last; whoever finds one goes on with it. Every step may be done twice: copying
+puts the same values, and nothing is taken from a shard before all of it stands elsewhere and the plan says so. A crawl
+with a plan does not run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from gossamer.assembly.home import Home
+from gossamer.assembly.parts import locked, store_sizes, stored
+from gossamer.cluster.frames import Batch, decode_batch, encode, links_of
+from gossamer.cluster.outbox import KEPT, Kept, Repacked, batch_key
+from gossamer.cluster.partitions import FILE, PartitionMap
+from gossamer.config import Config
+from gossamer.crawl.beyond import COUNTS_KEY as BEYOND
+from gossamer.crawl.beyond import counted as beyond_counted
+from gossamer.crawl.commit import MANIFEST
+from gossamer.crawl.memory import REJECTED
+from gossamer.crawl.quarantine import SUSPECTS
+from gossamer.crawl.tally import KEY as TALLY
+from gossamer.crawl.tally import Totals
+from gossamer.frontier.counts import COUNTS_KEY, Counts
+from gossamer.frontier.record import decode_record
+from gossamer.model.errors import ConfigError
+from gossamer.state.journals import Entry, Phase
+from gossamer.state.store import FAMILIES, META_PARTITION, STORE_KEYS, Range, Store
+from gossamer.url.fingerprint import PARTITIONS
+from gossamer.url.name import Namer
+from gossamer.world.files import sync_directory, write_whole
+
+PLAN: Final = "state/scaling.json"
+STEP_KEYS_MAX: Final = 20_000
+"""Moved in one commit of the receiving store: 60 ms, with a sync at its end."""
+STEP_BYTES_MAX: Final = 8 << 20
+ABSORBED: Final = META_PARTITION + b"absorbed"
+END: Final = b"\xff\xff\xff"
+OWN: Final = frozenset({MANIFEST, TALLY, COUNTS_KEY, BEYOND, REJECTED, KEPT, SUSPECTS, ABSORBED})
+"""Of the keys of a shard itself those that are not copied to a new one: they count what it did, not what it knows."""
+CROWD: Final = frozenset(("lock", "control.sock", "partitions.json", "coordinator.json", "scaling.json"))
+"""What lies in `state/` and is the whole crawl's."""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What is being done."""
+
+    before: int
+    after: int
+    version: int
+    """Of the map that is in force until the end."""
+    copied: bool = False
+    """All that moves stands in its new place, in a commit."""
+
+
+class Scaled(msgspec.Struct, frozen=True):
+    """What came of it."""
+
+    before: int
+    after: int
+    partitions_moved: int
+    keys_moved: int
+    partitions: tuple[float, float]
+    """The most that a shard has, and the mean."""
+    hosts: tuple[float, float]
+
+
+Note = Callable[[str], None]
+
+
+def scale(config: Config, directory: Path, shards: int, note: Note, write_config: Callable[[int], None]) -> Scaled:
+    """Divide a stopped crawl among so many shards; call it again, with the same number, when it was interrupted.
+
+    Raises:
+        ConfigError: the crawl runs, did not end cleanly, or is kept in a form that cannot be divided.
+    """
+    with ExitStack() as undo:
+        undo.callback(locked(directory, wait_s=0.0).release)
+        plan = _planned(config, directory, shards)
+        if plan.before == 1:
+            _move_in(directory)
+        partitions = PartitionMap.load(directory) or PartitionMap.even(1)
+        if partitions.version > plan.version:  # It was interrupted when all but the last words were said.
+            _finish(directory, plan, partitions, write_config)
+            return Scaled(plan.before, plan.after, 0, 0, partitions.evenness(), (0.0, 0.0))
+        target = partitions.moved_to(shards)
+        with ExitStack() as close:
+            stores = [_opened(config, directory, number, close) for number in range(max(plan.before, plan.after))]
+            moved, keys = 0, 0
+            if not plan.copied:
+                _settle_meta(directory, stores, plan)
+                moved, keys = _copy(stores, partitions, target, note)
+                _readdress(stores, plan, target, Namer(config.url.canonicalizer()))
+                plan = msgspec.structs.replace(plan, copied=True)
+                _write(directory, plan)
+            _clear(stores, partitions, target)
+            weights = _recount(stores[: plan.after])
+        _finish(directory, plan, target, write_config)
+    return Scaled(plan.before, plan.after, moved, keys, target.evenness(), target.evenness(weights))
+
+
+def refuse_half_scaled(directory: Path) -> None:
+    """Raise ConfigError where a scaling was begun and not finished."""
+    path = directory / PLAN
+    if path.exists():
+        after = msgspec.json.decode(path.read_bytes(), type=Plan).after
+        raise ConfigError(
+            f"{directory} is being divided among {after} shards; `gossamer scale {directory} --workers {after}` goes on"
+        )
+
+
+def _planned(config: Config, directory: Path, shards: int) -> Plan:
+    path = directory / PLAN
+    if path.exists():
+        plan = msgspec.json.decode(path.read_bytes(), type=Plan)
+        if plan.after != shards:
+            refuse_half_scaled(directory)
+        return plan
+    before = config.cluster.workers
+    if config.components.url_seen or config.seen.form != "rocksdb":
+        form = config.components.url_seen or config.seen.form
+        raise ConfigError(f"seen.form = {form!r} cannot be divided: only crawls begun with 'rocksdb' can be scaled")
+    if config.frontier.form == "walk":
+        raise ConfigError("frontier.form = 'walk' walks in one shard and cannot be scaled")
+    if config.crawl.mode == "continuous":
+        raise ConfigError("a continuous crawl cannot be scaled: its plan of visits is kept per shard")
+    partitions = PartitionMap.load(directory) or PartitionMap.even(before)
+    partitions.moved_to(shards)  # Raises for a number that cannot be.
+    for number in range(before):
+        _require_stopped(config, Home(directory, number, before))
+    plan = Plan(before, shards, partitions.version)
+    _write(directory, plan)
+    return plan
+
+
+def _write(directory: Path, plan: Plan) -> None:
+    write_whole(directory / PLAN, msgspec.json.encode(plan) + b"\n")
+
+
+def _require_stopped(config: Config, home: Home) -> None:
+    if not home.is_there:
+        raise ConfigError(f"{home.store} is not there: scale a crawl where all of its shards' state is, after `resume`")
+    with ExitStack() as undo:
+        if home.shards > 1:
+            undo.callback(locked(home.directory, wait_s=0.0, state=home.state).release)
+        store = Store(home.store, *store_sizes(config))
+        undo.callback(store.close)
+        manifest = stored(store, MANIFEST, list[Entry], [])
+        unfinished = any(entry.phase < Phase.FINAL or entry.name.startswith("state/tables") for entry in manifest)
+        if unfinished or not stored(store, TALLY, Totals, Totals()).ended:
+            raise ConfigError(
+                f"{home.directory} did not end cleanly; `gossamer resume {home.directory}` and "
+                f"`gossamer stop {home.directory}`, then scale it"
+            )
+
+
+def _move_in(directory: Path) -> None:
+    """Make what was the only shard's state that of shard 0. Each rename is whole; what was renamed stays."""
+    state, home = directory / "state", Home(directory, 0, 2)
+    home.state.mkdir(exist_ok=True)
+    for path in sorted(state.iterdir()):
+        if path.name not in CROWD and not path.name.startswith("shard-") and not path.name.endswith(".new"):
+            path.rename(home.state / path.name)
+    sync_directory(home.state)
+    sync_directory(state)
+
+
+def _move_out(directory: Path) -> None:
+    """Make the state of shard 0 that of the only shard."""
+    state, home = directory / "state", Home(directory, 0, 2)
+    if home.state.exists():
+        for path in sorted(home.state.iterdir()):
+            if path.name != "lock":
+                path.rename(state / path.name)
+        (home.state / "lock").unlink(missing_ok=True)
+        home.state.rmdir()
+        sync_directory(state)
+
+
+def _opened(config: Config, directory: Path, number: int, undo: ExitStack) -> Store:
+    home = Home(directory, number, 2)
+    undo.callback(locked(directory, wait_s=0.0, state=home.state).release)
+    store = Store(home.store, *store_sizes(config))
+    undo.callback(store.close)
+    return store
+
+
+# ---- what shards know, and what they did
+
+
+def _settle_meta(directory: Path, stores: list[Store], plan: Plan) -> None:
+    """Tell new shards what all of them know, and leave what those that go did to shard 0."""
+    totals = [stored(store, TALLY, Totals, Totals()) for store in stores]
+    latest = max(one.incarnation for one in totals)
+    known = {key: value for key, value in stores[0].scan("meta", META_PARTITION, END) if _is_shared(key)}
+    for number in range(plan.before, plan.after):
+        # Files of an earlier shard of this number may be there: no name may come twice.
+        named = [path.name.split("-") for path in directory.glob(f"*/*-{number:03d}-[0-9]*")]
+        before = max((int(parts[-2]) for parts in named if parts[-2].isdigit()), default=0)
+        fresh = Totals(incarnation=max(before, latest), ended=totals[0].ended)
+        _put(stores[number], "meta", {**known, TALLY: encode(fresh)})
+    if plan.after < plan.before and store_says(stores[0]) != plan.version:
+        leaving = [stores[number] for number in range(plan.after, plan.before)]
+        counts = stored(stores[0], COUNTS_KEY, Counts, Counts())
+        files = {
+            entry.name: entry for store in (stores[0], *leaving) for entry in stored(store, MANIFEST, list[Entry], [])
+        }
+        for gone in [stored(store, COUNTS_KEY, Counts, Counts()) for store in leaving]:
+            for outcome, urls in gone.terminal.items():
+                counts.terminal[outcome] = counts.terminal.get(outcome, 0) + urls
+        # In one commit, and with the word that it is done: what is added up twice is wrong.
+        _put(
+            stores[0],
+            "meta",
+            {
+                TALLY: encode(_summed(totals[0], totals[plan.after : plan.before])),
+                COUNTS_KEY: encode(counts),
+                MANIFEST: encode(list(files.values())),
+                ABSORBED: encode(plan.version),
+            },
+        )
+    inbox = FAMILIES.index("inbox")
+    for store in stores:  # Whoever has a number now need not be who had it before.
+        _commit(store, [(inbox, META_PARTITION, END)], {})
+
+
+def store_says(store: Store) -> int:
+    """Return the version of the map when a shard last took in what others did that went."""
+    return stored(store, ABSORBED, int, 0)
+
+
+def _is_shared(key: bytes) -> bool:
+    return key not in OWN and not key.startswith(STORE_KEYS)
+
+
+def _summed(kept: Totals, others: Iterable[Totals]) -> Totals:
+    outcomes = Counter(kept.outcomes)
+    for one in others:
+        kept.pages += one.pages
+        kept.attempts += one.attempts
+        kept.wire_bytes += one.wire_bytes
+        kept.body_bytes += one.body_bytes
+        kept.fetch_s += one.fetch_s
+        kept.incarnation = max(kept.incarnation, one.incarnation)
+        outcomes.update(one.outcomes)
+    kept.outcomes = dict(outcomes)
+    return kept
+
+
+# ---- partitions
+
+
+def _moves(partitions: PartitionMap, target: PartitionMap) -> Iterator[tuple[int, int, int, int]]:
+    """Yield ranges with one owner before and another one after: first, end, from, to."""
+    begin = 0
+    for at in range(1, PARTITIONS + 1):
+        pair = partitions.owners[begin], target.owners[begin]
+        if at == PARTITIONS or (partitions.owners[at], target.owners[at]) != pair:
+            if pair[0] != pair[1]:
+                yield begin, at, *pair
+            begin = at
+
+
+def _copy(stores: list[Store], partitions: PartitionMap, target: PartitionMap, note: Note) -> tuple[int, int]:
+    moved = keys = 0
+    for begin, end, source, to in _moves(partitions, target):
+        for family in FAMILIES:
+            pairs = stores[source].scan(family, begin.to_bytes(2), end.to_bytes(2))
+            keys += _pour(pairs, stores[to], family)
+        moved += end - begin
+        note(f"partitions {begin} to {end - 1} go from shard {source} to shard {to}")
+    for store in stores[target.shards :]:  # Links that wait for the scope to grow stand with who found them.
+        kept = (pair for pair in store.scan("scope", bytes(2), META_PARTITION) if pair[0][2:3] == b"l")
+        _pour(kept, stores[0], "scope")
+    return moved, keys
+
+
+def _pour(pairs: Iterator[tuple[bytes, bytes]], store: Store, family: str) -> int:
+    """Put pairs into a store, so many in each commit; return how many there were."""
+    keys = size = 0
+    step: dict[bytes, bytes] = {}
+    for key, value in pairs:
+        step[key] = value
+        size += len(value)
+        if len(step) >= STEP_KEYS_MAX or size >= STEP_BYTES_MAX:
+            _put(store, family, step)
+            keys, step, size = keys + len(step), {}, 0
+    if step:
+        _put(store, family, step)
+    return keys + len(step)
+
+
+def _clear(stores: list[Store], partitions: PartitionMap, target: PartitionMap) -> None:
+    for begin, end, source, _ in _moves(partitions, target):
+        ranges = [(number, begin.to_bytes(2), end.to_bytes(2)) for number in range(len(FAMILIES))]
+        _commit(stores[source], ranges, {})
+
+
+def _recount(stores: list[Store]) -> list[float]:
+    """Make each shard's counts those of what it has now; return the hosts of each partition."""
+    weights = [0.0] * PARTITIONS
+    for store in stores:
+        counts = stored(store, COUNTS_KEY, Counts, Counts())
+        counts.pending = counts.hosts = counts.working = counts.deferred = 0
+        for key, data in store.scan("host", bytes(2), META_PARTITION):
+            record = decode_record(data)
+            weights[int.from_bytes(key[:2])] += 1
+            counts.hosts += 1
+            counts.pending += record.queued
+            counts.working += bool(record.queued)
+            counts.deferred += record.index_family == "deferred"
+        counts.discovered = counts.pending + sum(counts.terminal.values())
+        scope = beyond_counted(store.scan("scope", bytes(2), META_PARTITION))
+        _put(store, "meta", {COUNTS_KEY: encode(counts), BEYOND: encode(scope)})
+    return weights
+
+
+# ---- links on their way
+
+
+def _readdress(stores: list[Store], plan: Plan, target: PartitionMap, namer: Namer) -> None:
+    """Give what is in the outboxes to the shards that have its partitions now, under new numbers."""
+    outbox = FAMILIES.index("outbox")
+    for number, store in enumerate(stores):
+        kept = stored(store, KEPT, Kept, Kept())
+        if not any(channel.first <= channel.last for channel in kept.channels.values()):
+            continue
+        heir = store if number < plan.after else stores[0]
+        repacked = Repacked(stored(heir, KEPT, Kept, Kept()), partial(_put, heir, "outbox"), keep=heir is not store)
+        for to, channel in kept.channels.items():
+            for at in range(channel.first, channel.last + 1):
+                data = store.get("outbox", batch_key(to, at))
+                if data is not None:
+                    _repack(decode_batch(data), repacked, target, namer)
+        # From this word on the new batches count, and the old ones do not.
+        _put(heir, "meta", {KEPT: encode(repacked.finish())})
+        if heir is store:
+            ranges = [
+                (outbox, batch_key(to, channel.first), batch_key(to, channel.last + 1))
+                for to, channel in kept.channels.items()
+                if channel.first <= channel.last
+            ]
+            _commit(store, ranges, {})
+
+
+def _repack(batch: Batch, repacked: Repacked, target: PartitionMap, namer: Namer) -> None:
+    for root in batch.roots:
+        for to in range(target.shards):
+            repacked.to(to).add_root(root)
+    for linking in batch.linking:
+        repacked.to(target.owner(linking.partition)).add_linking(linking)
+    for link in links_of(batch, namer.names([url for run in batch.runs for url in run.urls])):
+        repacked.to(target.owner(link.url.partition)).add(link)
+
+
+# ---- the end of it
+
+
+def _finish(directory: Path, plan: Plan, target: PartitionMap, write_config: Callable[[int], None]) -> None:
+    target.save(directory)
+    write_config(plan.after)
+    for number in range(plan.after, plan.before):
+        _remove(Home(directory, number, 2).state)
+    if plan.after == 1:
+        _move_out(directory)
+    (directory / "state/coordinator.json").unlink(missing_ok=True)  # Who had what of a limit is handed out anew.
+    (directory / PLAN).unlink()
+    if plan.after == 1:  # Last: until then it tells that all else is done.
+        (directory / FILE).unlink(missing_ok=True)
+    sync_directory(directory / "state")
+
+
+def _remove(path: Path) -> None:
+    for inner in sorted(path.rglob("*"), reverse=True) if path.exists() else ():
+        if inner.is_dir():
+            inner.rmdir()
+        else:
+            inner.unlink()
+    if path.exists():
+        path.rmdir()
+
+
+def _put(store: Store, family: str, pairs: Mapping[bytes, bytes]) -> None:
+    _commit(store, [], {FAMILIES.index(family): pairs})
+
+
+def _commit(store: Store, ranges: list[Range], changes: Mapping[int, Mapping[bytes, bytes]]) -> None:
+    epoch = store.epoch + 1
+    store.commit(epoch, ranges, changes)
+    store.apply(epoch, ranges, changes)

@@ -1,0 +1,261 @@
+"""Borrowing: the addresses that this shard uses, each lent by its owner. See `addresses`."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+import msgspec
+from xxhash import xxh3_64_intdigest
+
+from gossamer.cluster.loans import AGAIN_S, MESSAGES_MAX, Message
+
+
+class Borrowed(msgspec.Struct):
+    """An address as its user sees it."""
+
+    ticket: int
+    state: str = "wanted"
+    """wanted, held, recalled (held until what is out has ended), returning."""
+    out: int = 0
+    rest_until: float = 0.0
+    said_at: float = -1e9
+    again: bool = False
+    """Wanted anew as soon as it is returned."""
+    usable: bool = False
+    """The user was told that it may be asked."""
+
+
+class Owner(msgspec.Struct):
+    """What a borrower knows of one owner."""
+
+    opening: int = -1
+    loans: int = -1
+    until: float = 0.0
+    """Nothing that it lent may be asked from then on."""
+    serial: int = 0
+    sent: OrderedDict[int, float] = msgspec.field(default_factory=OrderedDict)
+    """Serials on the way, and when they left."""
+    spoke_at: float = -1e9
+    declare: bool = True
+    """It must be told what we hold."""
+
+
+class Borrowing:
+    """The user's side."""
+
+    def __init__(self, shard: int, shards: int, term_s: float, request_s_max: float, now: float) -> None:
+        self.shard = shard
+        self._shards = shards
+        self._term_s = term_s
+        self._request_s_max = request_s_max
+        self._first = int(now * 1e6)
+        """Tickets and serials of this process are above those of the one before: answers to that one may be late."""
+        self._ticket = self._first
+        self._borrowed: dict[str, Borrowed] = {}
+        self._owners: dict[int, Owner] = {shard: Owner(opening=0, declare=False, until=float("inf"))}
+        self._of_owner: dict[int, set[str]] = {}
+        self.on_opened: Callable[[str, float], None] = _opened
+        """Called when an address may be asked, and from when on."""
+        self.on_closed: Callable[[str], None] = _closed
+        """Called when it may not be asked any more."""
+        self.on_outgoing: Callable[[], None] = _nothing
+
+    def owner_of(self, address: str) -> int:
+        """Return the shard that lends an address."""
+        return xxh3_64_intdigest(address.encode()) % self._shards
+
+    def want(self, address: str) -> float | None:
+        """Return from when on an address may be asked, or None when it must be borrowed first."""
+        borrowed = self._borrowed.get(address)
+        if borrowed is None:
+            self._ticket += 1
+            borrowed = self._borrowed[address] = Borrowed(self._ticket)
+            self._of_owner.setdefault(self.owner_of(address), set()).add(address)
+            self._speak(address)
+        elif borrowed.state in {"recalled", "returning"}:
+            borrowed.again = True
+        return borrowed.rest_until if borrowed.usable else None
+
+    def may_ask(self, address: str, now: float) -> bool:
+        """Say whether a request may begin now."""
+        borrowed = self._borrowed.get(address)
+        if borrowed is None or borrowed.state != "held" or not borrowed.usable:
+            return False
+        if self._owners[self.owner_of(address)].until > now:
+            return True
+        self._close(address, borrowed)
+        return False
+
+    def began(self, address: str) -> None:
+        self._borrowed[address].out += 1
+
+    def ended(self, address: str, rest_until: float) -> None:
+        borrowed = self._borrowed[address]
+        borrowed.out -= 1
+        borrowed.rest_until = max(borrowed.rest_until, rest_until)
+        if borrowed.state == "recalled" and not borrowed.out:
+            borrowed.state, borrowed.said_at = "returning", -1e9
+            self._speak(address)
+
+    def leave(self, address: str) -> None:
+        """Say that nobody here uses an address any more."""
+        borrowed = self._borrowed.get(address)
+        if borrowed is not None and not borrowed.out:
+            borrowed.again = borrowed.usable = False
+            if borrowed.state != "returning":
+                borrowed.state, borrowed.said_at = "returning", -1e9
+                self._speak(address)
+
+    def say(self, to: int, message: Message, now: float) -> bool:
+        """Fill in what an owner is to be told now; say whether that is anything."""
+        owner = self._owners.setdefault(to, Owner())
+        mine = self._of_owner.get(to, set())
+        quiet_s = now - owner.spoke_at
+        again = owner.declare and quiet_s >= AGAIN_S
+        for address in list(mine):
+            borrowed = self._borrowed[address]
+            if now - borrowed.said_at < AGAIN_S:
+                continue
+            if borrowed.state == "wanted" and len(message.wants) < MESSAGES_MAX:
+                message.wants.append((address, borrowed.ticket))
+                borrowed.said_at = now
+            elif borrowed.state == "returning" and len(message.returns) < MESSAGES_MAX:
+                message.returns.append((address, borrowed.ticket, max(0.0, borrowed.rest_until - now)))
+                borrowed.said_at = now
+        says = again or bool(message.wants or message.returns) or (bool(mine) and quiet_s >= self._term_s / 3)
+        if says:
+            owner.serial = max(owner.serial, self._first) + 1
+            message.serial, message.opening = owner.serial, owner.opening
+            message.knows = True
+            if owner.declare:
+                self._declare(owner, mine, message, now)
+            owner.spoke_at = now
+            owner.sent[owner.serial] = now
+            while len(owner.sent) > 64:
+                owner.sent.popitem(last=False)
+        return says
+
+    def _declare(self, owner: Owner, mine: set[str], message: Message, now: float) -> None:
+        """Tell an owner that began anew what we have: it stands as long as the one before would have let it."""
+        stands = owner.until + self._request_s_max > now
+        for address in list(mine):
+            borrowed = self._borrowed[address]
+            if borrowed.state in {"held", "recalled"} and stands:
+                message.holds.append((address, borrowed.ticket))
+            elif borrowed.state in {"held", "recalled"}:
+                self._lose(address, borrowed)
+
+    def hear(self, sender: int, message: Message, now: float) -> None:
+        """Take what an owner said."""
+        owner = self._owners.setdefault(sender, Owner())
+        if message.loans > max(owner.loans, 0):  # Less is of a message that was overtaken.
+            if owner.loans >= 0:
+                for address in list(self._of_owner.get(sender, ())):
+                    borrowed = self._borrowed[address]
+                    if borrowed.state in {"held", "recalled"}:
+                        self._lose(address, borrowed)
+            owner.loans = message.loans
+        left = owner.sent.pop(message.echo, None)
+        if left is not None:
+            owner.until = max(owner.until, left + self._term_s)
+            owner.declare = False
+            while owner.sent and next(iter(owner.sent)) < message.echo:
+                owner.sent.popitem(last=False)
+            for address in self._of_owner.get(sender, ()):
+                borrowed = self._borrowed[address]
+                if borrowed.state == "held" and not borrowed.usable and owner.until > now:
+                    self._open(address, borrowed)
+        for address, ticket, rest_s in message.grants:
+            self._granted(address, ticket, now + rest_s, owner.until > now)
+        for address, ticket in message.returned:
+            self._given_back(address, ticket)
+        for address, ticket in message.recalls:
+            self._recalled(address, ticket)
+
+    def restarted(self, shard: int, opening: int) -> None:
+        """Note that an owner is another process now."""
+        owner = self._owners.setdefault(shard, Owner())
+        if owner.opening != opening:
+            owner.opening, owner.declare, owner.loans, owner.spoke_at = opening, True, -1, -1e9
+            for address in self._of_owner.get(shard, ()):
+                self._borrowed[address].said_at = -1e9
+
+    def tick(self, now: float) -> None:
+        """Close what was lent by owners who were not heard for a term."""
+        for shard, owner in self._owners.items():
+            if owner.until <= now:
+                for address in self._of_owner.get(shard, ()):
+                    self._close(address, self._borrowed[address])
+
+    def count(self, state: str) -> int:
+        """Return how many addresses are in a state."""
+        return sum(one.state == state for one in self._borrowed.values())
+
+    def _granted(self, address: str, ticket: int, rest_until: float, usable: bool) -> None:
+        borrowed = self._borrowed.get(address)
+        if borrowed is None or borrowed.ticket != ticket:
+            if borrowed is None:  # A grant of what was given back long ago: give it back once more.
+                borrowed = self._borrowed[address] = Borrowed(ticket, "returning")
+                self._of_owner.setdefault(self.owner_of(address), set()).add(address)
+                self._speak(address)
+            return
+        if borrowed.state == "wanted":
+            borrowed.state = "held"
+            borrowed.rest_until = max(borrowed.rest_until, rest_until)
+            borrowed.said_at = -1e9
+            if usable:
+                self._open(address, borrowed)
+
+    def _recalled(self, address: str, ticket: int) -> None:
+        borrowed = self._borrowed.get(address)
+        if borrowed is None or borrowed.ticket != ticket or borrowed.state != "held":
+            return
+        borrowed.state, borrowed.again = "recalled", True
+        self._close(address, borrowed)
+        if not borrowed.out:
+            borrowed.state, borrowed.said_at = "returning", -1e9
+            self._speak(address)
+
+    def _given_back(self, address: str, ticket: int) -> None:
+        borrowed = self._borrowed.get(address)
+        if borrowed is None or borrowed.ticket != ticket or borrowed.state != "returning":
+            return
+        if borrowed.again:
+            self._ticket += 1
+            self._borrowed[address] = Borrowed(self._ticket, rest_until=borrowed.rest_until)
+            self._speak(address)
+        else:
+            del self._borrowed[address]
+            self._of_owner[self.owner_of(address)].discard(address)
+
+    def _lose(self, address: str, borrowed: Borrowed) -> None:
+        """What was lent stands no more: want it anew."""
+        self._close(address, borrowed)
+        self._ticket += 1
+        borrowed.ticket, borrowed.state, borrowed.said_at = self._ticket, "wanted", -1e9
+
+    def _open(self, address: str, borrowed: Borrowed) -> None:
+        borrowed.usable = True
+        self.on_opened(address, borrowed.rest_until)
+
+    def _close(self, address: str, borrowed: Borrowed) -> None:
+        if borrowed.usable:
+            borrowed.usable = False
+            self.on_closed(address)
+
+    def _speak(self, address: str) -> None:
+        if self.owner_of(address) != self.shard:
+            self.on_outgoing()  # Else `tick` sees to it.
+
+
+def _opened(address: str, at: float) -> None:
+    """Stands in for a user who does not listen yet."""
+
+
+def _closed(address: str) -> None:
+    """The same."""
+
+
+def _nothing() -> None:
+    """The same."""

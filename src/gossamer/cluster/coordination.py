@@ -1,0 +1,246 @@
+"""Coordination: what a crawl of several shards is told in each round, out of what all of them told in the one before.
+
+Nobody waits for it to go on fetching: what a shard needs of it are pages of a limited crawl, which are handed out
+ahead, and its tenure, which is longer than a coordinator takes to come back. What must outlive it stands in a file; all
+else it reads again from the shards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from gossamer.cluster.quotas import Quotas, Share
+from gossamer.cluster.reports import Orders, Report
+from gossamer.cluster.standing import whole
+from gossamer.cluster.tenure import Tenancy
+from gossamer.cluster.termination import ScopeFinal, Termination
+
+End = Literal["", "finished", "limit", "stopped"]
+TENURE_MARGIN_S = 2.0
+"""A process that lost its tenure ends itself within this, requests included."""
+NOTES_HELD_MAX = 1_000
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Where the whole crawl ends although there is more."""
+
+    max_pages: int | None = None
+    max_time_s: float | None = None
+    max_bytes: int | None = None
+
+
+class Kept(msgspec.Struct):
+    """What a coordinator must find again."""
+
+    shares: list[Share] = []
+    holders: dict[int, str] = {}
+    """The process that last had each shard: `NODE/…`."""
+    paused: bool = False
+    end: End = ""
+    hurried: bool = False
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """A round's question to one shard."""
+
+    orders: Orders
+    granted: float | None = None
+    """The instant, by the shard's own clock, from which its tenure counts: of an earlier answer of its."""
+    hurried: bool = False
+    """Leave what is in flight."""
+    secure: bool = False
+    """All seems to be over: make a checkpoint, lest a machine that is lost now cost what was done."""
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """A shard's answer, or its keeper's in its stead."""
+
+    shard: int
+    state: Literal["starting", "running", "done", "failed", "refused"]
+    node: str = ""
+    holder: str = ""
+    """Which process this is."""
+    asked_at: float = 0.0
+    """The instant of this answer, by the shard's own clock: a tenure counts from it."""
+    renews: bool = False
+    """It has a tenure that has not run out."""
+    report: Report | None = None
+    status: dict[str, object] = {}
+    notes: list[str] = []
+    secured: bool = True
+    """All that the shard did is safe; where there are no checkpoints it always is."""
+    failure: str = ""
+    deaths: int = 0
+    bytes_carried: int = 0
+    frames_carried: int = 0
+
+
+class Coordination:
+    """The coordinator without its engine: rounds go in, questions come out."""
+
+    def __init__(
+        self, shards: int, limits: Limits, tenure_s: float, now: float, kept: Kept | None, save: Callable[[Kept], None]
+    ) -> None:
+        """`kept` is what an earlier coordinator saved; None: the crawl is new. `save` returns when it is on disk."""
+        self.kept = kept if kept is not None else Kept()
+        self._shards = shards
+        self._limits = limits
+        self._save = save
+        self._tenancy = Tenancy(tenure_s, TENURE_MARGIN_S, now, is_new=kept is None)
+        self._termination, self._scope_final = Termination(shards), ScopeFinal(shards)
+        quotas = Quotas(limits.max_pages, shards, self.kept.shares) if limits.max_pages is not None else None
+        self._quotas = quotas
+        self._quota: dict[int, tuple[int, int]] = {}
+        self._granted: dict[int, float] = {}
+        self._securing = False
+        self._is_scope_final = False
+        self.seen: dict[int, Seen] = {}
+        """The last answer of each shard."""
+        self.notes: list[str] = []
+        self.rounds = 0
+
+    def look(self, shard: int) -> Look:
+        """Return the question to a shard."""
+        quota: int | None = None
+        serial = 0
+        if self._quotas is not None:
+            share = self._quotas.shares[shard]
+            quota, serial = self._quota.get(shard, (share.quota, share.serial))
+        kept = self.kept
+        orders = Orders(
+            quota=quota, quota_serial=serial, scope_final=self._is_scope_final, paused=kept.paused, end=kept.end
+        )  # fmt: skip
+        return Look(orders=orders, granted=self._granted.get(shard), hurried=kept.hurried, secure=self._securing)
+
+    def took(self, answers: Sequence[Seen], now: float) -> None:
+        """Take a round's answers: of all shards, or of those that answered."""
+        self.rounds += 1
+        before = msgspec.msgpack.encode(self.kept)
+        for answer in answers:
+            self._hear(answer)
+            self._lend(answer, now)
+        reports = [answer.report for answer in answers if answer.report is not None]
+        self._end_if_over(reports, secured=all(answer.secured for answer in answers))
+        self._is_scope_final = self._scope_final.told(reports)
+        if self._quotas is not None:
+            for report in reports:
+                self._quota[report.shard] = self._quotas.order(report)
+            self.kept.shares = self._quotas.shares
+        if msgspec.msgpack.encode(self.kept) != before:
+            self._save(self.kept)  # Before any order goes out that rests on it.
+
+    def end(self, end: End, *, hurried: bool = False) -> None:
+        """Have all shards end."""
+        self.kept.end = self.kept.end or end
+        self.kept.hurried = self.kept.hurried or hurried
+        self._save(self.kept)
+
+    def pause(self, *, paused: bool) -> None:
+        """Have all shards send no more requests, or go on."""
+        self.kept.paused = paused
+        self._save(self.kept)
+
+    def seeded(self) -> None:
+        """Say that seeds were added: their redirects may widen the scope again."""
+        self._is_scope_final = False
+        self._scope_final = ScopeFinal(self._shards)
+
+    @property
+    def is_over(self) -> bool:
+        """All shards have ended."""
+        return len(self.seen) == self._shards and all(one.state in _ENDED for one in self.seen.values())
+
+    @property
+    def failure(self) -> tuple[str, bool]:
+        """Return why the crawl cannot go on, and whether the operator can mend that; empty while it can."""
+        for shard, answer in sorted(self.seen.items()):
+            if answer.state in ("failed", "refused"):
+                return f"shard {shard}: {answer.failure}", answer.state == "refused"
+        return "", False
+
+    def status(self) -> dict[str, object]:
+        """Return how the crawl stands."""
+        statuses: list[dict[str, object]] = []
+        for shard in range(self._shards):
+            answer = self.seen.get(shard)
+            if answer is None:
+                statuses.append({"state": "starting"})
+                continue
+            state = answer.status.get("state", "starting") if answer.state != "starting" else "starting"
+            statuses.append({**answer.status, "state": state, "node": answer.node, "deaths": answer.deaths})
+        limits = msgspec.structs.asdict(self._limits)
+        carried = [(answer.bytes_carried, answer.frames_carried) for answer in self.seen.values()]
+        return {
+            **whole([{**status, **limits} for status in statuses]),
+            "bytes_between_shards": sum(count for count, _ in carried),
+            "frames_between_shards": sum(count for _, count in carried),
+        }
+
+    def take_notes(self) -> list[str]:
+        """Return what is to be told to people since the last time."""
+        notes, self.notes = self.notes, []
+        return notes
+
+    # ---- inside
+
+    def _hear(self, answer: Seen) -> None:
+        prefix = f"shard {answer.shard}: "
+        self.notes += [prefix + note for note in answer.notes]
+        del self.notes[:-NOTES_HELD_MAX]
+        old = self.seen.get(answer.shard)
+        if not answer.status and old is not None:  # Its process is gone just now: what it said last stands.
+            answer = msgspec.structs.replace(answer, status=old.status)
+        self.seen[answer.shard] = answer
+        if answer.state in ("failed", "refused"):
+            self.kept.end = self.kept.end or "stopped"
+
+    def _lend(self, answer: Seen, now: float) -> None:
+        """Renew the tenure of whoever has the shard; any other waits."""
+        shard, holder = answer.shard, answer.holder
+        if not holder:
+            return
+        before = self.kept.holders.get(shard, "")
+        # On one machine the lock of the shard's state proves that whoever had it is dead.
+        proven = bool(before) and node_of(before) == node_of(holder)
+        self._granted.pop(shard, None)
+        if self._tenancy.ask(shard, holder, now, renews=answer.renews, proven=proven) > 0:
+            return
+        self._granted[shard] = answer.asked_at
+        self.kept.holders[shard] = holder
+
+    def _end_if_over(self, reports: Sequence[Report], *, secured: bool) -> None:
+        """End the crawl when it is over and all of it is safe: a shard that goes back to a checkpoint after that must
+        have nothing to do again. What was over is over no more when one went back before.
+        """
+        if self.kept.end:
+            return
+        is_finished = self._termination.told(reports)
+        limits = self._limits
+        statuses: list[Mapping[str, object]] = [answer.status for answer in self.seen.values()]
+        elapsed_s = max((_number(status.get("elapsed_s")) for status in statuses), default=0.0)
+        wire_bytes = sum(_number(status.get("wire_bytes")) for status in statuses)
+        out_of_time = limits.max_time_s is not None and elapsed_s >= limits.max_time_s
+        if out_of_time or (limits.max_bytes is not None and wire_bytes >= limits.max_bytes):
+            self.kept.end = "limit"
+            return
+        out_of_pages = (
+            self._quotas is not None and len(reports) == self._shards and self._quotas.exhausted(reports)
+        )  # fmt: skip
+        self._securing = is_finished or out_of_pages
+        if self._securing and secured:
+            self.kept.end = "limit" if out_of_pages else "finished"
+
+
+_ENDED = frozenset({"done", "failed", "refused"})
+
+
+def node_of(holder: str) -> str:
+    """Return the machine of a process."""
+    return holder.partition("/")[0]
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0

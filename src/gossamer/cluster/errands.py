@@ -1,0 +1,120 @@
+"""Errands: a robots.txt may redirect to a host of another shard, whose gates stand there alone; that shard asks it.
+
+Nothing of this is durable. The host that waits is parked in memory; if either shard dies, or frames are lost, the
+request is made again, or the wait ends with a failure that robots rules know how to take.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from gossamer.cluster.frames import AskErrand, ErrandAnswer
+from gossamer.model.visits import Errand, Failure, Reply
+
+OUT_MAX: Final = 1_000
+"""Errands that others run for us at once."""
+ANSWERS_MAX: Final = 64
+"""Answers that are kept for whoever asks again, because the frame was lost: half a megabyte each at most."""
+WAIT_S: Final = 300.0
+"""After so long the other shard's answer is not waited for."""
+
+
+class _Out(msgspec.Struct):
+    errand: Errand
+    to: int
+    until: float
+    send_at: float = 0.0
+
+
+class Errands:
+    """Both sides: what others run for us, and what we run for others."""
+
+    def __init__(self, resend_s: float) -> None:
+        self._resend_s = resend_s
+        self._out: dict[int, _Out] = {}
+        self._number = 0
+        self._running: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
+        """Origin and address to who asked: shard, its opening, its number."""
+        self._answers: OrderedDict[tuple[int, int, int], ErrandAnswer] = OrderedDict()
+        self._ready: dict[int, list[ErrandAnswer]] = {}
+
+    @property
+    def waits(self) -> bool:
+        """Somebody runs an errand for us."""
+        return bool(self._out)
+
+    # ---- ours, run by others
+
+    def ask(self, errand: Errand, to: int, now: float) -> bool:
+        """Have an errand run by a shard; False when too many are."""
+        if len(self._out) >= OUT_MAX:
+            return False
+        self._number += 1
+        self._out[self._number] = _Out(errand, to, now + WAIT_S)
+        return True
+
+    def to_ask(self, to: int, now: float) -> list[AskErrand]:
+        """Return what a shard must be asked now, for the first time or again."""
+        due = []
+        for number, out in self._out.items():
+            if out.to == to and out.send_at <= now:
+                out.send_at = now + self._resend_s
+                due.append(AskErrand(number, out.errand.origin.text, out.errand.url.text, out.errand.hops))
+        return due
+
+    def answered(self, answer: ErrandAnswer) -> Errand | None:
+        """Return the errand that an answer belongs to, once."""
+        out = self._out.pop(answer.number, None)
+        return out.errand if out is not None and out.errand.url.text == answer.url else None
+
+    def expired(self, now: float) -> Iterator[Errand]:
+        """Return errands whose answer is not waited for any longer."""
+        for number in [number for number, out in self._out.items() if out.until <= now]:
+            yield self._out.pop(number).errand
+
+    # ---- others', run by us
+
+    def asked(self, sender: int, opening: int, ask: AskErrand) -> bool:
+        """Note that a shard asks; return whether the errand is to be run now."""
+        who = (sender, opening, ask.number)
+        known = self._answers.get(who)
+        if known is not None:
+            self._ready.setdefault(sender, []).append(known)
+            return False
+        askers = self._running.setdefault((ask.origin, ask.url), [])
+        if who not in askers:
+            askers.append(who)
+        return len(askers) == 1 and askers[0] == who
+
+    def done(self, errand: Errand, result: Reply | Failure, body: bytes) -> None:
+        """Note what an errand brought."""
+        for sender, opening, number in self._running.pop((errand.origin.text, errand.url.text), []):
+            answer = answer_of(number, errand.url.text, result, body)
+            self._answers[sender, opening, number] = answer
+            while len(self._answers) > ANSWERS_MAX:
+                self._answers.popitem(last=False)
+            self._ready.setdefault(sender, []).append(answer)
+
+    def answers(self, to: int) -> list[ErrandAnswer]:
+        """Return the answers that are to be sent to a shard now."""
+        return self._ready.pop(to, [])
+
+
+def answer_of(number: int, url: str, result: Reply | Failure, body: bytes) -> ErrandAnswer:
+    """Return what another shard needs to know of a result."""
+    if isinstance(result, Failure):
+        failure = (result.outcome, result.error, result.retry, result.host_level)
+        return ErrandAnswer(number, url, failure, ip=result.ip, at=result.started_at)
+    return ErrandAnswer(number, url, None, result.status, result.headers, body, result.ip, result.started_at)
+
+
+def result_of(answer: ErrandAnswer) -> Reply | Failure:
+    """Return the result as robots rules take it; the body's content stands in `answer.body`."""
+    if answer.failure is not None:
+        outcome, error, retry, host_level = answer.failure
+        return Failure(outcome, error, retry, host_level, answer.ip, answer.at)
+    return Reply(answer.url, answer.status, answer.headers, b"", answer.ip, answer.at, 0.0, len(answer.body))

@@ -1,0 +1,417 @@
+"""Exchange: what goes between this shard and the others. Nothing here waits for anybody or opens a socket: `outgoing`
+gives frames to whoever carries them, `take` takes those that came.
+
+A link is an offer, and offers are idempotent, for the receiver's duplicate test makes of at least once exactly once. A
+batch is in the sender's outbox from the commit that found its links until the receiver says that it stands in what it
+would be restored from. A receiver that went back names the position that it has, and is sent the rest; a sender that
+went back has a new incarnation, whose numbers mean nothing to the old one's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Final, Protocol
+
+from xxhash import xxh3_64_intdigest
+
+from gossamer.cluster.addresses import Addresses
+from gossamer.cluster.errands import Errands, result_of
+from gossamer.cluster.frames import (
+    AskErrand,
+    Batch,
+    Frame,
+    Linking,
+    Root,
+    decode_batch,
+    decode_frame,
+    encode,
+    links_of,
+)
+from gossamer.cluster.inbox import Inbox
+from gossamer.cluster.known import Known
+from gossamer.cluster.options import ClusterOptions
+from gossamer.cluster.outbox import Outbox
+from gossamer.cluster.partitions import PartitionMap
+from gossamer.cluster.sending import Peer, Sending
+from gossamer.model.links import Link
+from gossamer.model.visits import Errand, Failure, Reply
+from gossamer.ports import Namer
+from gossamer.state.epoch import Epochs
+from gossamer.url.url import Url
+from gossamer.world.clock import Clock
+
+PAIRS_MAX: Final = 100_000
+"""Pairs of sites that others were told of lately, so that they are told once: about 8 MB."""
+
+
+class Ring(Protocol):
+    """Where what others found goes on."""
+
+    def discover(self, links: Sequence[Link]) -> None: ...
+
+    def widen_from_afar(self, seed: Url, target: Url, kind: int) -> None: ...
+
+    def linked_from_afar(self, source: int, site: str, partition: int) -> None: ...
+
+    def run_for_another(self, errand: Errand) -> bool: ...
+
+    def errand_answered(self, errand: Errand, result: Reply | Failure, body: bytes) -> None: ...
+
+    def failed(self, what: str, error: Exception) -> None: ...
+
+    def lost(self, what: str) -> None: ...
+
+
+class Exchange:
+    """The shard's door to the others (`crawl.router`). All of it is for the loop."""
+
+    def __init__(
+        self,
+        shard: int,
+        opening: int,
+        partitions: PartitionMap,
+        epochs: Epochs,
+        options: ClusterOptions,
+        namer: Namer,
+        clock: Clock,
+        *,
+        rolled_back: bool,
+        needs_cover: bool,
+        addresses: Addresses | None = None,
+    ) -> None:
+        """`opening` tells this start of the shard from all others, and grows with them."""
+        self.shard = shard
+        self.partitions = partitions
+        self.opening = opening
+        self._owners = partitions.owners
+        self._options = options
+        self._namer = namer
+        self._clock = clock
+        self._outbox = Outbox(epochs, clock.now() if rolled_back else None)
+        self._inbox = Inbox(epochs, needs_cover=needs_cover)
+        self._needs_cover = needs_cover
+        self.addresses = addresses
+        self._errands = Errands(options.resend_s)
+        self._sending = Sending(self._outbox, options.resend_s)
+        self._cut: dict[int, int] = {}
+        self._committed_seeds = {to: channel.seeds for to, channel in self._outbox.channels.items()}
+        self._cut_seeds: dict[int, int] = {}
+        self._arrived: deque[tuple[int, int, int, bytes]] = deque()
+        self._arrived_bytes = 0
+        self._stirred = asyncio.Event()
+        self._known = Known(options.known_urls_max)
+        self._pairs: set[int] = set()
+        self._ring: Ring | None = None
+        self._relieve: Callable[[], Awaitable[None]] | None = None
+        self.on_outgoing: Callable[[], None] = lambda: None
+        """Called when there is something to send."""
+        self.activity = 0
+        """Grows with whatever came from others and could make work."""
+        self.frames_sent = self.frame_bytes_sent = self.links_taken = 0
+
+    def attach(self, ring: Ring, relieve: Callable[[], Awaitable[None]]) -> None:
+        """Join it to the ring that it feeds; `relieve` closes an epoch that is full."""
+        self._ring, self._relieve = ring, relieve
+
+    # ---- the ring's side (`crawl.router`)
+
+    def has(self, url: Url) -> bool:
+        return self._owners[url.partition] == self.shard
+
+    def own(self, links: Sequence[Link]) -> list[Link]:
+        """Return the links that are ours; put the others into the outbox. 60 ns a link of ours, 1 µs another's."""
+        owners, me = self._owners, self.shard
+        ours = [link for link in links if owners[link.url.partition] == me]
+        if len(ours) < len(links):
+            known, outbox = self._known, self._outbox
+            for link in links:
+                to = owners[link.url.partition]
+                if to != me and (link.seed or known.adds(link)):
+                    packing = outbox.packing(to)
+                    before = packing.bytes
+                    packing.add(link)
+                    outbox.memory_bytes += packing.bytes - before
+        return ours
+
+    def widened(self, seed: Url, target: Url, kind: int) -> None:
+        root = Root(seed.text, target.text, kind)
+        for to in range(self.partitions.shards):
+            if to != self.shard:
+                self._outbox.packing(to).add_root(root)
+
+    def linked(self, page: Url, links: Sequence[Link]) -> None:
+        source = xxh3_64_intdigest(page.site.encode())
+        there = {(link.url.site, link.url.partition) for link in links if not self.has(link.url)}
+        for site, partition in there:
+            pair = xxh3_64_intdigest(site.encode(), seed=source & 0xFFFFFFFF)
+            if site != page.site and pair not in self._pairs:
+                if len(self._pairs) >= PAIRS_MAX:
+                    self._pairs.clear()
+                self._pairs.add(pair)
+                self._outbox.packing(self._owners[partition]).add_linking(Linking(source, site, partition))
+
+    def run_errand(self, errand: Errand) -> bool:
+        asked = self._errands.ask(errand, self._owners[errand.url.partition], self._clock.now())
+        self.on_outgoing()
+        return asked
+
+    def answer_errand(self, errand: Errand, result: Reply | Failure, body: bytes) -> None:
+        self._errands.done(errand, result, body)
+        self.on_outgoing()
+
+    # ---- the epoch
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory of what waits for the next `cut`, about."""
+        return self._outbox.memory_bytes
+
+    def cut(self, now: float) -> None:  # noqa: ARG002 - every room's cut is told the time
+        """Give the open epoch the outbox and the positions."""
+        self._cut = self._outbox.cut()
+        self._cut_seeds = {to: channel.seeds for to, channel in self._outbox.channels.items()}
+        self._inbox.cut()
+
+    def committed(self, epoch: int) -> None:
+        """Note that what was cut is durable: it may be sent, and what came may be confirmed."""
+        self._sending.sendable, self._committed_seeds = self._cut, self._cut_seeds
+        for sender in self._inbox.committed(epoch):
+            self._sending.peer(sender).owed = True
+        self.on_outgoing()
+
+    def covered(self, epoch: int) -> None:
+        """Note that a checkpoint which holds an epoch is where this shard will be restored from."""
+        self._inbox.covered(epoch)
+        for peer in self._sending.peers.values():
+            peer.owed = True
+        self.on_outgoing()
+
+    # ---- frames
+
+    def outgoing(self, now: float) -> Iterator[tuple[int, bytes]]:
+        """Yield what is to be sent now, each frame with the shard that it is for. Call it when `on_outgoing` was
+        called, and some times a second besides.
+        """
+        for errand in self._errands.expired(now):
+            self._answer(errand, Failure("robots_unreachable", "the shard that was to ask did not answer", retry=True))
+        if self.addresses is not None:
+            self.addresses.tick(now)
+        for to in range(self.partitions.shards):
+            if to != self.shard:
+                for frame in self._frames(to, now):
+                    data = encode(frame)
+                    self.frames_sent += 1
+                    self.frame_bytes_sent += len(data)
+                    yield to, data
+
+    def take(self, data: bytes, now: float) -> None:
+        """Take a frame that came. What has no room, or comes twice, or too late, is dropped: it will come again."""
+        frame = decode_frame(data)
+        if frame.sender == self.shard or not 0 <= frame.sender < self.partitions.shards:
+            return
+        peer = self._sending.peer(frame.sender)
+        if frame.opening < peer.opening:
+            return  # Of a process that is no more.
+        if frame.opening > peer.opening:
+            peer.opening = frame.opening
+            peer.fresh, peer.owed = True, True
+            if self.addresses is not None:
+                self.addresses.restarted(frame.sender, frame.opening, now)
+        peer.incarnation = frame.incarnation
+        peer.silent = False
+        self._sending.told(frame.sender, frame.position, gap=frame.gap)
+        self._take_batches(frame, peer)
+        peer.owed |= frame.asks
+        if frame.addresses and self.addresses is not None:
+            self.addresses.take(frame.sender, frame.addresses, now, self.opening)
+        for ask in frame.errands:
+            self._run_for(frame.sender, frame.opening, ask)
+        for answer in frame.answers:
+            errand = self._errands.answered(answer)
+            if errand is not None:
+                self._answer(errand, result_of(answer), answer.body)
+        if peer.owed:
+            self.on_outgoing()
+
+    def lost(self, to: int) -> None:
+        """Hint that a shard is gone: what was on the way to it is sent again when it is back."""
+        self._sending.peer(to).fresh = True
+
+    async def run(self) -> None:
+        """Take what arrived into the ring, giving way between batches; until cancelled."""
+        assert self._ring is not None
+        assert self._relieve is not None
+        self._take_own(self._ring)
+        while True:
+            while self._take_next(self._ring):
+                await self._relieve()
+                await asyncio.sleep(0)
+            self._stirred.clear()
+            await self._stirred.wait()
+
+    def take_arrived(self) -> int:
+        """Take all that arrived into the ring at once; return how many batches. For those who have no loop."""
+        assert self._ring is not None
+        batches = 0
+        while self._take_next(self._ring):
+            batches += 1
+        return batches
+
+    # ---- what is told
+
+    @property
+    def idle(self) -> bool:
+        """Nothing came that was not taken, nothing is to be put into a commit, no answer is awaited."""
+        return not (self._arrived or self._errands.waits) and self._outbox.is_empty
+
+    @property
+    def has_seeds(self) -> bool:
+        """A seed or a root came and was not taken, or waits for the commit."""
+        return bool(self._arrived) or self._outbox.has_seeds
+
+    @property
+    def incarnation(self) -> int:
+        return self._outbox.incarnation
+
+    def sent(self) -> dict[int, int]:
+        """Return, per receiver, the number of the last batch in a commit; 0 where it has all of them for good."""
+        channels = self._outbox.channels
+        return {to: last if last >= channels[to].first else 0 for to, last in self._sending.sendable.items() if last}
+
+    def seeds_sent(self) -> dict[int, int]:
+        """Return the same of the last batch with a seed or a root in it."""
+        channels = self._outbox.channels
+        return {to: last if last >= channels[to].first else 0 for to, last in self._committed_seeds.items() if last}
+
+    def taken(self) -> dict[int, tuple[int, int]]:
+        """Return, per sender, incarnation and number of the last batch in a commit."""
+        return self._inbox.newest()
+
+    def traffic(self) -> dict[str, int]:
+        """Return what went and what waits, for people."""
+        channels = self._outbox.channels.values()
+        return {
+            "links_sent": sum(channel.links for channel in channels),
+            "bytes_sent": sum(channel.bytes for channel in channels),
+            "batches_sent": sum(channel.last for channel in channels),
+            "batches_waiting": sum(max(0, channel.last - channel.first + 1) for channel in channels),
+            "links_taken": self.links_taken,
+            "frames_sent": self.frames_sent,
+            "frame_bytes_sent": self.frame_bytes_sent,
+        }
+
+    # ---- inside: sending
+
+    def _frames(self, to: int, now: float) -> Iterator[Frame]:
+        peer = self._sending.peer(to)
+        for first, batches, asks in self._sending.batches(to, now):
+            frame = self._frame(to, peer)
+            frame.first, frame.batches, frame.asks = first, batches, asks
+            yield frame
+        probes, asked = self._sending.probes(to, now), self._errands.to_ask(to, now)
+        answers = self._errands.answers(to)
+        addresses = self.addresses.outgoing(to, now) if self.addresses is not None else b""
+        if peer.owed or probes or asked or answers or addresses:
+            frame = self._frame(to, peer)
+            frame.asks, frame.errands, frame.answers, frame.addresses = probes, asked, answers, addresses
+            yield frame
+
+    def _frame(self, to: int, peer: Peer) -> Frame:
+        frame = Frame(self.shard, self.opening, self._outbox.incarnation, self._outbox.channel(to).first)
+        frame.position, frame.gap = self._inbox.position(to, peer.incarnation), peer.gap
+        peer.owed = peer.gap = False
+        return frame
+
+    # ---- inside: receiving
+
+    def _take_batches(self, frame: Frame, peer: Peer) -> None:
+        sender, incarnation = frame.sender, frame.incarnation
+        expected = self._inbox.expected(sender, incarnation, frame.base)
+        if expected < frame.base:
+            # It dropped what we called safe, and we came back from an older state than that.
+            if self._ring is not None:
+                self._ring.lost(f"batches {expected} to {frame.base - 1} of shard {sender} are gone: this shard's state"
+                                " is older than what it said to be safe")  # fmt: skip
+            self._inbox.arrived(sender, incarnation, frame.base - 1)
+            expected = frame.base
+        for number, data in enumerate(frame.batches, frame.first):
+            if number < expected:
+                peer.owed = True
+            elif number > expected:
+                peer.owed = peer.gap = True
+                break
+            elif self._arrived_bytes + len(data) > self._options.arrived_bytes_max and self._arrived:
+                peer.refused = True
+                break
+            else:
+                self._arrived.append((sender, incarnation, number, data))
+                self._arrived_bytes += len(data)
+                self._inbox.arrived(sender, incarnation, number)
+                expected += 1
+                self.activity += 1
+        if self._arrived:
+            self._stirred.set()
+
+    def _take_next(self, ring: Ring) -> bool:
+        if not self._arrived:
+            return False
+        sender, incarnation, number, data = self._arrived.popleft()
+        self._arrived_bytes -= len(data)
+        self._take_batch(decode_batch(data), ring)
+        self._inbox.take(sender, incarnation, number)
+        self._ask_for_more()
+        return True
+
+    def _ask_for_more(self) -> None:
+        """Once there is room again, have those who were refused send on."""
+        if self._arrived_bytes > self._options.arrived_bytes_max // 2:
+            return
+        for peer in self._sending.peers.values():
+            if peer.refused:
+                peer.refused, peer.owed, peer.gap = False, True, True
+                self.on_outgoing()
+
+    def _take_batch(self, batch: Batch, ring: Ring) -> None:
+        name = self._namer.name
+        for root in batch.roots:
+            seed, target = name(root.seed), name(root.target)
+            if seed is not None and target is not None:
+                ring.widen_from_afar(seed, target, root.kind)
+        for linking in batch.linking:
+            ring.linked_from_afar(linking.source, linking.site, linking.partition)
+        links = links_of(batch, self._namer.names([url for run in batch.runs for url in run.urls]))
+        self.links_taken += len(links)
+        try:
+            ring.discover(links)
+        except Exception as error:  # noqa: BLE001 - one link's mistake of ours must not stop the others for good
+            ring.failed("a batch from another shard", error)
+            for link in links:
+                try:
+                    ring.discover([link])
+                except Exception as again:  # noqa: BLE001 - the same
+                    ring.failed(link.url.text, again)
+
+    def _take_own(self, ring: Ring) -> None:
+        """Take what was for a shard whose partitions have become ours."""
+        channel = self._outbox.channels.get(self.shard)
+        if channel is None or channel.first > channel.last:
+            return
+        for number in range(channel.first, channel.last + 1):
+            self._take_batch(decode_batch(self._outbox.read(self.shard, number, number)[0]), ring)
+        self._outbox.drop(self.shard, channel.last)
+
+    def _run_for(self, sender: int, opening: int, ask: AskErrand) -> None:
+        named, target = self._namer.name(ask.origin), self._namer.name(ask.url)
+        if named is None or target is None or self._ring is None or not self.has(target):
+            return
+        self.activity += 1
+        errand = Errand(named, target, ask.hops)
+        if self._errands.asked(sender, opening, ask) and not self._ring.run_for_another(errand):
+            self._errands.done(errand, Failure("host_closed", "its host is closed"), b"")
+
+    def _answer(self, errand: Errand, result: Reply | Failure, body: bytes = b"") -> None:
+        self.activity += 1
+        if self._ring is not None:
+            self._ring.errand_answered(errand, result, body)

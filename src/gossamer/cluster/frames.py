@@ -1,0 +1,185 @@
+"""Frames: what goes from one shard to another. Bytes to whoever carries them; here is their form.
+
+A frame may be lost, doubled, late or overtaken by a later one: nothing in it is believed for coming, only for what it
+says. What must not be lost stands in batches, which have numbers; the rest is asked for again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from gossamer.model.links import Link
+from gossamer.url.url import Url
+
+BATCH_ITEMS_MAX: Final = 2_000
+"""Links in a batch: it is taken whole, between two steps of the receiver's loop."""
+BATCH_BYTES_MAX: Final = 256 << 10
+FRAME_BYTES_MAX: Final = 1 << 20
+"""Batches of a frame: one more is not begun beyond it."""
+
+
+class Run(msgspec.Struct, array_like=True, gc=False):
+    """Links that one page names in the same way."""
+
+    link_type: str
+    depth: int
+    hops: int
+    seed: int
+    referrer: str
+    urls: list[str]
+
+
+class Root(msgspec.Struct, array_like=True, frozen=True):
+    """A redirect of a seed that widened the scope."""
+
+    seed: str
+    target: str
+    kind: int
+
+
+class Linking(msgspec.Struct, array_like=True, frozen=True):
+    """A site that links to another one. Noting it twice is noting it once."""
+
+    source: int
+    """A hash of the site's name."""
+    site: str
+    partition: int
+
+
+class Batch(msgspec.Struct, array_like=True):
+    """What leaves in one piece. It is numbered by its place in the outbox."""
+
+    runs: list[Run] = msgspec.field(default_factory=list)
+    roots: list[Root] = msgspec.field(default_factory=list)
+    linking: list[Linking] = msgspec.field(default_factory=list)
+
+
+class Position(msgspec.Struct, array_like=True, frozen=True):
+    """How far a receiver is with one incarnation of a sender."""
+
+    incarnation: int
+    arrived: int
+    """Last batch that came, in order."""
+    committed: int
+    """Last batch that stands in a commit."""
+    safe: int
+    """Last batch that can be forgotten: it stands in what the receiver would be restored from."""
+
+
+class AskErrand(msgspec.Struct, array_like=True, frozen=True):
+    """A request that another shard's host must be asked for."""
+
+    number: int
+    origin: str
+    url: str
+    hops: int
+
+
+class ErrandAnswer(msgspec.Struct, array_like=True, frozen=True):
+    """What it brought. Of a reply only what robots rules are made of."""
+
+    number: int
+    url: str
+    failure: tuple[str, str, bool, bool] | None
+    """Outcome, error, retry, host_level."""
+    status: int = 0
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+    ip: str = ""
+    at: float = 0.0
+
+
+class Frame(msgspec.Struct, array_like=True):
+    """One message. `opening` tells which start of the sender speaks; older ones are not listened to any more."""
+
+    sender: int
+    opening: int
+    incarnation: int = 0
+    base: int = 1
+    """The oldest batch that the sender still has for this receiver."""
+    first: int = 0
+    """Number of the first of `batches`."""
+    batches: list[bytes] = msgspec.field(default_factory=list)
+    asks: bool = False
+    """The sender wants to know the receiver's position."""
+    position: Position | None = None
+    """The sender's position in what the receiver sends."""
+    gap: bool = False
+    """Batches are missing after `position.arrived`."""
+    addresses: bytes = b""
+    """See `addresses`."""
+    errands: list[AskErrand] = msgspec.field(default_factory=list)
+    answers: list[ErrandAnswer] = msgspec.field(default_factory=list)
+
+
+encode = msgspec.msgpack.Encoder().encode
+decode_frame = msgspec.msgpack.Decoder(Frame).decode
+decode_batch = msgspec.msgpack.Decoder(Batch).decode
+
+
+class Packing:
+    """A batch that grows. About 0.4 µs a link."""
+
+    __slots__ = ("batch", "bytes", "items", "seeds")
+
+    def __init__(self) -> None:
+        self.batch = Batch()
+        self.items = 0
+        self.bytes = 0
+        self.seeds = False
+        """It has a seed or a root in it."""
+
+    @property
+    def full(self) -> bool:
+        return self.items >= BATCH_ITEMS_MAX or self.bytes >= BATCH_BYTES_MAX
+
+    def add(self, link: Link) -> None:
+        """Put a link at the end."""
+        runs, text = self.batch.runs, link.url.text
+        if runs:
+            run = runs[-1]
+            if (
+                run.referrer == link.referrer
+                and run.link_type == link.link_type
+                and run.depth == link.depth
+                and run.hops == link.hops
+                and run.seed == link.seed
+            ):
+                run.urls.append(text)
+                self.items += 1
+                self.bytes += len(text) + 60
+                return
+        runs.append(Run(link.link_type, link.depth, link.hops, link.seed, link.referrer, [text]))
+        self.items += 1
+        self.bytes += len(text) + len(link.referrer) + 400
+        self.seeds |= bool(link.seed)
+
+    def add_root(self, root: Root) -> None:
+        """Put a root in: it is taken before all links of its batch."""
+        self.batch.roots.append(root)
+        self.items += 1
+        self.bytes += len(root.seed) + len(root.target) + 100
+        self.seeds = True
+
+    def add_linking(self, linking: Linking) -> None:
+        """Put a pair of sites in."""
+        self.batch.linking.append(linking)
+        self.items += 1
+        self.bytes += len(linking.site) + 100
+
+
+def links_of(batch: Batch, names: Sequence[Url | None]) -> list[Link]:
+    """Return a batch's links; `names` are those of its addresses, in order."""
+    links: list[Link] = []
+    at = 0
+    for run in batch.runs:
+        links += [
+            Link(url, run.link_type, run.depth, run.hops, run.referrer, run.seed)
+            for url in names[at : at + len(run.urls)]
+            if url is not None
+        ]
+        at += len(run.urls)
+    return links

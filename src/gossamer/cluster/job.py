@@ -1,0 +1,82 @@
+"""Job: what the engine, and the process of each shard, are told of the crawl."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from gossamer.cluster.coordination import Limits
+
+STATE_FILE = "state/coordinator.json"
+"""What the coordinator keeps, in the crawl's directory."""
+
+
+def environment_of_our_own(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what must stand in the environment before Ray is imported, for a Ray of our own: it listens on loopback,
+    to those alone who have its token, and reports to nobody.
+    """
+    fixed = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "token", "RAY_DEDUP_LOGS": "0"}
+    return {"RAY_AUTH_TOKEN": environment.get("RAY_AUTH_TOKEN") or secrets.token_hex(32), **fixed}
+
+
+def environment_of_a_cluster(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what must stand there to be part of a cluster: it asks for a token where `ray start` found one, and who
+    joins must know before Ray is imported.
+    """
+    given = [environment.get("RAY_AUTH_TOKEN"), environment.get("RAY_AUTH_TOKEN_PATH")]
+    has_token = any(given) or (Path(environment.get("HOME") or "/") / ".ray/auth_token").exists()
+    mode = {"RAY_AUTH_MODE": "token"} if has_token and "RAY_AUTH_MODE" not in environment else {}
+    return {"RAY_USAGE_STATS_ENABLED": "0", **mode}
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """One crawl, as its engine is to run it."""
+
+    directory: str
+    """The crawl's, absolute."""
+    shards: int
+    config: str
+    """The effective configuration, as TOML."""
+    work: str = ""
+    """Where each machine keeps its shards' state; empty: in the crawl's directory, which all machines share."""
+    command: tuple[str, ...] = ()
+    """What starts a shard's process, without the interpreter."""
+    limits: Limits = Limits()
+    tenure_s: float
+    round_s: float
+    answer_s_max: float
+    process_s_max: float
+
+    def directory_on(self, node: str) -> str:
+        """Return the directory in which the shards of a machine work."""
+        return str(Path(self.work) / node) if self.work else self.directory
+
+    def state_on(self, node: str, shard: int) -> Path:
+        """Return where a shard keeps its state on a machine."""
+        return Path(self.directory_on(node)) / f"state/shard-{shard}"
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """One shard, as its process reads it: a line of JSON on its standard input."""
+
+    directory: str
+    """Where it works."""
+    crawl: str
+    """The crawl's own directory."""
+    config: str
+    shard: int
+    shards: int
+    node: str
+    """The machine."""
+    line: int
+    """The number of its end of the line to its keeper."""
+    parent: int
+    tenure_s: float
+
+
+def encode(value: Plan | Job) -> bytes:
+    """Return it as one line."""
+    return msgspec.json.encode(value) + b"\n"

@@ -1,0 +1,276 @@
+"""Keeper: keeps one shard going although its process may die at any time, and carries what it says.
+
+The process is a child of ours, so we see what it dies of: a strike counts against a page only where somebody saw the
+signal, and an engine's own word on a worker's death does not name it. What a keeper itself dies of harms nobody: its
+child dies with it, and the next keeper starts another from the last commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import subprocess
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast
+
+import msgspec
+
+from gossamer.cluster import line as said
+from gossamer.cluster.coordination import Look, Seen
+from gossamer.cluster.line import Line
+from gossamer.state import slots
+from gossamer.world.clock import Clock
+
+CONTENT_DEATHS = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE})
+"""Deaths that what a stranger wrote can cause; SIGKILL may be anybody's and accuses no page."""
+WATCH_S = 0.5
+RESTARTS_MAX = 5
+"""Restarts in a row without a new commit; one more and the shard has failed."""
+NOTES_HELD_MAX = 100
+FRAMES_HELD_BYTES_MAX = 16 << 20
+"""Frames for one other shard that wait to be carried; more are dropped, and sent again by whom they are from."""
+
+LOOK = "look"
+"""The verb of a round's question."""
+
+Carry = Callable[[int, bytes], Awaitable[bool]]
+"""Takes a frame to another shard; returns whether it arrived there, False also when nobody knows."""
+State = Literal["starting", "running", "done", "failed", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How a shard's process is started."""
+
+    command: Sequence[str]
+    job: Callable[[int], bytes]
+    """The line on its standard input, given the number of its end of the line."""
+    environment: Mapping[str, str]
+    slots: Path
+    """The directory of its slots."""
+    process_s_max: float
+
+
+class Keeper:
+    """Starts a shard's process, starts it again after any end that it did not choose, and is asked in its stead."""
+
+    def __init__(self, start: Start, carry: Carry, clock: Clock) -> None:
+        self._start = start
+        self._carry = carry
+        self._clock = clock
+        self._line: Line | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._asked: dict[int, asyncio.Future[dict[str, object]]] = {}
+        self._number = 0
+        self._out: dict[int, deque[bytes]] = {}
+        self._held_bytes: dict[int, int] = {}
+        self._carriers: dict[int, asyncio.Task[None]] = {}
+        self._last_words: tuple[bool, str] = (False, "")
+        self.notes: deque[str] = deque(maxlen=NOTES_HELD_MAX)
+        """What is to be told to people; whoever tells it takes it away."""
+        self.state: State = "starting"
+        self.failure = ""
+        """Why it has failed, or was refused."""
+        self._last_status: dict[str, object] = {}
+        self.deaths = 0
+        self.bytes_carried = 0
+        self.frames_carried = 0
+
+    @property
+    def pid(self) -> int:
+        """Of the shard's process; 0 while there is none."""
+        return self._process.pid if self._process is not None and self._process.returncode is None else 0
+
+    async def run(self) -> None:
+        """Keep the shard until it is done, has failed, or was refused. Cancelled, it takes the process with it."""
+        committed, fruitless = slots.progress(self._start.slots), 0
+        try:
+            while True:
+                status, overran, since = await self._one_life()
+                if self._concluded(status):
+                    return
+                self.deaths += 1
+                if overran or -status in CONTENT_DEATHS:
+                    slots.accuse(self._start.slots, since)
+                reached = slots.progress(self._start.slots)
+                fruitless = 1 if reached > committed else fruitless + 1
+                committed = max(committed, reached)
+                how = "hung in a page and was ended" if overran else death(status)
+                if fruitless > RESTARTS_MAX:
+                    self.state = "failed"
+                    self.failure = f"its process {how}, for the {fruitless}th time without progress"
+                    return
+                self.notes.append(f"its process {how}; it continues from its last commit")
+        finally:
+            for task in self._carriers.values():
+                task.cancel()
+
+    async def ask(self, question: Mapping[str, object], limit_s: float) -> dict[str, object] | None:
+        """Return the shard's answer; None when it has no process now, or does not answer in time."""
+        if self._line is None:
+            return None
+        self._number = (self._number + 1) & 0xFFFFFFFF
+        number = self._number
+        answer = self._asked[number] = asyncio.get_running_loop().create_future()
+        self._line.say(said.QUESTION, number, dict(question))
+        try:
+            async with asyncio.timeout(limit_s):
+                found: dict[str, object] = await answer
+                return found
+        except (TimeoutError, ConnectionError):
+            return None
+        finally:
+            self._asked.pop(number, None)
+
+    async def look(self, shard: int, node: str, question: Look, limit_s: float) -> Seen:
+        """Return the shard's answer to a round's question, or in its stead what we know of it."""
+        state = self.state
+        answer = None if state in ("done", "failed", "refused") else await self.ask(_question_of(question), limit_s)
+        notes = [self.notes.popleft() for _ in range(len(self.notes))]
+        if answer is not None:
+            self._last_status = cast("dict[str, object]", answer.pop("status"))
+            state = self.state = cast("State", answer.pop("state"))
+        return msgspec.convert(
+            {
+                **(answer or {}),
+                "shard": shard,
+                "state": state,
+                "node": node,
+                "status": self._last_status,
+                "notes": notes,
+                "failure": self.failure,
+                "deaths": self.deaths,
+                "bytes_carried": self.bytes_carried,
+                "frames_carried": self.frames_carried,
+            },
+            Seen,
+        )
+
+    def deliver(self, sender: int, frame: bytes) -> bool:
+        """Give the shard a frame; False when it has no process now: it will be sent again."""
+        if self._line is None:
+            return False
+        self._line.send(said.FRAME, sender, frame)
+        return True
+
+    # ---- inside
+
+    async def _one_life(self) -> tuple[int, bool, float]:
+        """Return the process's status, whether we killed it for a stage that overran, and when it was started."""
+        ours, its = socket.socketpair()
+        since = self._clock.now()
+        try:
+            # On the thread that lives as long as we do: the child is told to die with it.
+            process = self._process = _started(self._start, its)
+        finally:
+            its.close()
+        self._line = line = await Line.over(ours)
+        listening = asyncio.create_task(self._listen(line))
+        waiting = asyncio.create_task(asyncio.to_thread(process.wait))
+        overran = False
+        try:
+            while not waiting.done():
+                await asyncio.wait([waiting], timeout=WATCH_S)
+                limit_s = self._start.process_s_max
+                if not overran and slots.overdue(self._start.slots, self._clock.now(), limit_s, since):
+                    overran = True
+                    process.kill()
+            with suppress(TimeoutError):  # Its last words are in the socket still.
+                async with asyncio.timeout(WATCH_S):
+                    await listening
+        finally:
+            if process.poll() is None:
+                process.kill()
+            self._line = None
+            listening.cancel()
+            line.close()
+            for answer in self._asked.values():
+                if not answer.done():
+                    answer.set_exception(ConnectionError("the shard's process has ended"))
+        status = process.returncode
+        return status, overran and status == -signal.SIGKILL, since
+
+    def _concluded(self, status: int) -> bool:
+        refused, why = self._last_words
+        if status == 0:
+            self.state = "done"
+        elif status in (1, 2):
+            self.state, self.failure = ("refused" if refused else "failed"), why or death(status)
+        else:
+            self._last_words = (False, "")
+            return False
+        return True
+
+    async def _listen(self, line: Line) -> None:
+        while (message := await line.receive()) is not None:
+            kind, number, rest = message
+            if kind == said.FRAME:
+                self._take(number, rest)
+            elif kind == said.ANSWER:
+                answer = self._asked.get(number)
+                if answer is not None and not answer.done():
+                    answer.set_result(said.read(rest))
+            elif kind == said.NOTE:
+                self.notes.append(rest.decode())
+            elif kind == said.LAST_WORDS:
+                self._last_words = (number == 1, rest.decode())
+
+    def _take(self, to: int, frame: bytes) -> None:
+        """Take a frame for another shard. Each of those has a queue of its own: a slow one keeps nobody waiting."""
+        held = self._held_bytes.get(to, 0)
+        if held + len(frame) > FRAMES_HELD_BYTES_MAX:
+            self._tell(said.DROPPED, to)
+            return
+        self._held_bytes[to] = held + len(frame)
+        self._out.setdefault(to, deque()).append(frame)
+        if to not in self._carriers or self._carriers[to].done():
+            self._carriers[to] = asyncio.create_task(self._carry_all(to))
+
+    async def _carry_all(self, to: int) -> None:
+        waiting = self._out[to]
+        while waiting:
+            frame = waiting.popleft()
+            self._held_bytes[to] -= len(frame)
+            arrived = await self._carry(to, frame)
+            if arrived:
+                self.bytes_carried += len(frame)
+                self.frames_carried += 1
+            self._tell(said.CARRIED if arrived else said.DROPPED, to)
+
+    def _tell(self, kind: int, to: int) -> None:
+        if self._line is not None:
+            self._line.send(kind, to)
+
+
+def _started(start: Start, end: socket.socket) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen(  # noqa: S603 - ourselves
+        [*start.command],
+        stdin=subprocess.PIPE,
+        pass_fds=[end.fileno()],
+        process_group=0,
+        env=dict(start.environment),
+    )
+    assert process.stdin is not None
+    with suppress(OSError):  # It died before it could read: its status says so.
+        process.stdin.write(start.job(end.fileno()))
+        process.stdin.close()
+    return process
+
+
+def _question_of(look: Look) -> dict[str, object]:
+    return {"verb": LOOK, "look": msgspec.to_builtins(look)}
+
+
+def death(status: int) -> str:
+    """Return what a process ended of, in words."""
+    if status >= 0:
+        return f"ended with status {status}"
+    try:
+        return f"died of {signal.Signals(-status).name}"
+    except ValueError:
+        return f"died of signal {-status}"

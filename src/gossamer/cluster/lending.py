@@ -1,0 +1,209 @@
+"""Lending: the addresses that this shard owns, each lent to one shard at a time. See `addresses`."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+import msgspec
+
+from gossamer.cluster.loans import AGAIN_S, LEFT_S, Message
+
+
+class Lent(msgspec.Struct):
+    """An address as its owner sees it."""
+
+    holder: int = -1
+    ticket: int = 0
+    since: float = 0.0
+    rest_until: float = 0.0
+    told_at: float = -1e9
+    recalled_at: float = -1e9
+    waiting: OrderedDict[int, int] = msgspec.field(default_factory=OrderedDict)
+    """Shard to ticket, first come first."""
+
+
+class Borrower(msgspec.Struct):
+    """What an owner knows of one borrower."""
+
+    opening: int = -1
+    heard_at: float = -1e9
+    serial: int = 0
+    loans: int = 0
+    known: bool = False
+    """It has said what it holds since this owner began."""
+    holds: set[str] = msgspec.field(default_factory=set)
+    returned: list[tuple[str, int]] = msgspec.field(default_factory=list)
+    voids: list[tuple[str, int]] = msgspec.field(default_factory=list)
+    owed: bool = False
+
+
+class Lending:
+    """The owner's side."""
+
+    def __init__(
+        self, shard: int, shards: int, terms: tuple[float, float, float, float], now: float, *, is_new: bool
+    ) -> None:
+        """`terms`: the term, a turn, the longest request, and how long an address rests, in seconds."""
+        self.shard = shard
+        self._shards = shards
+        self._term_s, self._turn_s, self._request_s_max, self._rest_s = terms
+        self._lent: dict[str, Lent] = {}
+        self._contended: set[str] = set()
+        self._borrowers: dict[int, Borrower] = {shard: Borrower(known=True, loans=1)}
+        self._grants: dict[int, list[str]] = {}
+        self._first = int(now * 1e6)
+        """Numbers of this process are above those of the one before."""
+        self._lends_from = now if is_new else now + self._term_s + self._request_s_max
+        """Before, nothing is lent but what a borrower says that it has, unless all have said so."""
+        self._rested_at = now if is_new else now + self._rest_s + LEFT_S
+        """Nobody knows how long addresses must rest that were asked before."""
+        self.on_outgoing: Callable[[], None] = _nothing
+        self.loans_made = self.recalls_made = 0
+
+    @property
+    def lent(self) -> int:
+        """Addresses that somebody has."""
+        return sum(one.holder >= 0 for one in self._lent.values())
+
+    @property
+    def contended(self) -> int:
+        """Addresses that somebody waits for."""
+        return sum(bool(one.waiting) for one in self._lent.values())
+
+    def say(self, to: int, message: Message, now: float) -> bool:
+        """Fill in what a borrower is to be told now; say whether that is anything."""
+        borrower = self._borrowers.get(to)
+        if borrower is None:
+            return False
+        for address in self._grants.pop(to, []):
+            lent = self._lent[address]
+            if lent.holder == to and now - lent.told_at >= AGAIN_S:
+                message.grants.append((address, lent.ticket, max(0.0, lent.rest_until - now)))
+                lent.told_at = now
+        for address in self._contended:
+            lent = self._lent[address]
+            turn_over = lent.waiting and now - lent.since >= self._turn_s
+            if lent.holder == to and turn_over and now - lent.recalled_at >= AGAIN_S:
+                message.recalls.append((address, lent.ticket))
+                lent.recalled_at = now
+                self.recalls_made += 1
+        message.returned, borrower.returned = borrower.returned, []
+        message.recalls += borrower.voids
+        borrower.voids = []
+        says = borrower.owed or bool(message.grants or message.returned or message.recalls)
+        if says:
+            message.echo, message.loans = borrower.serial, borrower.loans
+            borrower.owed = False
+        return says
+
+    def hear(self, sender: int, message: Message, now: float) -> None:
+        """Take what a borrower said."""
+        if not message.serial:
+            return
+        borrower = self._borrower(sender)
+        if message.serial <= borrower.serial:
+            return  # Came twice, or was overtaken: what it says is said again if it still holds.
+        borrower.serial, borrower.heard_at, borrower.owed = message.serial, now, True
+        for address, ticket in message.holds:
+            lent = self._lent.setdefault(address, Lent())
+            if lent.holder < 0:
+                lent.holder, lent.ticket, lent.since = sender, ticket, now
+                borrower.holds.add(address)
+            elif lent.holder != sender:
+                borrower.voids.append((address, ticket))  # It comes too late with this.
+        borrower.known |= message.knows
+        for address, ticket, rest_s in message.returns:
+            self._returned(sender, borrower, address, ticket, now + rest_s, now)
+        for address, ticket in message.wants:
+            self._wanted(sender, address, ticket, now)
+        self.on_outgoing()
+
+    def _borrower(self, shard: int) -> Borrower:
+        return self._borrowers.setdefault(shard, Borrower(loans=self._first))
+
+    def restarted(self, shard: int, opening: int, now: float) -> None:
+        """Note that a borrower is another process now. Whoever had what was lent to it is dead."""
+        borrower = self._borrower(shard)
+        if borrower.opening != opening:
+            if borrower.opening >= 0 or borrower.holds:
+                self._take_all_back(shard, borrower, now)
+            borrower.opening, borrower.serial = opening, 0
+            borrower.known = False
+
+    def tick(self, now: float) -> None:
+        """Take back what was lent to shards that are silent for too long, and lend what is free."""
+        for shard, borrower in self._borrowers.items():
+            over = borrower.heard_at + self._term_s + self._request_s_max
+            if borrower.holds and shard != self.shard and over <= now:
+                self._take_all_back(shard, borrower, now)
+        for address in list(self._contended):
+            self._settle(address, now)
+
+    def _wanted(self, sender: int, address: str, ticket: int, now: float) -> None:
+        lent = self._lent.setdefault(address, Lent())
+        if lent.holder == sender:
+            if lent.ticket == ticket:
+                self._grants.setdefault(sender, []).append(address)
+                return
+            # It began another loan without the end of this one having reached us: that one is over.
+            self._free(address, lent, now + self._rest_s)
+        lent.waiting[sender] = ticket
+        self._settle(address, now)
+
+    def _returned(
+        self, sender: int, borrower: Borrower, address: str, ticket: int, rest_until: float, now: float
+    ) -> None:
+        borrower.returned.append((address, ticket))
+        lent = self._lent.setdefault(address, Lent())
+        lent.rest_until = max(lent.rest_until, rest_until)  # Also of a loan that an earlier process of ours made.
+        if lent.holder == sender and lent.ticket == ticket:
+            self._free(address, lent, rest_until)
+        if lent.waiting.get(sender) == ticket:
+            del lent.waiting[sender]
+        self._settle(address, now)
+
+    def _settle(self, address: str, now: float) -> None:
+        """Lend an address to the next in turn, when it is free; forget one that nobody needs."""
+        lent = self._lent[address]
+        if lent.holder < 0 and lent.waiting and self._may_lend(now):
+            holder, ticket = lent.waiting.popitem(last=False)
+            lent.rest_until = max(lent.rest_until, self._rested_at)
+            lent.holder, lent.ticket, lent.since, lent.told_at, lent.recalled_at = holder, ticket, now, -1e9, -1e9
+            self._borrowers[holder].holds.add(address)
+            self._grants.setdefault(holder, []).append(address)
+            self.loans_made += 1
+            self.on_outgoing()
+        if lent.waiting or (lent.holder < 0 and lent.rest_until > now):
+            self._contended.add(address)
+        else:
+            self._contended.discard(address)
+            if lent.holder < 0:
+                del self._lent[address]
+
+    def _may_lend(self, now: float) -> bool:
+        if now >= self._lends_from:
+            return True
+        known = [self._borrowers.get(shard) for shard in range(self._shards) if shard != self.shard]
+        if all(one is not None and one.known for one in known):
+            self._lends_from = now
+        return now >= self._lends_from
+
+    def _free(self, address: str, lent: Lent, rest_until: float) -> None:
+        self._borrowers[lent.holder].holds.discard(address)
+        lent.holder = -1
+        lent.rest_until = max(lent.rest_until, rest_until)
+
+    def _take_all_back(self, shard: int, borrower: Borrower, now: float) -> None:
+        for address in list(borrower.holds):
+            self._free(address, self._lent[address], now + self._rest_s + LEFT_S)
+            self._contended.add(address)
+        for address, lent in self._lent.items():
+            if lent.waiting.pop(shard, None) is not None:
+                self._contended.add(address)
+        borrower.loans += 1
+        self._grants.pop(shard, None)
+
+
+def _nothing() -> None:
+    """Stands in for whoever carries frames."""

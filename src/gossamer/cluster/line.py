@@ -1,0 +1,79 @@
+"""Line: what a shard's process and whoever keeps it say to each other, over one pair of sockets.
+
+A message is its length, its kind, a number, and the rest. Frames for other shards pass as they are; questions and
+answers are msgpack and find each other by number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from typing import Self
+
+import msgspec
+
+FRAME = 1
+"""To the keeper: a frame for the shard of that number. To the shard: one from there."""
+CARRIED, DROPPED = 2, 3
+"""To the shard: the last frame for the shard of that number has arrived there, or may not have."""
+QUESTION, ANSWER = 4, 5
+NOTE = 6
+"""To the keeper: a sentence for people."""
+LAST_WORDS = 7
+"""To the keeper: why the process ends, when that is not by order; the number is 1 for a mistake of the operator's."""
+MESSAGE_BYTES_MAX = 64 << 20
+_HEAD = struct.Struct("<IBI")
+_encode = msgspec.msgpack.Encoder(enc_hook=str).encode
+_decode = msgspec.msgpack.Decoder(dict[str, object]).decode
+
+Message = tuple[int, int, bytes]
+"""Kind, number, the rest."""
+
+
+class Line:
+    """One end of the pair. `send` may be called by anybody on the loop, `receive` by one."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def over(cls, end: socket.socket) -> Self:
+        """Return the line over a connected socket, which it takes."""
+        reader, writer = await asyncio.open_connection(sock=end, limit=1 << 20)
+        return cls(reader, writer)
+
+    def send(self, kind: int, number: int, rest: bytes = b"") -> None:
+        """Send a message; it waits in memory while the other end does not read, which both see to."""
+        self._writer.write(_HEAD.pack(len(rest), kind, number))
+        if rest:
+            self._writer.write(rest)
+
+    def say(self, kind: int, number: int, value: object) -> None:
+        """Send a question or an answer."""
+        self.send(kind, number, _encode(value))
+
+    async def receive(self) -> Message | None:
+        """Return the next message, or None when the other end is gone."""
+        try:
+            length, kind, number = _HEAD.unpack(await self._reader.readexactly(_HEAD.size))
+            assert length <= MESSAGE_BYTES_MAX, "the other end is one of ours"
+            return kind, number, await self._reader.readexactly(length)
+        except (asyncio.IncompleteReadError, OSError):
+            return None
+
+    async def flush(self) -> None:
+        """Wait until the other end has read most of what was sent, or is gone."""
+        try:
+            await self._writer.drain()
+        except OSError:
+            return
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def read(rest: bytes) -> dict[str, object]:
+    """Return a question or an answer."""
+    return _decode(rest)

@@ -1,0 +1,63 @@
+"""Options of a crawl of several shards."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class ClusterOptions(BaseModel):
+    """How many shards a crawl has, and where they run. One runs without any engine, more run on Ray."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    workers: int = Field(
+        1,
+        ge=1,
+        le=1024,
+        description="Shards of the crawl, each a process; more than one run on Ray and need gossamer[cluster]. "
+        "`gossamer scale` changes it later.",
+    )
+    address: str = Field(
+        "", description="The Ray cluster to run on, as HOST:PORT of its head; empty: one of this crawl's own, here."
+    )
+    work_directory: str = Field(
+        "",
+        description="On each machine, where its shards keep what is not in a checkpoint yet; empty: the crawl's own "
+        "directory. Only with state.checkpoint_uri; without it all machines must share the crawl's directory.",
+    )
+    round_s: float = Field(
+        0.5, gt=0, le=60, description="Between two rounds in which all shards are asked how they stand, in seconds."
+    )
+    answer_s_max: float = Field(
+        5.0, gt=0, description="How long a round waits for a shard, in seconds; the others are never kept waiting."
+    )
+    tenure_s: float = Field(
+        20.0,
+        gt=0,
+        description="A shard that was asked nothing for so long, in seconds, ends itself; on another machine its "
+        "successor begins no sooner. Longer than a coordinator takes to come back.",
+    )
+    start_s_max: float = Field(
+        180.0, gt=0, description="How long the start of all shards may take, in seconds, before the crawl gives up."
+    )
+    object_store_bytes: int = Field(
+        80 << 20, ge=80 << 20, description="Shared memory of a Ray of this crawl's own; hardly any of it is used."
+    )
+    gather: bool = Field(
+        True,
+        description="Bring what shards left elsewhere into the crawl's directory at its end, so that report, search "
+        "and export find it. Only with state.checkpoint_uri.",
+    )
+    arrived_bytes_max: int = Field(
+        8 << 20, ge=1 << 20, description="Links that came from other shards and wait to be taken in, per shard"
+    )
+    known_urls_max: int = Field(
+        1 << 18, ge=0, description="URLs of other shards that are remembered as sent, so that they are sent once"
+    )
+    resend_s: float = Field(5.0, gt=0, description="A batch that nobody confirms is sent again after so long")
+    address_term_s: float = Field(
+        15.0, gt=0, description="How long a shard may use an address that it borrowed without hearing from its lender"
+    )
+    address_turn_s: float = Field(
+        2.0, gt=0, description="How long a shard uses an address for itself when others wait for it"
+    )

@@ -1,0 +1,140 @@
+"""Partitions: which shard has which of the 4096. Sites are never hashed anew: scaling moves partitions."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, Self
+
+import msgspec
+
+from gossamer.model.errors import ConfigError
+from gossamer.url.fingerprint import PARTITIONS
+from gossamer.world.files import write_whole
+
+FILE: Final = "state/partitions.json"
+SHARDS_MAX: Final = 1024
+"""Fewer than four partitions each would leave some with twice the work of others."""
+
+
+class Written(msgspec.Struct, frozen=True):
+    """The map as its file has it."""
+
+    version: int
+    shards: int
+    runs: list[tuple[int, int]]
+    """First partition and owner of each run of partitions with one owner."""
+
+
+class PartitionMap:
+    """Partition to shard. A value: moving makes another, with the next version."""
+
+    def __init__(self, version: int, shards: int, owners: Sequence[int]) -> None:
+        assert len(owners) == PARTITIONS, f"{len(owners)} partitions have owners"
+        assert 0 <= min(owners) <= max(owners) < shards, "an owner is no shard"
+        self.version = version
+        self.shards = shards
+        self.owners = array("H", owners)
+        """Owner of each partition."""
+
+    @classmethod
+    def even(cls, shards: int) -> Self:
+        """Return the first map of a crawl: runs of equal length.
+
+        Raises:
+            ConfigError: so many shards cannot be.
+        """
+        if not 1 <= shards <= SHARDS_MAX:
+            raise ConfigError(f"a crawl has 1 to {SHARDS_MAX} shards, not {shards}")
+        return cls(1, shards, [partition * shards // PARTITIONS for partition in range(PARTITIONS)])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PartitionMap) and (self.version, self.shards, self.owners) == (
+            other.version,
+            other.shards,
+            other.owners,
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def owner(self, partition: int) -> int:
+        """Return the shard that has a partition."""
+        return self.owners[partition]
+
+    def partitions(self, shard: int) -> list[int]:
+        """Return the partitions of a shard, ascending."""
+        return [partition for partition, owner in enumerate(self.owners) if owner == shard]
+
+    def runs(self) -> list[tuple[int, int, int]]:
+        """Return first partition, first partition after it, and owner, of each run of partitions with one owner."""
+        found: list[tuple[int, int, int]] = []
+        for partition, owner in enumerate(self.owners):
+            if found and found[-1][2] == owner:
+                found[-1] = (found[-1][0], partition + 1, owner)
+            else:
+                found.append((partition, partition + 1, owner))
+        return found
+
+    def moved_to(self, shards: int) -> PartitionMap:
+        """Return the map for another number of shards. As few partitions move as can: those of shards that go, and
+        what is above the even share of those that stay; a shard gives away its last ones first.
+
+        Raises:
+            ConfigError: so many shards cannot be.
+        """
+        if not 1 <= shards <= SHARDS_MAX:
+            raise ConfigError(f"a crawl has 1 to {SHARDS_MAX} shards, not {shards}")
+        held: dict[int, list[int]] = {shard: [] for shard in range(max(shards, self.shards))}
+        for partition, owner in enumerate(self.owners):
+            held[owner].append(partition)
+        least, more = divmod(PARTITIONS, shards)
+        # The larger shares go to those who hold most: that moves least.
+        largest = sorted(range(shards), key=lambda shard: (-len(held[shard]), shard))
+        share = {shard: least + (place < more) for place, shard in enumerate(largest)}
+        moving = [partition for shard, own in held.items() for partition in own[share.get(shard, 0) :]]
+        owners = array("H", self.owners)
+        moving.sort()
+        for shard in range(shards):
+            missing = share[shard] - len(held[shard])
+            if missing > 0:
+                for partition in moving[:missing]:
+                    owners[partition] = shard
+                del moving[:missing]
+        assert not moving, "a partition has no place"
+        return PartitionMap(self.version + 1, shards, owners)
+
+    def evenness(self, weights: Sequence[float] = ()) -> tuple[float, float]:
+        """Return the most that a shard has and the mean; of partitions, or of their `weights` (hosts, URLs)."""
+        sums = [0.0] * self.shards
+        for partition, owner in enumerate(self.owners):
+            sums[owner] += weights[partition] if weights else 1.0
+        return max(sums), sum(sums) / self.shards
+
+    def save(self, directory: Path) -> None:
+        """Write it into a crawl's directory; the file holds the old map or the new one, whole."""
+        path = directory / FILE
+        path.parent.mkdir(parents=True, exist_ok=True)
+        runs = [(first, owner) for first, _, owner in self.runs()]
+        write_whole(path, msgspec.json.encode(Written(self.version, self.shards, runs)) + b"\n")
+
+    @classmethod
+    def load(cls, directory: Path) -> Self | None:
+        """Return the map of a crawl's directory; None where the crawl has one shard and never had more.
+
+        Raises:
+            ConfigError: the file is none of ours.
+        """
+        path = directory / FILE
+        if not path.exists():
+            return None
+        try:
+            written = msgspec.json.decode(path.read_bytes(), type=Written)
+            owners = array("H", bytes(2 * PARTITIONS))
+            ends = [first for first, _ in written.runs[1:]] + [PARTITIONS]
+            for (first, owner), end in zip(written.runs, ends, strict=True):
+                for partition in range(first, end):
+                    owners[partition] = owner
+            return cls(written.version, written.shards, owners)
+        except (msgspec.MsgspecError, AssertionError, IndexError, OverflowError, ValueError) as error:
+            raise ConfigError(f"{path} is no partition map ({error}); restore it from a backup") from error

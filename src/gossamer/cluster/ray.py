@@ -1,0 +1,344 @@
+"""Ray: the only file that knows it. It starts shards and a coordinator, starts them again, and carries what they say.
+
+Each shard is an actor that keeps a process (`Keeper`); the coordinator is one too, on the machine of whoever started
+the crawl. What they do stands in `keeper` and `coordination`; here is only how calls travel.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import ray
+import ray.exceptions
+from ray._private import ray_constants
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from gossamer.cluster.coordination import Coordination, Kept, Look, Seen
+from gossamer.cluster.job import STATE_FILE, Job, Plan, encode
+from gossamer.cluster.keeper import Keeper, Start
+from gossamer.cluster.options import ClusterOptions
+from gossamer.model.errors import ConfigError
+from gossamer.world.clock import WallClock
+from gossamer.world.files import write_whole
+
+CARRY_S_MAX = 10.0
+"""A frame that has not arrived by then is taken for lost: it is sent again."""
+ASK_S_MAX = 55.0
+CONNECT_S_MAX = 5.0
+SHARE = 0.001
+"""Of a processor, as Ray counts: next to nothing, so that shards of a lost machine always find room on others; but a
+machine that offers none, such as a head of its own, gets no shard.
+"""
+LOOPBACK = ("127.", "localhost:", "[::1]:")
+FOLDER = "gossamer-ray-"
+"""What a Ray of our own keeps its sockets and logs in, under the system's temporary directory; a process's number and
+something random follow. Short: the path of a socket may have 107 bytes."""
+_encode = msgspec.msgpack.Encoder(enc_hook=str).encode
+_decode = msgspec.msgpack.decode
+
+
+class ShardActor:
+    """Keeps one shard. Ray starts it again wherever there is a machine; its state is on disk."""
+
+    def __init__(self, plan: bytes, shard: int, namespace: str) -> None:
+        self._plan = msgspec.json.decode(plan, type=Plan)
+        self._shard = shard
+        self._namespace = namespace
+        self._node: str = ray.get_runtime_context().get_node_id()
+        self._peers: dict[int, Any] = {}
+        self._keeper: Keeper | None = None
+        self._keeping: asyncio.Task[None] | None = None
+
+    async def look(self, question: bytes) -> bytes:
+        """Answer a round's question. The first one starts the shard: so does the first after a restart."""
+        keeper = self._started()
+        seen = await keeper.look(
+            self._shard, self._node, _decode(question, type=Look), self._plan.answer_s_max
+        )  # fmt: skip
+        return _encode(seen)
+
+    async def ask(self, question: bytes) -> bytes:
+        """Have the shard answer a verb."""
+        answer = await self._started().ask(_decode(question, type=dict[str, object]), ASK_S_MAX)
+        return _encode(answer if answer is not None else {"ok": False, "error": f"shard {self._shard} is starting"})
+
+    async def deliver(self, sender: int, frame: bytes) -> bool:
+        """Take a frame of another shard."""
+        return self._keeper is not None and self._keeper.deliver(sender, frame)
+
+    async def pids(self) -> tuple[int, int]:
+        """Return the numbers of this process and of the shard's."""
+        return os.getpid(), self._keeper.pid if self._keeper is not None else 0
+
+    def _started(self) -> Keeper:
+        if self._keeper is None:
+            start = Start(
+                command=[sys.executable, "-P", *self._plan.command],
+                job=self._job,
+                environment={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+                slots=self._plan.state_on(self._node, self._shard),
+                process_s_max=self._plan.process_s_max,
+            )
+            self._keeper = Keeper(start, self._carry, WallClock())
+            self._keeping = asyncio.create_task(self._keeper.run())
+            self._keeping.add_done_callback(_ended)
+        return self._keeper
+
+    def _job(self, line: int) -> bytes:
+        plan = self._plan
+        return encode(
+            Job(
+                directory=plan.directory_on(self._node),
+                crawl=plan.directory,
+                config=plan.config,
+                shard=self._shard,
+                shards=plan.shards,
+                node=self._node,
+                line=line,
+                parent=os.getpid(),
+                tenure_s=plan.tenure_s,
+            )
+        )
+
+    async def _carry(self, to: int, frame: bytes) -> bool:
+        try:
+            async with asyncio.timeout(CARRY_S_MAX):
+                if to not in self._peers:
+                    self._peers[to] = await asyncio.to_thread(ray.get_actor, shard_name(to), self._namespace)
+                arrived: bool = await self._peers[to].deliver.remote(self._shard, frame)
+                return arrived
+        except (ray.exceptions.RayError, TimeoutError, ValueError):
+            return False
+
+
+class CoordinatorActor:
+    """Asks all shards, round after round. What it must find again is in the crawl's directory."""
+
+    def __init__(self, plan: bytes, namespace: str) -> None:
+        self._plan = msgspec.json.decode(plan, type=Plan)
+        self._namespace = namespace
+        self._clock = WallClock()
+        self._file = Path(self._plan.directory) / STATE_FILE
+        kept = msgspec.json.decode(self._file.read_bytes(), type=Kept) if self._file.exists() else None
+        plan_ = self._plan
+        self.coordination = Coordination(
+            plan_.shards, plan_.limits, plan_.tenure_s, self._clock.now(), kept, self._save
+        )  # fmt: skip
+        self._shards: list[Any] = []
+        self._asked: dict[int, asyncio.Task[Seen | None]] = {}
+        self._going: asyncio.Task[None] | None = None
+
+    async def standing(self) -> bytes:
+        """Return how the crawl stands, and what is new. The first question starts the rounds: so does the first after
+        a restart.
+        """
+        if self._going is None:
+            self._shards = [
+                await asyncio.to_thread(ray.get_actor, shard_name(shard), self._namespace)
+                for shard in range(self._plan.shards)
+            ]
+            self._going = asyncio.create_task(self._rounds())
+            self._going.add_done_callback(_ended)
+        failure, refused = self.coordination.failure
+        return _encode(
+            {
+                "status": self.coordination.status(),
+                "notes": self.coordination.take_notes(),
+                "is_over": self.coordination.is_over,
+                "end": self.coordination.kept.end,
+                "failure": failure,
+                "refused": refused,
+                "rounds": self.coordination.rounds,
+            }
+        )
+
+    async def stop(self, *, now: bool = False) -> None:
+        """End the crawl, everything saved."""
+        self.coordination.end("stopped", hurried=now)
+
+    async def pause(self, *, paused: bool) -> None:
+        """Send no more requests, or go on."""
+        self.coordination.pause(paused=paused)
+
+    async def seeded(self) -> None:
+        """Note that seeds were added."""
+        self.coordination.seeded()
+
+    async def ask(self, question: bytes, shards: list[int]) -> list[bytes]:
+        """Have shards answer a verb."""
+        return list(await asyncio.gather(*[self._answer(shard, question) for shard in shards]))
+
+    async def pid(self) -> int:
+        """Return the number of this process."""
+        return os.getpid()
+
+    async def _answer(self, shard: int, question: bytes) -> bytes:
+        try:
+            answer: bytes = await self._shards[shard].ask.remote(question)
+        except ray.exceptions.RayError:
+            return _encode({"ok": False, "error": f"shard {shard} is starting anew; try again"})
+        return answer
+
+    async def _rounds(self) -> None:
+        while True:
+            ends_at = self._clock.now() + self._plan.round_s
+            self.coordination.took(await self._round(), self._clock.now())
+            await asyncio.sleep(max(0.0, ends_at - self._clock.now()))
+
+    async def _round(self) -> list[Seen]:
+        """Ask all shards that have answered what they were asked before; wait for them, but not for ever."""
+        asked = [shard for shard in range(self._plan.shards) if shard not in self._asked]
+        for shard in asked:
+            self._asked[shard] = asyncio.create_task(self._look(shard))
+        if asked:
+            await asyncio.wait([self._asked[shard] for shard in asked], timeout=self._plan.answer_s_max)
+        answers = []
+        for shard in [shard for shard, task in self._asked.items() if task.done()]:
+            seen = self._asked.pop(shard).result()
+            if seen is not None and shard in asked:  # Older answers are of another round.
+                answers.append(seen)
+        return answers
+
+    async def _look(self, shard: int) -> Seen | None:
+        try:
+            answer = await self._shards[shard].look.remote(_encode(self.coordination.look(shard)))
+        except ray.exceptions.RayError:
+            return None
+        return _decode(answer, type=Seen)
+
+    def _save(self, kept: Kept) -> None:
+        write_whole(self._file, msgspec.json.encode(kept))
+
+
+class Engine:
+    """The actors of one crawl, as whoever started it sees them. Ends with that process, whatever it ends of."""
+
+    def __init__(self, coordinator: Any, shards: list[Any], folder: Path | None) -> None:
+        self.coordinator = coordinator
+        self.shards = shards
+        self._folder = folder
+
+    async def standing(self) -> dict[str, Any]:
+        """Return how the crawl stands. Raises ConnectionError while the coordinator starts anew."""
+        try:
+            answer = await self.coordinator.standing.remote()
+        except ray.exceptions.RayError as error:
+            raise ConnectionError(str(error)) from error
+        found: dict[str, Any] = _decode(answer)
+        return found
+
+    async def call(self, name: str, **arguments: object) -> None:
+        """Call a method of the coordinator: `stop`, `pause`, `seeded`. Raises ConnectionError as `standing`."""
+        try:
+            await getattr(self.coordinator, name).remote(**arguments)
+        except ray.exceptions.RayError as error:
+            raise ConnectionError(str(error)) from error
+
+    async def ask(self, question: Mapping[str, object], shards: list[int]) -> list[dict[str, object]]:
+        """Have shards answer a verb. Raises ConnectionError as `standing`."""
+        try:
+            answers = await self.coordinator.ask.remote(_encode(dict(question)), shards)
+        except ray.exceptions.RayError as error:
+            raise ConnectionError(str(error)) from error
+        return [_decode(answer, type=dict[str, object]) for answer in answers]
+
+    def close(self) -> None:
+        """End all actors; a Ray of our own ends too, and nothing of it is left."""
+        for actor in (self.coordinator, *self.shards):
+            with suppress(Exception):
+                ray.kill(actor)
+        with suppress(Exception):
+            ray.shutdown()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def start(plan: Plan, options: ClusterOptions) -> Engine:
+    """Start the actors: on the cluster at `options.address`, or on a Ray of our own, which takes about 4 s and 600 MB.
+
+    Raises:
+        ConfigError: there is no such cluster, or it is of another version.
+    """
+    namespace = f"gossamer-{os.getpid()}-{secrets.token_hex(4)}"
+    folder = None if options.address else _own(options, namespace)
+    if options.address:
+        _connect(options.address, namespace)
+    packed = encode(plan)
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    # A call is never repeated by Ray: questions are asked anew, and frames are sent again by whom they are from.
+    common = {"max_restarts": -1, "max_task_retries": 0}
+    keeping: Any = ray.remote(ShardActor)
+    shards = [
+        keeping.options(name=shard_name(shard), num_cpus=SHARE, scheduling_strategy="SPREAD", **common).remote(
+            packed, shard, namespace
+        )
+        for shard in range(plan.shards)
+    ]
+    coordinating: Any = ray.remote(CoordinatorActor)
+    coordinator = coordinating.options(name="coordinator", num_cpus=0, scheduling_strategy=here, **common).remote(
+        packed, namespace
+    )
+    return Engine(coordinator, shards, folder)
+
+
+def shard_name(shard: int) -> str:
+    """Return the name of a shard's actor in the crawl's namespace."""
+    return f"shard-{shard}"
+
+
+def _own(options: ClusterOptions, namespace: str) -> Path:
+    _sweep()
+    folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-"))
+    ray_constants.ENABLE_RAY_CLUSTER = False  # The only way to have every part of it listen on loopback alone.
+    ray.init(
+        namespace=namespace,
+        num_cpus=2,
+        include_dashboard=False,
+        object_store_memory=options.object_store_bytes,
+        log_to_driver=False,
+        logging_level=logging.CRITICAL,
+        _temp_dir=str(folder),
+    )
+    return folder
+
+
+def _connect(address: str, namespace: str) -> None:
+    if address.startswith(LOOPBACK):
+        ray_constants.ENABLE_RAY_CLUSTER = False  # It would look for that cluster at this machine's other address.
+    try:
+        host, _, port = address.rpartition(":")
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_S_MAX).close()  # Ray itself takes minutes.
+        ray.init(address=address, namespace=namespace, log_to_driver=False, logging_level=logging.CRITICAL)
+    except (ConnectionError, OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        why = " ".join(str(error).split())[:200]
+        raise ConfigError(
+            f"--cluster {address}: no Ray cluster there that this machine is part of ({why}); "
+            f"`ray start --address={address}` joins one, `ray start --head` begins one"
+        ) from error
+
+
+def _sweep() -> None:
+    """Remove what a Ray of a process that was killed has left."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER}*"):
+        number = folder.name.removeprefix(FOLDER).partition("-")[0]
+        if number.isdigit() and not Path(f"/proc/{number}").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _ended(task: asyncio.Task[None]) -> None:
+    """End this process when what it is there for failed: Ray starts another."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        os._exit(1)

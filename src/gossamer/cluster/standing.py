@@ -1,0 +1,101 @@
+"""Standing: how a crawl of several shards stands, out of how each of them stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+Status = Mapping[str, object]
+
+SUMS = (
+    "pages", "attempts", "discovered", "terminal", "wire_bytes", "body_bytes", "hosts_known", "hosts_left", "in_flight",
+    "queued", "hosts_active", "hosts_deferred", "pages_s", "bytes_s",
+)  # fmt: skip
+BUDGETS = ("hosts_deferred", "budget_round")
+"""Told only where there are budgets."""
+TALLIES = ("terminal_outcomes", "outcomes", "rejected")
+MOST = ("elapsed_s", "runs", "epoch", "max_pages", "max_time_s", "max_bytes", "budget_round")
+STATES = ("failed", "starting", "running", "stopping", "paused", "stopped", "finished")
+"""Whichever comes first here is the state of the whole, when shards differ."""
+TRAPS_TOLD_MAX = 100
+WAITING_TOLD_MAX = 3
+
+
+def whole(statuses: Sequence[Status]) -> dict[str, object]:
+    """Return the status of a crawl whose shards stand so: sums where there are sums, else what holds for all.
+
+    Keys are those of one shard's; `shards` says how each stands.
+    """
+    found: dict[str, object] = {}
+    for key in SUMS:
+        if key not in BUDGETS or any(key in status for status in statuses):
+            found[key] = sum(_number(status.get(key)) for status in statuses)
+    for key in TALLIES:
+        found[key] = _tally(status.get(key) for status in statuses)
+    for key in MOST:
+        known = [value for status in statuses if (value := status.get(key)) is not None]
+        if key not in BUDGETS or any(key in status for status in statuses):
+            found[key] = max(map(_number, known)) if known else 0 if key in ("elapsed_s", "runs", "epoch") else None
+    states = [str(status.get("state", "")) for status in statuses]
+    found["state"] = next((state for state in STATES if state in states), states[0] if states else "")
+    ends = {str(status.get("ended", "")) for status in statuses}
+    found["ended"] = ends.pop() if len(ends) == 1 else ""
+    found["traps"] = [trap for status in statuses for trap in _list(status.get("traps"))][:TRAPS_TOLD_MAX]
+    found["waiting_for"] = _waiting_for(statuses)
+    found["uploads"] = _uploads(statuses)
+    found["eta_s"] = _eta_s(found)
+    found["workers"] = len(statuses)
+    found["shards"] = [brief(number, status) for number, status in enumerate(statuses)]
+    return found
+
+
+def brief(number: int, status: Status) -> dict[str, object]:
+    """Return what is told of one shard beside the sums."""
+    keys = ("state", "pages", "queued", "in_flight", "pages_s", "wire_bytes", "runs", "node", "deaths", "restored")
+    return {"shard": number, **{key: status[key] for key in keys if key in status}}
+
+
+def _number(value: object) -> float | int:
+    return value if isinstance(value, int | float) else 0
+
+
+def _list(value: object) -> list[object]:
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def _tally(counts: Iterable[object]) -> dict[str, float | int]:
+    sums: dict[str, float | int] = {}
+    for mapping in counts:
+        if isinstance(mapping, Mapping):
+            for name, count in mapping.items():
+                sums[str(name)] = sums.get(str(name), 0) + _number(count)
+    return sums
+
+
+def _waiting_for(statuses: Sequence[Status]) -> str:
+    """Return what the crawl waits for: nothing while one shard does not wait."""
+    waits = [str(status.get("waiting_for") or "") for status in statuses]
+    if not all(waits):
+        return ""
+    return " · ".join(dict.fromkeys(waits[:WAITING_TOLD_MAX]))
+
+
+def _uploads(statuses: Sequence[Status]) -> dict[str, object] | None:
+    parts = [part for status in statuses if isinstance(part := status.get("uploads"), Mapping)]
+    if not parts:
+        return None
+    counts = ("waiting_files", "waiting_bytes", "uploaded_files", "uploaded_bytes")
+    return {
+        "store": parts[0].get("store", ""),
+        **{name: sum(_number(part.get(name)) for part in parts) for name in counts},
+        "error": next((error for part in parts if (error := part.get("error"))), ""),
+    }
+
+
+def _eta_s(status: Status) -> float | None:
+    left = []
+    for done, most, rate in (("pages", "max_pages", "pages_s"), ("wire_bytes", "max_bytes", "bytes_s")):
+        if (bound := _number(status.get(most))) and (speed := _number(status.get(rate))):
+            left.append((bound - _number(status.get(done))) / speed)
+    if bound := _number(status.get("max_time_s")):
+        left.append(bound - _number(status.get("elapsed_s")))
+    return max(0.0, min(left)) if left else None

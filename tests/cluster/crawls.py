@@ -1,0 +1,66 @@
+"""Crawls of several shards in one loop, against a made web."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+from gossamer.config import Config, configure, effective_toml
+from gossamer.simweb.process import SimwebProcess
+from gossamer.testing.shards import Shards, Wire, ends_of
+from tests.ring.crawls import OWN
+
+WORKERS = ("crawl.commit_s=0.1", "cluster.resend_s=0.4", "cluster.address_term_s=2.0", "cluster.address_turn_s=0.3")
+
+
+def config_of(
+    simweb: SimwebProcess,
+    directory: Path,
+    shards: int,
+    *sets: str,
+    seeds: tuple[str, ...] = (),
+    **options: object,
+) -> Config:
+    """Return the configuration of a crawl of a made web by so many shards."""
+    given = {
+        "allow_private": True,
+        "hosts": str(simweb.hosts_file),
+        "output": str(directory),
+        "scope": "any",
+        **options,
+    }
+    every = (*OWN, *WORKERS, f"cluster.workers={shards}", *sets)
+    return configure(options=given, sets=every, seeds=seeds or simweb.seeds)
+
+
+def crawl(
+    config: Config, directory: Path, shards: int, meddle: Callable[[Shards], object] | None = None, **wire: float
+) -> tuple[dict[str, str], Shards]:
+    """Crawl to the end; return how each key ended."""
+    running = Shards(config, directory, shards, Wire(random.Random(7), **wire))  # type: ignore[arg-type]
+    assert asyncio.run(running.run(meddle)) == "finished"
+    return ends_of(config, directory, shards), running
+
+
+def begun(config: Config, directory: Path, shards: int, pages: int) -> None:
+    """Crawl until so many pages are there, and stop."""
+
+    async def enough(running: Shards) -> None:
+        if sum(report.pages + report.pages_under_way for report in running.reports()) >= pages:
+            await running.stop()
+
+    assert asyncio.run(_running(config, directory, shards).run(enough)) == "stopped"
+
+
+def ended(config: Config, directory: Path, shards: int) -> dict[str, str]:
+    """Crawl to the end; return how each key ended."""
+    assert asyncio.run(_running(config, directory, shards).run()) == "finished"
+    return ends_of(config, directory, shards)
+
+
+def _running(config: Config, directory: Path, shards: int) -> Shards:
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "crawl.toml").write_text(effective_toml(config))
+    return Shards(config, directory, shards)

@@ -1,0 +1,176 @@
+"""An address is one shard's at a time, whatever is lost, doubled or late and whoever dies; and each has his turn."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gossamer.cluster.addresses import Addresses
+
+TERM_S, TURN_S, REQUEST_S_MAX, REST_S = 3.0, 1.0, 2.0, 0.1
+STEP_S = 0.05
+ADDRESSES = tuple(f"192.0.2.{number}" for number in range(6))
+
+
+class Node:
+    """One shard that asks each address whenever it may, for as long as the dice say."""
+
+    def __init__(self, shard: int, shards: int, opening: int, now: float, *, is_new: bool) -> None:
+        self.opening = opening
+        self.asking: dict[str, float] = {}
+        self.requests = 0
+        times = {"term_s": TERM_S, "turn_s": TURN_S, "request_s_max": REQUEST_S_MAX, "rest_s": REST_S, "now": now}
+        self.addresses = Addresses(shard, shards, is_new=is_new, **times)
+        self.heard: dict[int, int] = {}
+
+
+class World:
+    """Shards, a wire and a clock. `busy` is who is at an address: a dead shard's request goes on at the server."""
+
+    def __init__(self, seed: int, shards: int, *, lost: float, doubled: float, late_s: float) -> None:
+        self.dice = random.Random(seed)
+        self.now = 100.0
+        self.shards = shards
+        self.lost, self.doubled, self.late_s = lost, doubled, late_s
+        self.nodes: dict[int, Node] = {}
+        self.opening = 0
+        self.wire: list[tuple[float, int, int, int, bytes]] = []
+        self.busy: dict[str, tuple[int, int, float]] = {}
+        self.rests: dict[str, float] = {}
+        self.last: dict[str, int] = {}
+        self.asked: dict[tuple[int, str], int] = {}
+        for shard in range(shards):
+            self.start(shard, is_new=True)
+
+    def start(self, shard: int, *, is_new: bool = False) -> None:
+        self.opening += 1
+        self.nodes[shard] = Node(shard, self.shards, self.opening, self.now, is_new=is_new)
+
+    def kill(self, shard: int) -> None:
+        """A server notices at once that a process is gone; and what that asked last, its successor finds noted."""
+        del self.nodes[shard]
+        for address, (who, _, _) in list(self.busy.items()):
+            if who == shard:
+                del self.busy[address]
+        for address, who in self.last.items():
+            if who == shard:
+                self.rests.pop(address, None)
+
+    def step(self, *, asking: bool = True) -> None:
+        self.now += STEP_S
+        for shard, node in self.nodes.items():
+            node.addresses.tick(self.now)
+            if asking:
+                self._ask(shard, node)
+            self._end(shard, node)
+        self._carry()
+
+    def _ask(self, shard: int, node: Node) -> None:
+        for address in ADDRESSES:
+            if address in node.asking:
+                continue
+            rest_until = node.addresses.want(address, self.now)
+            if rest_until is None or rest_until > self.now or not node.addresses.may_ask(address, self.now):
+                continue
+            assert address not in self.busy, f"{address} is asked by {self.busy[address]} and by {shard} at {self.now}"
+            assert self.rests.get(address, 0.0) <= self.now + 1e-6, f"{address} had not rested"
+            node.addresses.began(address)
+            until = self.now + self.dice.uniform(0.0, REQUEST_S_MAX / 2)
+            node.asking[address] = until
+            self.busy[address] = (shard, node.opening, until)
+            self.asked[shard, address] = self.asked.get((shard, address), 0) + 1
+
+    def _end(self, shard: int, node: Node) -> None:
+        for address, until in list(node.asking.items()):
+            if until <= self.now:
+                del node.asking[address], self.busy[address]
+                self.rests[address] = self.now + REST_S
+                self.last[address] = shard
+                node.addresses.ended(address, self.now + REST_S)
+                if self.dice.random() < 0.05:
+                    node.addresses.leave(address)
+
+    def _carry(self) -> None:
+        for shard, node in self.nodes.items():
+            for to in range(self.shards):
+                data = node.addresses.outgoing(to, self.now) if to != shard else b""
+                # A frame comes now and then also without a word about addresses.
+                if to == shard or not (data or self.dice.random() < 0.2):
+                    continue
+                for _ in range(0 if self.dice.random() < self.lost else 2 if self.dice.random() < self.doubled else 1):
+                    at = self.now + self.dice.random() * self.late_s
+                    self.wire.append((at, shard, node.opening, to, data))
+        due = [one for one in self.wire if one[0] <= self.now]
+        self.wire = [one for one in self.wire if one[0] > self.now]
+        for _, sender, opening, to, data in sorted(due, key=lambda one: one[0]):
+            node = self.nodes.get(to)
+            if node is None or opening < node.heard.get(sender, -1):
+                continue
+            if opening > node.heard.get(sender, -1):
+                node.heard[sender] = opening
+                node.addresses.restarted(sender, opening, self.now)
+            if data:
+                node.addresses.take(sender, data, self.now, node.opening)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(0, 2**32), st.integers(2, 4), st.sampled_from([0.0, 0.3]), st.sampled_from([0.0, 0.3]),
+    st.sampled_from([0.0, 0.5, 4.0]),
+)  # fmt: skip
+def test_nobody_asks_an_address_while_another_does(
+    seed: int, shards: int, lost: float, doubled: float, late_s: float
+) -> None:
+    world = World(seed, shards, lost=lost, doubled=doubled, late_s=late_s)
+    for _ in range(600):
+        if world.dice.random() < 0.01 and len(world.nodes) == shards:
+            world.kill(world.dice.randrange(shards))
+        gone = [shard for shard in range(shards) if shard not in world.nodes]
+        if gone and world.dice.random() < 0.05:
+            world.start(gone[0])
+        world.step()
+
+
+@pytest.mark.parametrize("shards", [2, 5])
+def test_everybody_has_turns_at_a_shared_address(shards: int) -> None:
+    world = World(3, shards, lost=0.1, doubled=0.1, late_s=0.1)
+    for _ in range(2_000):
+        world.step()
+    for address in ADDRESSES:
+        counts = [world.asked.get((shard, address), 0) for shard in range(shards)]
+        assert min(counts) * 3 > max(counts), counts
+
+
+def test_an_address_that_one_shard_uses_is_lent_once() -> None:
+    """And nearly nothing more is said about it."""
+    world = World(1, 3, lost=0.0, doubled=0.0, late_s=0.05)
+    user = world.nodes[0]
+    for _ in range(2_000):
+        world.step(asking=False)
+        world._ask(0, user)
+    loans = sum(node.addresses.lending.loans_made for node in world.nodes.values())
+    messages = sum(node.addresses.messages_sent for node in world.nodes.values())
+    assert loans <= len(ADDRESSES) * (1 + 2_000 * STEP_S)  # `leave` by the dice, and lent again.
+    assert messages < 2_000 * STEP_S * 20
+
+
+def test_after_an_owners_restart_who_had_an_address_goes_on_and_others_wait() -> None:
+    world = World(2, 2, lost=0.0, doubled=0.0, late_s=0.0)
+    owner = world.nodes[0].addresses.borrowing.owner_of(ADDRESSES[0])
+    user = 1 - owner
+    mine = [one for one in ADDRESSES if world.nodes[0].addresses.borrowing.owner_of(one) == owner]
+    for _ in range(40):
+        world.step(asking=False)
+        world._ask(user, world.nodes[user])
+    world.kill(owner)
+    world.start(owner)
+    before = sum(world.asked.get((user, address), 0) for address in mine)
+    waited = 0
+    for _ in range(200):
+        world.step()
+        waited += not any(world.asked.get((owner, address), 0) for address in mine)
+    assert sum(world.asked.get((user, address), 0) for address in mine) > before
+    assert waited * STEP_S < TERM_S + REQUEST_S_MAX, "all have said what they hold: nobody waits for the term"

@@ -1,0 +1,119 @@
+"""Checkpoints: what is listed is there, what is not listed counts for nothing, and another machine goes on from it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from gossamer.archive.checkpoints import Checkpoints, Claim, Taken
+from gossamer.archive.options import ArchiveOptions
+from gossamer.archive.uploads import StoreError
+from gossamer.model.errors import ConfigError
+
+
+def checkpoints(tmp_path: Path, shard: int = 3) -> Checkpoints:
+    return Checkpoints(ArchiveOptions(), f"file://{tmp_path}/kept", shard)
+
+
+def files(tmp_path: Path, **contents: str) -> list[Taken]:
+    taken = []
+    for name, content in contents.items():
+        path = tmp_path / "here" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(content)
+        taken.append(Taken(NAMES[name], path, grows=name == "open"))
+    return taken
+
+
+NAMES = {
+    "table": "state/store/000012.sst",
+    "current": "state/store/CURRENT",
+    "log": "state/tables/pages-003-0001-000001.journal",
+    "open": "warc/gossamer-003-0001-000002.warc.gz",
+    "warc": "warc/gossamer-003-0001-000001.warc.gz",
+}
+
+
+def test_another_machine_finds_the_state_and_what_was_open(tmp_path: Path) -> None:
+    async def run() -> None:
+        first = checkpoints(tmp_path)
+        assert await first.latest() is None
+        taken = files(tmp_path, table="t", current="c", log="l", open="o", warc="w")
+        await first.save(1, 7, 100.0, taken, [])
+        second = checkpoints(tmp_path)
+        saved = await second.latest()
+        assert saved is not None
+        assert (saved.epoch, second.has(NAMES["warc"]), second.has(NAMES["open"])) == (7, True, False)
+        await second.restore(saved, tmp_path / "there", tmp_path / "there/state/shard-3", outputs=False)
+
+    asyncio.run(run())
+    there = tmp_path / "there"
+    assert (there / "state/shard-3/store/000012.sst").read_text() == "t"
+    assert (there / "state/shard-3/tables/pages-003-0001-000001.journal").read_text() == "l"
+    assert (there / "warc/gossamer-003-0001-000002.warc.gz.open").read_text() == "o"
+    assert not (there / "warc/gossamer-003-0001-000001.warc.gz").exists()
+
+
+def test_what_did_not_change_is_not_sent_again_and_what_is_not_needed_goes(tmp_path: Path) -> None:
+    async def run() -> None:
+        one = checkpoints(tmp_path)
+        await one.save(1, 7, 100.0, files(tmp_path, table="t", current="c", warc="w"), [])
+        sent = (tmp_path / "kept/shard-3/0001/store/000012.sst").stat().st_mtime_ns
+        saved = await one.save(1, 8, 101.0, files(tmp_path, table="t", current="d"), [NAMES["warc"]])
+        assert (tmp_path / "kept/shard-3/0001/store/000012.sst").stat().st_mtime_ns == sent
+        assert {part.name for part in saved.parts} == {NAMES["table"], NAMES["current"], NAMES["warc"]}
+        assert not (tmp_path / "kept/shard-3/0001/000001/store/CURRENT").exists()
+        assert (tmp_path / "kept/shard-3/0001/000002/store/CURRENT").read_text() == "d"
+
+    asyncio.run(run())
+
+
+def test_a_table_of_the_same_name_in_a_later_opening_is_another(tmp_path: Path) -> None:
+    async def run() -> None:
+        lost = checkpoints(tmp_path)
+        await lost.save(1, 7, 100.0, files(tmp_path, current="c"), [])
+        key = "shard-3/0001/store/000012.sst"
+        (tmp_path / "kept/shard-3/0001/store").mkdir(exist_ok=True)
+        (tmp_path / "kept" / key).write_text("of a checkpoint that never was")
+        after = checkpoints(tmp_path)
+        await after.latest()
+        saved = await after.save(2, 8, 101.0, files(tmp_path, table="mine", current="c"), [])
+        assert {part.key for part in saved.parts if part.name == NAMES["table"]} == {"shard-3/0002/store/000012.sst"}
+
+    asyncio.run(run())
+
+
+def test_what_a_lost_machine_sent_and_nobody_lists_is_removed(tmp_path: Path) -> None:
+    async def run() -> int:
+        one = checkpoints(tmp_path)
+        await one.claim(Claim(1, "here"))
+        await one.save(1, 7, 100.0, files(tmp_path, current="c", warc="w"), [])
+        for name in ("gossamer-003-0001-000009.warc.gz", "gossamer-013-0001-000009.warc.gz"):
+            (tmp_path / "kept/warc" / name).write_text("sent, and not listed")
+        after = checkpoints(tmp_path)
+        await after.latest()
+        return await after.sweep()
+
+    assert asyncio.run(run()) == 1
+    left = {path.name for path in (tmp_path / "kept/warc").iterdir()}
+    assert left == {"gossamer-003-0001-000001.warc.gz", "gossamer-013-0001-000009.warc.gz"}
+    assert (tmp_path / "kept/shard-3/claim.json").exists()
+
+
+def test_what_is_not_as_it_was_saved_is_refused(tmp_path: Path) -> None:
+    async def run() -> None:
+        one = checkpoints(tmp_path)
+        saved = await one.save(1, 7, 100.0, files(tmp_path, table="t", current="c"), [])
+        (tmp_path / "kept/shard-3/0001/store/000012.sst").write_text("x")
+        with pytest.raises(StoreError, match="not what was saved"):
+            await one.restore(saved, tmp_path / "there", tmp_path / "there/state", outputs=True)
+        assert not (tmp_path / "there/state/store").exists()
+
+    asyncio.run(run())
+
+
+def test_a_place_that_is_none_is_the_operators_mistake() -> None:
+    with pytest.raises(ConfigError, match="no object store"):
+        Checkpoints(ArchiveOptions(), "https://example.org/", 0)

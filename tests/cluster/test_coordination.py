@@ -1,0 +1,132 @@
+"""Coordination: what shards are told, out of what they said."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gossamer.cluster.coordination import TENURE_MARGIN_S, Coordination, Kept, Limits, Seen
+from gossamer.cluster.reports import Report
+
+TENURE_S = 10.0
+
+
+class Story:
+    """A coordinator with a clock, and what it saved."""
+
+    def __init__(self, shards: int = 2, limits: Limits | None = None, kept: Kept | None = None) -> None:
+        self.now = 100.0
+        self.saved: list[bytes] = []
+        self.coordination = Coordination(
+            shards, limits or Limits(), TENURE_S, self.now, kept, lambda kept: self.saved.append(_copy(kept))
+        )
+
+    def round(self, *answers: Seen) -> None:
+        self.now += 1.0
+        self.coordination.took(answers, self.now)
+
+
+def _copy(kept: Kept) -> bytes:
+    return msgspec.json.encode(kept)
+
+
+def seen(shard: int, *, passive: bool = True, activity: int = 5, pages: int = 0, **more: object) -> Seen:
+    report = Report(shard, 1, passive, activity, seeds_open=False, pages=pages)
+    fields: dict[str, object] = {"holder": f"node/{shard}", "asked_at": 50.0, "report": report, **more}
+    return Seen(shard=shard, state="running", **fields)  # type: ignore[arg-type]
+
+
+def test_it_is_over_after_two_equal_rounds_of_all() -> None:
+    story = Story()
+    story.round(seen(0), seen(1))
+    assert story.coordination.kept.end == ""
+    story.round(seen(0))
+    story.round(seen(0), seen(1))
+    assert story.coordination.kept.end == ""
+    story.round(seen(0), seen(1))
+    assert story.coordination.look(1).orders.end == "finished"
+
+
+def test_the_end_waits_until_all_is_safe() -> None:
+    story = Story()
+    for _ in range(3):
+        story.round(seen(0), seen(1, secured=False))
+    assert story.coordination.kept.end == ""
+    assert story.coordination.look(1).secure
+    story.round(seen(0), seen(1, secured=True, activity=6))  # It went back to its checkpoint, and did something.
+    assert not story.coordination.look(1).secure
+    for _ in range(2):
+        story.round(seen(0), seen(1, activity=6))
+    assert story.coordination.kept.end == "finished"
+
+
+def test_pages_are_handed_out_once_also_by_a_coordinator_that_comes_back() -> None:
+    limits = Limits(max_pages=100)
+    story = Story(limits=limits)
+    story.round(seen(0, passive=False), seen(1, passive=False))
+    told = [story.coordination.look(shard).orders.quota or 0 for shard in (0, 1)]
+    assert all(told)
+    assert sum(told) <= 100
+    later = Story(limits=limits, kept=msgspec.json.decode(story.saved[-1], type=Kept))
+    for _ in range(20):
+        later.round(seen(0, passive=False), seen(1, passive=False))
+    assert sum(later.coordination.look(shard).orders.quota or 0 for shard in (0, 1)) <= 100
+
+
+def test_a_limit_of_bytes_or_time_is_that_of_the_whole() -> None:
+    for limits, statuses in (
+        (Limits(max_bytes=100), ({"wire_bytes": 60}, {"wire_bytes": 60})),
+        (Limits(max_time_s=9.0), ({"elapsed_s": 3.0}, {"elapsed_s": 9.5})),
+    ):
+        story = Story(limits=limits)
+        story.round(*(seen(shard, passive=False, status=status) for shard, status in enumerate(statuses)))
+        assert story.coordination.kept.end == "limit"
+
+
+def test_a_tenure_is_renewed_to_its_holder_and_lent_to_another_machine_when_it_has_run_out() -> None:
+    story = Story()
+    story.round(seen(0))
+    assert story.coordination.look(0).granted == 50.0
+    story.round(seen(0, holder="elsewhere/1"))
+    assert story.coordination.look(0).granted is None
+    story.now += TENURE_S + TENURE_MARGIN_S
+    story.round(seen(0, holder="elsewhere/1"))
+    assert story.coordination.look(0).granted == 50.0
+    story.round(seen(0))
+    assert story.coordination.look(0).granted is None
+
+
+def test_on_the_same_machine_nobody_waits() -> None:
+    story = Story()
+    story.round(seen(0))
+    story.round(seen(0, holder="node/another process"))
+    assert story.coordination.look(0).granted == 50.0
+
+
+def test_a_coordinator_that_comes_back_knows_the_machines() -> None:
+    story = Story()
+    story.round(seen(0))
+    later = Story(kept=msgspec.json.decode(story.saved[-1], type=Kept))
+    later.round(seen(0, holder="node/another process"), seen(1, holder="never seen/1"))
+    assert later.coordination.look(0).granted == 50.0
+    assert later.coordination.look(1).granted is None
+
+
+def test_a_shard_that_has_failed_ends_the_others_in_order() -> None:
+    story = Story()
+    story.round(seen(0), Seen(shard=1, state="failed", failure="the disk is full"))
+    assert story.coordination.look(0).orders.end == "stopped"
+    assert story.coordination.failure == ("shard 1: the disk is full", False)
+    assert not story.coordination.is_over
+    story.round(Seen(shard=0, state="done"))
+    assert story.coordination.is_over
+
+
+def test_the_status_is_the_sum_and_what_is_gone_for_a_moment_still_counts() -> None:
+    story = Story(limits=Limits(max_pages=500))
+    status = {"pages": 10, "queued": 3, "state": "running", "outcomes": {"fetched": 10}, "waiting_for": "a host"}
+    story.round(seen(0, status=status), seen(1, status={**status, "waiting_for": ""}))
+    story.round(seen(0, status=status), Seen(shard=1, state="starting"))
+    told = story.coordination.status()
+    assert (told["pages"], told["queued"], told["outcomes"]) == (20, 6, {"fetched": 20})
+    assert (told["max_pages"], told["state"], told["waiting_for"]) == (500, "starting", "")
+    assert [one["pages"] for one in told["shards"]] == [10, 10]  # type: ignore[attr-defined]

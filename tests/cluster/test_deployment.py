@@ -1,0 +1,93 @@
+"""What stands in deploy/ is what its readers take: a schema, a service manager's grammar, our own configuration."""
+
+from __future__ import annotations
+
+import configparser
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+import ray.autoscaler
+import yaml
+
+from gossamer.config import configure
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+KUBERAY = {
+    "type": "object",
+    "required": ["rayVersion", "headGroupSpec", "workerGroupSpecs"],
+    "additionalProperties": False,
+    "properties": {
+        "rayVersion": {"type": "string"},
+        "headGroupSpec": {"$ref": "#/$defs/group"},
+        "workerGroupSpecs": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/workers"}},
+    },
+    "$defs": {
+        "group": {
+            "type": "object",
+            "required": ["rayStartParams", "template"],
+            "properties": {
+                "rayStartParams": {"type": "object", "additionalProperties": {"type": "string"}},
+                "template": {
+                    "type": "object",
+                    "required": ["spec"],
+                    "properties": {
+                        "spec": {
+                            "type": "object",
+                            "required": ["containers"],
+                            "properties": {"containers": {"type": "array", "items": {"required": ["name", "image"]}}},
+                        }
+                    },
+                },
+            },
+        },
+        "workers": {
+            "allOf": [{"$ref": "#/$defs/group"}],
+            "required": ["groupName", "replicas", "minReplicas", "maxReplicas"],
+        },
+    },
+}
+"""Of ray.io/v1, the part that a manifest must have: field names and kinds as KubeRay's API reference gives them."""
+
+
+def test_the_cloud_cluster_is_as_ray_wants_it() -> None:
+    schema = json.loads((Path(ray.autoscaler.__file__).parent / "ray-schema.json").read_text())
+    cluster = yaml.safe_load((DEPLOY / "ray-cluster.yaml").read_text())
+    jsonschema.validate(cluster, schema)
+    assert cluster["head_node_type"] in cluster["available_node_types"]
+    workers = sum(kind.get("max_workers", 0) for kind in cluster["available_node_types"].values())
+    assert workers == cluster["max_workers"] == configure(DEPLOY / "crawl.toml").cluster.workers
+
+
+def test_the_manifest_is_as_kuberay_wants_it() -> None:
+    cluster, claim = yaml.safe_load_all((DEPLOY / "kuberay.yaml").read_text())
+    assert (cluster["apiVersion"], cluster["kind"]) == ("ray.io/v1", "RayCluster")
+    jsonschema.validate(cluster["spec"], KUBERAY)
+    for group in (cluster["spec"]["headGroupSpec"], *cluster["spec"]["workerGroupSpecs"]):
+        pod = group["template"]["spec"]
+        mounted = {mount["name"] for one in pod["containers"] for mount in one["volumeMounts"]}
+        assert mounted == {volume["name"] for volume in pod["volumes"]}
+    claimed = cluster["spec"]["headGroupSpec"]["template"]["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"]
+    assert claimed == claim["metadata"]["name"]
+    replicas = cluster["spec"]["workerGroupSpecs"][0]["replicas"]
+    assert replicas == configure(DEPLOY / "crawl.toml").cluster.workers
+
+
+@pytest.mark.parametrize("volume", ["/mnt/gossamer", "/srv/gossamer"])
+def test_the_crawl_works_where_the_machines_have_room(volume: str) -> None:
+    config = configure(DEPLOY / "crawl.toml")
+    assert volume in (config.cluster.work_directory, str(Path(config.output.directory).parent))
+    assert volume in (DEPLOY / "kuberay.yaml").read_text()
+
+
+def test_the_unit_goes_on_with_what_there_is() -> None:
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read_string((DEPLOY / "gossamer.service").read_text())
+    assert set(unit.sections()) == {"Unit", "Service", "Install"}
+    service = unit["Service"]
+    assert "gossamer resume" in service["ExecStart"]
+    assert "gossamer crawl" in service["ExecStart"]
+    assert (service["SuccessExitStatus"], service["RestartPreventExitStatus"]) == ("130", "2")
+    assert int(service["TimeoutStopSec"]) > configure(None).crawl.stop_s

@@ -1,0 +1,148 @@
+"""Keeper: real processes that die in every way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from gossamer.cluster.coordination import Look
+from gossamer.cluster.keeper import RESTARTS_MAX, Keeper, Start
+from gossamer.cluster.reports import Orders
+from gossamer.state.slots import Slots
+from gossamer.world.clock import WallClock
+
+SOURCE = Path(__file__).parents[2] / "src"
+CHILD = """
+import asyncio, json, os, socket, sys, time
+from gossamer.cluster import line as said
+from gossamer.cluster.line import Line, read
+from gossamer.state.slots import Slots
+from pathlib import Path
+
+async def main():
+    job = json.loads(sys.stdin.readline())
+    line = await Line.over(socket.socket(fileno=job["line"]))
+    slots = Slots(Path(job["slots"]))
+    lives = Path(job["slots"], "lives")
+    life = int(lives.read_text()) if lives.exists() else 0
+    lives.write_text(str(life + 1))
+    way = job["ways"][min(life, len(job["ways"]) - 1)]
+    if way.startswith("commit "):
+        slots.note_epoch(life + 1)
+        way = way.removeprefix("commit ")
+    if way.startswith("in a page "):
+        slots.enter(0, 77, 2, time.time())
+        way = way.removeprefix("in a page ")
+    if way == "end":
+        os._exit(0)
+    if way == "refuse":
+        line.send(said.LAST_WORDS, 1, b"a mistake of yours")
+        await line.flush()
+        os._exit(2)
+    if way.startswith("signal "):
+        os.kill(os.getpid(), int(way.split()[1]))
+    if way == "hang":
+        time.sleep(60)
+    while (message := await line.receive()) is not None:
+        kind, number, rest = message
+        if kind == said.QUESTION:
+            verb = read(rest)["verb"]
+            if verb == "end":
+                os._exit(0)
+            if verb == "send":
+                line.send(said.FRAME, 5, b"x" * 100)
+            answer = {"state": "running", "holder": "me", "asked_at": 1.0, "renews": True, "status": {"pages": 3}}
+            line.say(said.ANSWER, number, answer if verb == "look" else {"ok": True, "said": verb})
+        elif kind in (said.FRAME, said.CARRIED, said.DROPPED):
+            line.send(said.NOTE, 0, f"{kind} {number} {len(rest)}".encode())
+
+asyncio.run(main())
+"""
+
+
+def keeper_of(tmp_path: Path, *ways: str, carry: Callable[[int, bytes], Awaitable[bool]] | None = None) -> Keeper:
+    Slots(tmp_path).close()
+
+    def job(line: int) -> bytes:
+        return json.dumps({"line": line, "slots": str(tmp_path), "ways": ways}).encode() + b"\n"
+
+    async def nowhere(to: int, frame: bytes) -> bool:
+        return False
+
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    start = Start([sys.executable, "-c", CHILD], job, environment, tmp_path, 0.3)
+    return Keeper(start, carry or nowhere, WallClock())
+
+
+def test_a_page_that_a_process_died_of_is_accused_and_the_process_starts_again(tmp_path: Path) -> None:
+    keeper = keeper_of(tmp_path, "in a page signal 11", "end")
+    asyncio.run(keeper.run())
+    assert (keeper.state, keeper.deaths) == ("done", 1)
+    assert "SIGSEGV" in keeper.notes[0]
+    assert [suspect.fingerprint for suspect in Slots(tmp_path).take_suspects()] == [77]
+
+
+def test_a_process_that_somebody_killed_accuses_nobody(tmp_path: Path) -> None:
+    keeper = keeper_of(tmp_path, "in a page signal 9", "end")
+    asyncio.run(keeper.run())
+    assert (keeper.state, keeper.deaths) == ("done", 1)
+    assert Slots(tmp_path).take_suspects() == []
+
+
+def test_a_process_that_hangs_in_a_page_is_ended_and_the_page_accused(tmp_path: Path) -> None:
+    keeper = keeper_of(tmp_path, "in a page hang", "end")
+    asyncio.run(keeper.run())
+    assert "hung in a page" in keeper.notes[0]
+    assert len(Slots(tmp_path).take_suspects()) == 1
+
+
+def test_deaths_without_progress_end_and_those_with_progress_do_not(tmp_path: Path) -> None:
+    keeper = keeper_of(tmp_path, "signal 6")
+    asyncio.run(keeper.run())
+    assert (keeper.state, keeper.deaths) == ("failed", RESTARTS_MAX + 1)
+    (tmp_path / "other").mkdir()
+    lasting = keeper_of(tmp_path / "other", *["commit signal 6"] * (RESTARTS_MAX + 3), "end")
+    asyncio.run(lasting.run())
+    assert (lasting.state, lasting.deaths) == ("done", RESTARTS_MAX + 3)
+
+
+def test_a_mistake_of_the_operators_is_not_tried_again(tmp_path: Path) -> None:
+    keeper = keeper_of(tmp_path, "refuse")
+    asyncio.run(keeper.run())
+    assert (keeper.state, keeper.failure, keeper.deaths) == ("refused", "a mistake of yours", 0)
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+def test_frames_are_carried_and_what_became_of_them_is_told(tmp_path: Path, arrives: bool) -> None:
+    carried: list[tuple[int, int]] = []
+
+    async def carry(to: int, frame: bytes) -> bool:
+        carried.append((to, len(frame)))
+        return arrives
+
+    async def run() -> list[str]:
+        keeper = keeper_of(tmp_path, "serve", carry=carry)
+        keeping = asyncio.create_task(keeper.run())
+        while await keeper.ask({"verb": "hello"}, 5.0) is None:  # noqa: ASYNC110 - a process of its own begins
+            await asyncio.sleep(0.01)
+        assert await keeper.ask({"verb": "send"}, 5.0) == {"ok": True, "said": "send"}
+        assert keeper.deliver(4, b"abc")
+        while len(keeper.notes) < 2:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0.01)
+        seen = await keeper.look(1, "node", Look(orders=Orders()), 5.0)
+        assert (seen.state, seen.holder, seen.status) == ("running", "me", {"pages": 3})
+        assert seen.frames_carried == int(arrives)
+        await keeper.ask({"verb": "end"}, 5.0)
+        await keeping
+        assert not keeper.deliver(4, b"abc")
+        assert (await keeper.look(1, "node", Look(orders=Orders()), 5.0)).status == {"pages": 3}
+        return sorted(seen.notes)
+
+    assert asyncio.run(run()) == ["1 4 3", f"{2 if arrives else 3} 5 0"]
+    assert carried == [(5, 100)]

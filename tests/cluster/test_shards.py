@@ -1,0 +1,69 @@
+"""Several shards end where one does, whatever the wire does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gossamer.simweb.options import SimwebOptions
+from gossamer.simweb.process import SimwebProcess
+from gossamer.simweb.truth import Scope, Truth
+from tests.cluster.crawls import config_of, crawl
+from tests.ring.test_truth import SMALL
+
+ODD = SimwebOptions(
+    seed=7, hosts=24, pages=120, shares={"robots_stall": 0, "redirects": 0.3}, links_per_page=10, same_host_share=0.4,
+    **SMALL,
+)  # fmt: skip
+
+
+def test_two_shards_ask_for_each_page_of_a_plain_web_once(tmp_path: Path) -> None:
+    options = SimwebOptions.plain(seed=7, hosts=10, pages=300)
+    with SimwebProcess(options, tmp_path / "web") as simweb:
+        config = config_of(simweb, tmp_path / "crawl", 2)
+        ends, _ = crawl(config, tmp_path / "crawl", 2)
+        walked = Truth(simweb.web).walk(simweb.seeds)
+        assert walked.differences(ends, simweb.web) == []
+        asked = [(one.host, one.path) for one in simweb.requests() if one.path != "/robots.txt"]
+    assert len(asked) == len(set(asked)), "a page was asked for twice"
+
+
+@pytest.mark.parametrize("shards", [2, 3, 8])
+def test_the_final_set_of_pages_is_that_of_one_shard(tmp_path: Path, shards: int) -> None:
+    """The truth is what one shard ends with too: `tests/ring/test_truth.py`."""
+    with SimwebProcess(ODD, tmp_path / "web") as simweb:
+        config = config_of(simweb, tmp_path / "crawl", shards)
+        ends, running = crawl(config, tmp_path / "crawl", shards)
+        walked = Truth(simweb.web).walk(simweb.seeds)
+    missing = {url for url, page in walked.pages.items() if url not in ends and page.allows("host_closed")}
+    ends |= dict.fromkeys(missing, "host_closed")
+    assert walked.differences(ends, simweb.web) == []
+    assert running.deaths == 0
+
+
+@pytest.mark.parametrize("scope", ["host", "domain", "prefix"])
+def test_what_redirects_of_seeds_bring_in_is_found_on_every_shard(tmp_path: Path, scope: Scope) -> None:
+    behaviours = ("redirects", "robots_part", "frames", "distinct")
+    options = SimwebOptions(seed=11, hosts=12, pages=200, behaviours=behaviours, same_host_share=0.5, links_per_page=12)
+    with SimwebProcess(options, tmp_path / "web") as simweb:
+        web = simweb.web
+        page = next(web.url(web.hosts[0], number) for number in range(1, 10) if web.hosts[0].pages > number)
+        seeds = (page, web.front(web.hosts[4])) if scope == "prefix" else (web.fronts[0], web.fronts[4])
+        config = config_of(simweb, tmp_path / "crawl", 3, seeds=seeds, scope=scope)
+        ends, _ = crawl(config, tmp_path / "crawl", 3)
+        assert Truth(web).walk(seeds, scope).differences(ends, web) == []
+
+
+@pytest.mark.parametrize(("seed", "depth"), [(3, 4), (5, 6)])
+def test_a_depth_reaches_what_it_reaches_in_one_shard(tmp_path: Path, seed: int, depth: int) -> None:
+    """A shorter way may come from another shard after the longer one was gone."""
+    behaviours = ("redirects", "slow", "robots_part", "nofollow", "frames", "distinct", "copies", "mirror")
+    options = SimwebOptions(
+        seed=seed, hosts=20, pages=200, behaviours=behaviours, shares={"slow": 0.2, "redirects": 0.6},
+        slow_s_median=0.03, children_per_page=2, links_per_page=12,
+    )  # fmt: skip
+    with SimwebProcess(options, tmp_path / "web") as simweb:
+        config = config_of(simweb, tmp_path / "crawl", 4, max_depth=depth)
+        ends, _ = crawl(config, tmp_path / "crawl", 4)
+        assert Truth(simweb.web).walk(simweb.seeds, depth_max=depth).differences(ends, simweb.web) == []
