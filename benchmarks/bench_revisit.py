@@ -27,7 +27,7 @@ from gossamer.revisit.options import DAY_S, RevisitOptions
 from gossamer.revisit.policies import POLICIES, Optimal
 from gossamer.simulate.freshness import ChangingOptions, ChangingWeb, Watched, best, crawl, watched
 
-DAYS, BURN_IN_DAYS, INTERVAL_DAYS = 63.0, 28.0, 4.0
+DAYS, BURN_IN_DAYS, INTERVAL_DAYS = 56.0, 24.0, 4.0
 WEEK = 7.0
 STYLE = 'role="img" font-family="system-ui,sans-serif" font-size="12"'
 INKS = {"optimal": "#1d4ed8", "lambda": "#15803d", "uniform": "#c2410c", "proportional": "#7c3aed"}

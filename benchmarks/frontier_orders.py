@@ -20,7 +20,8 @@ from gossamer.frontier.accounts import Accounts
 from gossamer.frontier.budgets import Budgets
 from gossamer.frontier.host import Host
 from gossamer.frontier.host_priority import Combined, HostOpic, LargerSites
-from gossamer.frontier.options import BudgetOptions
+from gossamer.frontier.options import BudgetOptions, PolitenessOptions
+from gossamer.frontier.politeness import politeness
 from gossamer.frontier.priority import BestFirst, BreadthFirst
 from gossamer.frontier.record import RECORD_VERSION, HostRecord, host_prefix
 from gossamer.frontier.reputation import Reputation
@@ -35,6 +36,7 @@ from gossamer.url.url import Url
 
 HOSTS, PAGES, LINKS, ROUNDS = 2_000, 300, 60, 5
 SAME_HOST = 0.8
+POLITE = politeness(PolitenessOptions())
 
 
 def pages() -> list[tuple[Url, list[Link]]]:
@@ -122,7 +124,7 @@ def linked(reputation: Reputation, web: list[tuple[Url, list[Link]]]) -> int:
 
 
 def host_of(url: Url) -> Host:
-    return Host(HostRecord(RECORD_VERSION, url.host), url.partition, host_prefix(url.partition, url.host), 1)
+    return Host(HostRecord(RECORD_VERSION, url.host), url.partition, host_prefix(url.partition, url.host), 1, POLITE)
 
 
 def asked(budgets: Budgets, hosts: list[Host]) -> int:

@@ -48,6 +48,7 @@ FILES_ALLOWED = {
     "crawl/control.py": "its socket is a file",
     "config": "the operator's file, and the effective one beside the crawl",
     "fetch/file.py": "its web is a tree of files",
+    "offline": "segments, the index of known URLs and what a builder works with are files",
     "report": "reads what the archive left",
     "resolve": "the operator's hosts file",
     "seen": "two of its forms are files of fingerprints that the journals' manifest names",

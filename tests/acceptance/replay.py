@@ -84,10 +84,12 @@ class Pywb:
         self._process.wait(DEADLINE_S)
         self._output.close()
 
-    def get(self, collection: str, url: str, *, rewritten: bool = False, gzip: bool = True) -> Replayed:
-        """Ask for a capture as a browser sees it (`rewritten`), or as the server sent it."""
+    def get(self, collection: str, url: str, *, rewritten: bool = False, gzip: bool = True, at: str = "") -> Replayed:
+        """Ask for a capture as a browser sees it (`rewritten`), or as the server sent it; with `at`, the one nearest
+        to an instant (14 digits).
+        """
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE_S)
-        path = f"/{collection}/{'mp_' if rewritten else 'id_'}/{url}"
+        path = f"/{collection}/{at}{'mp_' if rewritten else 'id_'}/{url}"
         connection.request("GET", path, headers={"Accept-Encoding": "gzip"} if gzip else {})
         answer = connection.getresponse()
         headers = {name.lower(): value for name, value in answer.getheaders()}

@@ -127,3 +127,26 @@ def test_the_old_index_stands_until_the_new_one_is_whole(tmp_path: Path) -> None
 def test_no_pages_give_an_empty_index(tmp_path: Path) -> None:
     assert write_index(tmp_path / "index.cdxj", entries_of_tables([])) == 0
     assert (tmp_path / "index.cdxj").read_bytes() == b""
+
+
+def test_a_304_leads_to_the_version_that_stood_then(tmp_path: Path) -> None:
+    def entry(second: int, status: str, digest: str, offset: int, url: str = "http://a.test/") -> IndexEntry:
+        mime = "warc/revisit" if status == "304" else "text/html"
+        return IndexEntry(url, second, mime, status, digest, 10 + offset, offset, "one.warc.gz")
+
+    entries = [
+        entry(1, "200", "sha1:A", 1), entry(2, "304", "sha1:A", 2), entry(3, "404", "sha1:N", 3),
+        entry(4, "304", "sha1:A", 4), entry(5, "200", "sha1:B", 5), entry(6, "304", "sha1:B", 6),
+        entry(7, "304", "sha1:A", 7), entry(8, "304", "", 8), entry(1, "304", "sha1:A", 9, "http://b.test/"),
+    ]  # fmt: skip
+    write_index(tmp_path / "index", reversed(entries), 200)
+    found = []
+    for line in (tmp_path / "index").read_text().splitlines():
+        _, stamp, fields = line.split(" ", 2)
+        told = json.loads(fields)
+        found.append((int(stamp[-2:]), told["status"], told["mime"], int(told["offset"]), int(told["length"])))
+    assert found == [
+        (1, "200", "text/html", 1, 11), (2, "200", "text/html", 1, 11), (3, "404", "text/html", 3, 13),
+        (4, "200", "text/html", 1, 11), (5, "200", "text/html", 5, 15), (6, "200", "text/html", 5, 15),
+        (7, "304", "warc/revisit", 7, 17), (8, "304", "warc/revisit", 8, 18), (1, "304", "warc/revisit", 9, 19),
+    ]  # fmt: skip

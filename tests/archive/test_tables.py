@@ -12,7 +12,8 @@ from gossamer.archive.frames import BrokenFrameError, batches, frame
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.schema import EPOCHS, LINKS, PAGES
 from gossamer.archive.tables import Tables
-from gossamer.model.visits import EpochRow, PageRow
+from gossamer.model.links import Found
+from gossamer.model.visits import EpochRow, Findings, PageRow
 
 from .web import START, Shard, visited
 
@@ -22,7 +23,7 @@ PAGES_COLUMNS = [
     "wire_bytes", "body_bytes", "truncated", "digest", "duplicate_of", "title", "depth", "referrer", "link_type",
     "redirect_to", "ip", "fetch_s", "attempt", "warc_file", "warc_offset", "warc_length", "shard", "error",
     "warc_type",
-    "near_duplicate_of", "simhash", "change",
+    "near_duplicate_of", "simhash", "change", "hops",
 ]  # fmt: skip
 LINKS_COLUMNS = ["from_url", "to_url", "to_key", "link_type", "anchor_text", "nofollow"]
 
@@ -75,6 +76,18 @@ def test_rows_come_back_as_they_were_given(tmp_path: Path) -> None:
         for visit in visits
         for link, key in zip(visit.links, visit.link_keys, strict=True)
     ]
+
+
+def test_what_a_page_forbids_stands_with_each_of_its_links_but_embeds(tmp_path: Path) -> None:
+    shard = Shard(tmp_path)
+    into = tables(shard)
+    visit = visited("http://example.org/", links=2)
+    visit.links[1] = Found(visit.links[1].url, "embed")
+    visit.findings = Findings(nofollow=True)
+    into.add(visit)
+    into.cut()
+    shard.commit()
+    assert [row["nofollow"] for row in rows_of(tmp_path / LINKS_LOG)] == [True, False]
 
 
 def test_each_cut_is_one_frame_and_an_empty_epoch_none(tmp_path: Path) -> None:

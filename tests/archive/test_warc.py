@@ -218,6 +218,7 @@ def test_a_304_with_its_original_is_a_revisit_of_its_own_kind(tmp_path: Path) ->
     assert revisit.fields["WARC-Refers-To-Date"] == "2026-01-01T00:00:00.250000Z"
     assert revisit.block == b'HTTP/1.1 304 \r\nETag: "1"\r\n\r\n'
     assert (unchanged.row.warc_type, unchanged.row.duplicate_of) == ("revisit", "")
+    assert "WARC-Payload-Digest" not in revisit.fields, "nobody said what the payload is"
     assert [record.kind for record in strict.read(path)].count("response") == 2
 
 

@@ -627,3 +627,22 @@ def test_closing_ends_what_is_under_way_with_a_value(run: Run) -> None:
 def test_what_cannot_be_sent_or_read_is_the_operators(options: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
         HttpModule(FetchOptions.model_validate(options), AGENT, WallClock())
+
+
+def test_a_form_goes_out_by_post_and_the_next_request_is_a_get_again(run: Run) -> None:
+    form = b"hub.mode=subscribe&a=%26"
+
+    async def main() -> None:
+        async with serving(reply()) as server, speaking() as module:
+            answer = replied(await module.fetch(to(server, "/hub", form=form)))
+            replied(await module.fetch(to(server, "/page")))
+            posted, got = server.requests
+            assert posted == answer.request_head
+            assert posted.startswith(b"POST /hub HTTP/1.1\r\nHost: ")
+            assert b"Content-Type: application/x-www-form-urlencoded\r\n" in posted
+            assert b"Content-Length: 24\r\n" in posted
+            # This server reads heads: what came between them is the form.
+            assert got.startswith(form + b"GET /page HTTP/1.1\r\n")
+            assert b"Content-" not in got
+
+    run(main())

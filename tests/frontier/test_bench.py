@@ -8,12 +8,16 @@ import pytest
 
 from gossamer.frontier.bench import Bench, Place
 from gossamer.frontier.host import Host
+from gossamer.frontier.options import PolitenessOptions
+from gossamer.frontier.politeness import politeness
 from gossamer.frontier.record import RECORD_VERSION, HostRecord
 from tests.frontier.names import T0
 
+POLITE = politeness(PolitenessOptions())
+
 
 def host(name: str) -> Host:
-    return Host(HostRecord(RECORD_VERSION, name), 1, name.encode(), 1)
+    return Host(HostRecord(RECORD_VERSION, name), 1, name.encode(), 1, POLITE)
 
 
 def placed(bench: Bench, name: str, address: str, at: float, rest_until: float = 0.0) -> Host:

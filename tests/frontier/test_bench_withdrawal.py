@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from gossamer.frontier.bench import Bench
 from gossamer.frontier.host import Host
+from gossamer.frontier.options import PolitenessOptions
+from gossamer.frontier.politeness import politeness
 from gossamer.frontier.record import HostRecord
+
+POLITE = politeness(PolitenessOptions())
 
 
 def host(name: str) -> Host:
-    return Host(HostRecord(1, name), 0, name.encode(), hash(name))
+    return Host(HostRecord(1, name), 0, name.encode(), hash(name), POLITE)
 
 
 def test_a_withdrawn_turn_is_not_waited_for() -> None:

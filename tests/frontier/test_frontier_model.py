@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from gossamer.frontier.host import Lease
-from gossamer.frontier.options import PolitenessOptions
+from gossamer.frontier.options import BudgetOptions, PolitenessOptions
 from gossamer.model.visits import Again, Contact, Errand
 from tests.frontier.disk import check_disk
 from tests.frontier.names import T0, Shard, linked, named
@@ -79,11 +79,14 @@ class Remembered:
     urls: dict[str, Queued] = field(default_factory=dict)
     felt: dict[str, Felt] = field(default_factory=lambda: {host: Felt() for host in HOSTS})
     ordered: dict[str, dict[int, list[str]]] = field(default_factory=lambda: {host: {} for host in HOSTS})
+    spent: Counter[tuple[int, str]] = field(default_factory=Counter)
+    """Requests for URLs by budget round and host, and by round and site."""
 
 
 class FrontierMachine(RuleBasedStateMachine):
     asked = PolitenessOptions(preset="polite", backoff_s_first=4.0, crawl_delay_s_max=40.0, retry_after_s_max=90.0)
     bench_hosts_first = 1000
+    budget: BudgetOptions | None = None
 
     def __init__(self) -> None:
         super().__init__()
@@ -116,7 +119,9 @@ class FrontierMachine(RuleBasedStateMachine):
 
     @initialize(seed=st.integers(0, 1000))
     def start(self, seed: int) -> None:
-        self.shard = Shard(self.directory, self.asked, seed, bench_hosts_first=self.bench_hosts_first, **OPTIONS)
+        self.shard = Shard(
+            self.directory, self.asked, seed, self.budget, bench_hosts_first=self.bench_hosts_first, **OPTIONS
+        )
         self.frontier = self.shard.open(self.now, bytes([self.boot]) * 16)
         self.politeness = self.shard.rules
         self.dice = random.Random(seed)
@@ -226,6 +231,7 @@ class FrontierMachine(RuleBasedStateMachine):
         else:
             self.frontier.ended(lease, Contact(0.0, "failed", error="no such name"), self.now)
             self.feel(lease.url.host, Contact(0.0, "failed"), None)
+            self.charge(lease)
             self.after(lease)
 
     @precondition(lambda self: any(lease.address and id(lease) not in self.begun for lease in self.leases))
@@ -266,6 +272,7 @@ class FrontierMachine(RuleBasedStateMachine):
         )
         self.frontier.ended(lease, contact, self.now)
         self.feel(lease.url.host, contact, lease.address)
+        self.charge(lease)
         self.after(lease)
 
     @precondition(lambda self: any(lease.address and id(lease) not in self.begun for lease in self.leases))
@@ -290,6 +297,15 @@ class FrontierMachine(RuleBasedStateMachine):
             self.parked.discard(lease.errand.origin.host)
         else:
             self.errands[lease.url.host].append(lease.errand.origin.host)
+
+    def charge(self, lease: Lease) -> None:
+        """A request for a URL was made: nobody takes more than a round's budget, however many are out at once."""
+        if self.budget is None or lease.errand is not None:
+            return
+        host, number, spent = lease.url.host, self.frontier.round, self.known.spent
+        for name, most in ((host, self.budget.host_pages), (SITES[host], self.budget.site_pages)):
+            spent[number, name] += 1
+            assert most is None or spent[number, name] <= most
 
     def after(self, lease: Lease) -> None:
         """The gates are given back; the URL still has to be."""
@@ -561,6 +577,7 @@ class FrontierMachine(RuleBasedStateMachine):
         assert not list(self.shard.store.scan("queue", b"\0\0", b"\xff\xff"))
         assert not list(self.shard.store.scan("ready", b"\0\0", b"\xff\xff"))
         assert not list(self.shard.store.scan("sleep", b"\0\0", b"\xff\xff"))
+        assert not list(self.shard.store.scan("deferred", b"\0\0", b"\xff\xff"))
 
     def conclude(self, lease: Lease) -> None:
         if not lease.address:
@@ -576,6 +593,7 @@ class FrontierMachine(RuleBasedStateMachine):
         contact = Contact(self.now - started, "answered")
         self.frontier.ended(lease, contact, self.now)
         self.feel(lease.url.host, contact, lease.address)
+        self.charge(lease)
         self.after(lease)
 
 
@@ -604,11 +622,25 @@ class SiteMachine(FrontierMachine):
 
 
 class CompanyMachine(FrontierMachine):
-    """Two at once to a site and several to a host: the site's gate alone holds them back."""
+    """Two at once to a site, which rests too, and several to a host: the site's gate alone holds them back."""
 
     asked = PolitenessOptions(
-        preset="own", per_site=2, backoff_s_first=4.0, crawl_delay_s_max=40.0, retry_after_s_max=90.0
+        preset="own", per_site=2, site_delay_s=1.0, backoff_s_first=4.0, crawl_delay_s_max=40.0, retry_after_s_max=90.0
     )
+    bench_hosts_first = 1
+
+
+class BudgetMachine(FrontierMachine):
+    """Several at once to a host, and two requests a round to each; the hosts of a site share three."""
+
+    asked = PolitenessOptions(preset="own", backoff_s_first=4.0, crawl_delay_s_max=40.0, retry_after_s_max=90.0)
+    budget = BudgetOptions(host_pages=2, site_pages=3)
+
+
+class RoundMachine(FrontierMachine):
+    """Rounds that end by the clock as well."""
+
+    budget = BudgetOptions(host_pages=1, round_s=15.0)
     bench_hosts_first = 1
 
 
@@ -639,4 +671,12 @@ class TestSite(SiteMachine.TestCase):  # type: ignore[name-defined,misc]
 
 
 class TestCompany(CompanyMachine.TestCase):  # type: ignore[name-defined,misc]
+    settings = _settings(30)
+
+
+class TestBudget(BudgetMachine.TestCase):  # type: ignore[name-defined,misc]
+    settings = _settings(40)
+
+
+class TestRound(RoundMachine.TestCase):  # type: ignore[name-defined,misc]
     settings = _settings(30)

@@ -11,15 +11,19 @@ import pytest
 from gossamer.frontier.bias import LevelBias
 from gossamer.frontier.host import Host
 from gossamer.frontier.index import ON_BENCH, PARTITIONS, HostIndex
+from gossamer.frontier.options import PolitenessOptions
+from gossamer.frontier.politeness import politeness
 from gossamer.frontier.record import RECORD_VERSION, HostRecord, host_prefix
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.world.dice import Dice
 from tests.frontier.names import T0
 
+POLITE = politeness(PolitenessOptions())
+
 
 def host(name: str, partition: int = 7) -> Host:
-    return Host(HostRecord(RECORD_VERSION, name), partition, host_prefix(partition, name), 1)
+    return Host(HostRecord(RECORD_VERSION, name), partition, host_prefix(partition, name), 1, POLITE)
 
 
 class Disk:

@@ -34,10 +34,10 @@ class OneHost:
     def open(self) -> None:
         self.store = Store(self.directory / "store", 1 << 20, 1 << 20)
         self.epochs = Epochs(self.store)
-        self.queues = Queues(self.epochs, LevelBias(2.0, Dice(1)), politeness(PolitenessOptions()), FrontierOptions())
+        self.queues = Queues(self.epochs, LevelBias(2.0, Dice(1)), FrontierOptions())
         data = self.store.get("host", PREFIX)
         record = HostRecord(RECORD_VERSION, "a.example") if data is None else decode_record(data)
-        self.host = Host(record, 7, PREFIX, 1)
+        self.host = Host(record, 7, PREFIX, 1, politeness(PolitenessOptions()))
 
     def crash(self) -> None:
         self.store.close()

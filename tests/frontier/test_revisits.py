@@ -36,8 +36,15 @@ def named(text: str) -> Url:
 class Opened:
     """A frontier on a store of its own, which can die."""
 
-    def __init__(self, directory: Path, share_new: float | None = 0.5, preset: str = "weak") -> None:
+    def __init__(
+        self,
+        directory: Path,
+        share_new: float | None = 0.5,
+        preset: str = "weak",
+        options: FrontierOptions | None = None,
+    ) -> None:
         self.directory, self.share_new, self.preset = directory, share_new, preset
+        self.options = options or FrontierOptions()
         self.open(T0)
 
     def open(self, now: float) -> None:
@@ -46,7 +53,7 @@ class Opened:
         self.contacts = Contacts(self.directory, bytes(16), now)
         rules = politeness(PolitenessOptions.model_validate({"preset": self.preset}))
         self.frontier = Frontier(
-            self.store, self.epochs, self.contacts, rules, FrontierOptions(), NAMER.name, Dice(7), now,
+            self.store, self.epochs, self.contacts, rules, self.options, NAMER.name, Dice(7), now,
             share_new=self.share_new,
         )  # fmt: skip
 
@@ -195,6 +202,33 @@ def test_new_pages_have_their_share_where_old_ones_wait_too(tmp_path: Path, shar
         new += "new" in lease.url.text
         opened.visit(lease, T0 + 200, T0 + 9_000)
     assert low <= new <= high
+    opened.die()
+
+
+@pytest.mark.parametrize(("share", "comes"), [(0.5, True), (0.0, False)])
+def test_hosts_with_new_pages_find_room_beside_hosts_whose_old_ones_are_due(
+    tmp_path: Path, share: float, comes: bool
+) -> None:
+    room_for_one = FrontierOptions(bench_hosts_max=1, bench_hosts_first=1, sleep_s_min=0.0)
+    opened = Opened(tmp_path, share, options=room_for_one)
+    for number in range(30):
+        opened.frontier.add(Link(named(f"http://old{number}.test/"), "anchor", 1), 1, T0)
+    for _ in range(30):
+        lease = opened.lend(T0)
+        assert lease is not None
+        opened.visit(lease, T0, T0 + 1)
+    now = T0 + 5
+    while (lease := opened.lend(now)) is None:
+        now += 1
+    opened.frontier.add(Link(named("http://new.test/"), "anchor", 1), 1, now)
+    for _ in range(200):
+        opened.visit(lease, now, now + 0.5)
+        now += 1
+        lease = opened.lend(now)
+        assert lease is not None
+        if "new" in lease.url.host:
+            break
+    assert ("new" in lease.url.host) is comes
     opened.die()
 
 

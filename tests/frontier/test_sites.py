@@ -24,12 +24,12 @@ def shard(tmp_path: Path) -> Iterator[Shard]:
     made.crash()
 
 
-def located(shard: Shard, now: float) -> list[Lease]:
+def located(shard: Shard, now: float, *, begin: bool = True) -> list[Lease]:
     """Lend all that may be lent, each host at an address of its own."""
     leases = []
     while (lease := shard.frontier.select(now)) is not None:
         if lease.address:
-            assert shard.frontier.begin(lease, now)
+            assert not begin or shard.frontier.begin(lease, now)
             leases.append(lease)
         else:
             shard.frontier.locate(lease, f"10.0.0.{len(lease.url.host)}.{lease.url.host}", now + 1e6, now)
@@ -51,6 +51,19 @@ def test_a_site_has_so_many_requests_at_once_and_others_go_on(shard: Shard) -> N
 
     assert sites == {"company.example": 2, "other.example": 2}
     assert frontier.wake_at() is None, "only the end of a visit can bring something"
+
+
+def test_a_visit_that_is_given_back_shortens_nobodys_rest(shard: Shard) -> None:
+    frontier = shard.open(T0)
+    for start in SITE:
+        frontier.add(linked(start), 1, T0)
+    first, second = located(shard, T0, begin=False)
+    assert frontier.begin(first, T0)
+    end(shard, first, T0 + 1)
+    frontier.give_back(second, T0 + 2)
+
+    assert located(shard, T0 + 3.9) == []
+    assert len(located(shard, T0 + 4)) == 2
 
 
 def test_a_site_rests_after_a_request(shard: Shard) -> None:

@@ -13,6 +13,7 @@ from gossamer.revisit.calendar import Calendar, span_of
 from gossamer.revisit.census import Census
 from gossamer.revisit.freshness import age_s, freshness
 from gossamer.revisit.policies import POLICIES, Adaptive, Bounded, LambdaCrawl, Optimal, PoissonOptimal
+from gossamer.testing import check_revisit_policy
 
 DAY_S = 86_400.0
 DRAW = random.Random(1)
@@ -88,6 +89,27 @@ def test_lambda_crawl_starves_nobody_and_bounds_hold() -> None:
     rates = [bounded.rate(Habits(rate, importance), 1e6) for rate, importance in PAGES]
     assert min(rates) == pytest.approx(1 / (30 * DAY_S))
     assert max(bounded.rate(Habits(rate, importance), 1e-6) for rate, importance in PAGES) == pytest.approx(1 / 3_600.0)
+
+
+@pytest.mark.parametrize("name", list(POLICIES))
+def test_every_policy_keeps_the_contract(name: str) -> None:
+    check_revisit_policy(POLICIES[name]())
+
+
+class Rising(Optimal):
+    def rate(self, habits: Habits, price: float) -> float:
+        return price
+
+
+class Moody(Optimal):
+    def rate(self, habits: Habits, price: float) -> float:
+        return (1.0 + habits.interval_s) / price
+
+
+@pytest.mark.parametrize(("policy", "says"), [(Rising(), "higher price"), (Moody(), "alone")])
+def test_the_contract_names_the_broken_promise(policy: RevisitPolicy, says: str) -> None:
+    with pytest.raises(AssertionError, match=says):
+        check_revisit_policy(policy)
 
 
 @pytest.mark.parametrize("name", list(POLICIES))

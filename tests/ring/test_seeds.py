@@ -16,6 +16,10 @@ from gossamer.model.errors import ConfigError
 from tests.ring.crawls import OWN, Crawled, crawl
 
 
+class Server(ThreadingHTTPServer):
+    request_queue_size = 256  # With its 5 a kernel that is busy refuses some, and they are asked for twice.
+
+
 class Site:
     """A server on loopback for any names: paths to `(status, location)` or a body of HTML, by name."""
 
@@ -43,7 +47,7 @@ class Site:
             def log_message(self, *args: object) -> None:
                 return
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = Server(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
         self.port = self.server.server_port
 

@@ -145,7 +145,7 @@ def test_who_is_killed_after_a_ping_was_taken_fetches_when_it_is_back(
     publisher: Publisher, hub: Hub, tmp_path: Path
 ) -> None:
     """A hub that heard 2xx says it once: the ping is durable by then."""
-    with crawling(publisher, tmp_path / "c", "politeness.delay_s_min=4.0") as (running, root):
+    with crawling(publisher, tmp_path / "c", "politeness.delay_s_min=2.0") as (running, root):
         until(lambda: hub.subscribers)
         news = publisher.write()
         before = publisher.counts["/feed.atom"]

@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from gossamer.seen.urls import RocksUrlSeen
+from gossamer.seen.urls import TOGETHER_MIN, RocksUrlSeen
 from gossamer.seen.ways import DEPTH_MAX, HOPS_MAX, KNOWN, NEW, SHORTER
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
@@ -142,6 +142,9 @@ class SeenMachine(RuleBasedStateMachine):
         shutil.rmtree(self.directory)
 
     @rule(offered=offers)
+    def offer_some(self, offered: Sequence[tuple[Url, tuple[int, int]]]) -> None:
+        self.offer(offered)
+
     def offer(self, offered: Sequence[tuple[Url, tuple[int, int]]]) -> None:
         expected = []
         for url, way in offered:
@@ -152,6 +155,11 @@ class SeenMachine(RuleBasedStateMachine):
         urls, depths, hops = [url for url, _ in offered], [way[0] for _, way in offered], [way[1] for _, way in offered]
         assert list(self.seen.offer(urls, depths, hops)) == expected
         self.offers += 1
+
+    @rule(page=st.lists(st.sampled_from(URLS), min_size=TOGETHER_MIN, max_size=2 * TOGETHER_MIN), way=ways)
+    def offer_page(self, page: Sequence[Url], way: tuple[int, int]) -> None:
+        """A page's links have one way, and many of them are looked for together."""
+        self.offer([(url, way) for url in page])
 
     @rule(url=st.sampled_from(URLS))
     def way(self, url: Url) -> None:

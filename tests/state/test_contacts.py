@@ -183,3 +183,25 @@ def test_tickets_come_back_and_their_number_is_bounded(tmp_path: Path) -> None:
         assert contacts.begin(1, 1, NOW, SECOND) == tickets[7]
     with opened(tmp_path) as contacts:
         assert len(contacts.recovered.hosts) == UNDER_WAY_MAX
+
+
+def test_a_clock_that_was_set_between_two_processes_makes_nobody_early_nor_late(tmp_path: Path) -> None:
+    offset_s = 1e9
+    for jump_s in (3_600.0, -3_600.0):
+        place = tmp_path / str(jump_s)
+        place.mkdir()
+        contacts = Contacts(place, BOOT, NOW, offset_s)
+        ended = contacts.begin(11, 21, NOW, SECOND)
+        contacts.begin(12, 22, NOW, Rest(least_s=2.0, per_second=3.0, most_s=60.0))
+        contacts.end(ended, 11, 21, NOW + 60, NOW + 0.1)
+        contacts.close()
+        now = NOW + 5 + jump_s
+        contacts = Contacts(place, BOOT, now, offset_s + jump_s)
+        assert contacts.recovered.shift_s == jump_s
+        assert contacts.recovered.hosts == {11: now + 55, 12: now + 2 + 3 * 5}
+        assert contacts.recovered.unknown_at == (now if jump_s > 0 else 0.0), "longer rests than those came too soon"
+        contacts.close()
+        contacts = Contacts(place, BOOT, now + 1, offset_s + jump_s + 0.2)
+        assert contacts.recovered.shift_s == 0.0, "clocks that are kept in step were not set"
+        assert contacts.recovered.hosts[11] == now + 55
+        contacts.close()

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gossamer.api.views import crawl_in
 from gossamer.archive.views.changes import Change, changes_of, growing_logs, versions_of
 from gossamer.archive.views.export import inputs_of
 from gossamer.archive.views.work import Piece
+from gossamer.assembly.views import crawl_in
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError
 from gossamer.url.name import Namer

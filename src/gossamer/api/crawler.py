@@ -17,9 +17,13 @@ from types import TracebackType
 from typing import Self
 
 from gossamer.api.callbacks import Callbacks
+from gossamer.api.feeding import Feeding, check_segments
 from gossamer.api.low_water import LowWater, MoreSeeds
 from gossamer.api.page import Page
+from gossamer.api.remainder import FILE as REMAINDER
+from gossamer.api.remainder import write_remainder
 from gossamer.api.seeding import Seeding
+from gossamer.api.setting import Setting
 from gossamer.api.status import running_status
 from gossamer.api.verbs import Verbs
 from gossamer.api.watching import Watching
@@ -34,13 +38,17 @@ from gossamer.config.toml import written
 from gossamer.crawl.control import Control, Verb
 from gossamer.crawl.delivery import Delivery
 from gossamer.crawl.shard import Companion, End, first_of
+from gossamer.crawl.watchdogs import FILES_A_REQUEST, FILES_OF_OUR_OWN
 from gossamer.model.errors import ConfigError
 from gossamer.world.clock import WallClock
 from gossamer.world.files import write_whole
+from gossamer.world.machine import ThisMachine
 from gossamer.world.process import DirectoryLock
 
 LOCK_POLL_S = 0.05
 HURRY_POLL_S = 0.2
+ENDED: dict[str, End] = {"finished": "finished", "low_water": "low_water"}
+"""Ends after which there is nothing to do but to finish files."""
 
 
 class Crawler:
@@ -57,12 +65,14 @@ class Crawler:
         config: Config | None = None,
         settings: Mapping[str, object] | None = None,
         resuming: bool = False,
+        settle: bool = False,
         more_seeds: MoreSeeds | None = None,
         **options: object,
     ) -> None:
         """Prepare a crawl of `seeds` (or of one) in the new directory `output`. `options` are those of `gossamer
         crawl`, `settings` any keys of the configuration (`{"crawl.commit_s": 2.0}`); a `config` stands for them all.
-        `resuming` is what `resume` sets. `more_seeds` is asked when fewer hosts than `frontier.hosts_min` are left.
+        `resuming` and `settle` are what `resume` sets. `more_seeds` is asked when fewer hosts are left than
+        `frontier.hosts_min`.
 
         Raises:
             ConfigError: what the operator can mend, in one line. A directory that holds a crawl is refused.
@@ -84,14 +94,17 @@ class Crawler:
                 config = configure(options=given, sets=_sets(settings), seeds=texts)
             check_lists(config)
             check_seeds(config)
+            check_segments(config)
         if config.cluster.workers > 1:
             raise ConfigError(
                 f"Crawler is one shard in your own process, and this crawl has {config.cluster.workers}: "
                 "gossamer.api.ClusterCrawler runs those"
             )
-        self._begin(directory, config, more_seeds)
+        self._begin(directory, config, more_seeds, settle=settle)
 
-    def _begin(self, directory: Path, config: Config, more_seeds: MoreSeeds | None = None) -> None:
+    def _begin(
+        self, directory: Path, config: Config, more_seeds: MoreSeeds | None = None, *, settle: bool = False
+    ) -> None:
         self.directory = directory
         self.config = config
         """The effective configuration."""
@@ -103,6 +116,7 @@ class Crawler:
         self._delivery: Delivery | None = None
         self._task: asyncio.Task[None] | None = None
         self._more_seeds = more_seeds
+        self._settle = settle
         self._callbacks: Callbacks | None = None
         self._told = False
         """Whoever iterates has heard how it ended."""
@@ -116,17 +130,20 @@ class Crawler:
         *,
         config: Config | None = None,
         settings: Mapping[str, object] | None = None,
+        settle: bool = False,
         more_seeds: MoreSeeds | None = None,
         **options: object,
     ) -> Self:
-        """Prepare to continue a crawl; `options` and `settings` change its limits and other keys.
+        """Prepare to continue a crawl; `options` and `settings` change its limits and other keys. With `settle` one
+        that had ended, by itself or with few hosts left, fetches nothing more: only its files are finished.
 
         Raises:
             ConfigError: there is no crawl in `directory`.
         """
         return cls(
-            (), output=directory, config=config, settings=settings, resuming=True, more_seeds=more_seeds, **options
-        )
+            (), output=directory, config=config, settings=settings, resuming=True, settle=settle,
+            more_seeds=more_seeds, **options,
+        )  # fmt: skip
 
     async def run(self) -> End:
         """Crawl until nothing is left, a limit is reached or `stop` is called; return which of these it was.
@@ -142,24 +159,33 @@ class Crawler:
             self._attach(shard)
             if shard.quarantine.accused:  # Known for good before another page can be the death of us.
                 await shard.committer.commit()
-            seeding, watching = Seeding(shard), Watching(shard)
-            low_water = LowWater(shard, seeding, self._more_seeds)
-            verbs = Verbs(shard, seeding, self.status).table()
+            self._allow_files(shard)
+            seeding, feeding, watching = Seeding(shard), Feeding(shard), Watching(shard)
+            low_water = LowWater(shard, seeding, feeding, self._more_seeds)
+            self._begin_or_settle(shard)
+            setting = Setting(shard, self._reconfigured)
+            verbs = Verbs(shard, seeding, setting, self.status).table()
             await seeding.prepare()
             async with asyncio.TaskGroup() as group:
                 asking = group.create_task(self._serve(shard, verbs))
+                watched = group.create_task(shard.watchdogs.run())
                 uploading = group.create_task(shard.uploads.run()) if shard.uploads is not None else None
-                companions: list[Companion] = [seeding.run, watching.run, low_water.run, self._follow_logs]
+                companions: list[Companion] = [
+                    seeding.run, feeding.run, watching.run, low_water.run, self._follow_logs,
+                ]  # fmt: skip
                 if shard.enrolment is not None:
                     companions.append(shard.enrolment.run)
                 if self._callbacks is not None:
                     companions.append(self._callbacks.run)
-                more_to_come: Callable[[], bool] = lambda: seeding.busy() or low_water.busy()  # noqa: E731
+                busy = (seeding.busy, feeding.busy, low_water.busy)
+                more_to_come: Callable[[], bool] = lambda: any(one() for one in busy)  # noqa: E731
                 if shard.membership is not None:
                     companions.append(shard.membership.exchange.run)
                     more_to_come = shard.membership.more_to_come
                 end = await shard.shard.run(companions, more_to_come)
                 await self._finish_files(shard)
+                await self._save_remainder(shard, feeding, end)
+                watched.cancel()
                 asking.cancel()  # Until here it can be asked: large files take a while to finish.
                 if uploading is not None:
                     uploading.cancel()
@@ -182,11 +208,13 @@ class Crawler:
             await shard.close()
         return end
 
-    def status(self) -> dict[str, object]:
-        """Return counts, rates and state. Cheap: it may be asked several times a second."""
+    def status(self, *, detail: bool = False) -> dict[str, object]:
+        """Return counts, rates and state. Cheap: it may be asked several times a second; with `detail` (hosts, the
+        course of rates, what was set) about once a second.
+        """
         if self._shard is None:
             return self._last_status
-        status = running_status(self._shard)
+        status = running_status(self._shard, detail=detail)
         if self._callbacks is not None:
             status["subscriptions"] = self._callbacks.subscriptions()
         return status
@@ -200,6 +228,11 @@ class Crawler:
             self._callbacks.leave(self._shard.shard.stop)
         else:
             self._shard.shard.stop(now=now)
+
+    def failed(self, error: Exception) -> None:
+        """Note a mistake of ours beside the crawl, of who serves its console, in its log."""
+        if self._shard is not None:
+            self._shard.logs.critical("console_failed", error)  # noqa: PLE1205 - not the logging module
 
     @property
     def callbacks(self) -> Callbacks | None:
@@ -253,6 +286,15 @@ class Crawler:
 
     # ---- inside
 
+    def _reconfigured(self, config: Config) -> None:
+        self.config = config
+
+    def _allow_files(self, shard: Assembled) -> None:
+        """Have the system allow as many open files as the requests at once may need, or send fewer at once."""
+        concurrency, machine = self.config.crawl.concurrency, ThisMachine()
+        wanted = FILES_OF_OUR_OWN + FILES_A_REQUEST * max(concurrency, self.config.fetch.connections_max)
+        shard.watchdogs.limit_requests(machine.raise_open_files(wanted), concurrency)
+
     def _attach(self, shard: Assembled) -> None:
         shard.tally.listeners.append(lambda sentence: self._tell(sentence, shard))
         if self._delivery is not None:
@@ -263,6 +305,26 @@ class Crawler:
             self._callbacks = Callbacks(shard, shard.hubs)
         if self._stop is not None:
             shard.shard.stop(now=self._stop)
+
+    def _begin_or_settle(self, shard: Assembled) -> None:
+        """See that a crawl that had ended does nothing more, if that was asked for; else the rest is its own again."""
+        ended = shard.tally.totals.ended
+        if self._settle and ended in ENDED:
+            shard.shard.end_early(ENDED[ended])
+            return
+        (self.directory / REMAINDER).unlink(missing_ok=True)
+        if ended == "low_water":
+            shard.frontier.count_anew()  # Somebody wants to have the rest after all.
+
+    async def _save_remainder(self, shard: Assembled, feeding: Feeding, end: End) -> None:
+        """Make what an offline crawl leaves a segment for the next one."""
+        if self.config.crawl.mode != "offline" or end not in ("low_water", "limit"):
+            return
+        saved = await asyncio.to_thread(
+            write_remainder, self.directory, self.config, shard.store, shard.namer.name, feeding.left(), shard.url_seen
+        )
+        if saved:
+            shard.tally.note(f"{saved:,} URLs are left: {self.directory / REMAINDER} is a segment of them")
 
     def _tell(self, sentence: str, shard: Assembled) -> None:
         for listener in self._listeners:
@@ -295,7 +357,9 @@ class Crawler:
         """Make of finished logs what others read (Parquet, an index) while the crawl goes on."""
         while True:
             await asyncio.sleep(1.0)
-            await self._convert_one()
+            assert self._shard is not None
+            if not self._shard.shard.held:  # A conversion needs room before it gives some back.
+                await self._convert_one()
 
     async def _convert_one(self) -> bool:
         assert self._shard is not None

@@ -1,5 +1,6 @@
 """Low water: what happens when few hosts are left. A crawl of few hosts is slow, whoever pays for the machine: each
-host is asked no oftener for it. So then somebody is asked for more seeds, or the crawl stops and saves the rest.
+host is asked no oftener for it. So then somebody is asked for more seeds, or for the next segment, or the crawl stops
+and saves the rest.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ import inspect
 import os
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from pathlib import Path
 from signal import SIGKILL
 from subprocess import DEVNULL, PIPE
 
+from gossamer.api.feeding import Feeding
 from gossamer.api.seeding import Seeding
 from gossamer.assembly import Assembled
 from gossamer.config.seeds import check_addresses
@@ -30,38 +33,50 @@ SEEDS_A_STEP_MAX = 500
 
 
 class LowWater:
-    """Promises: while more than `frontier.hosts_min` hosts are left nobody is asked and nothing ends. A source of seeds
-    is asked again as long as it brings something new; after that, or where there is none, the crawl stops once it has
-    had as many hosts and has fewer. One that never had so many goes on to its end.
+    """Promises: while more than `frontier.hosts_min` hosts are left nobody is asked and nothing ends. A directory that
+    is watched is looked into first. A source of seeds is asked again as long as it brings something new; after that, or
+    where there is none, the crawl stops once it has had as many hosts and has fewer. One that never had so many goes on
+    to its end.
     """
 
-    def __init__(self, shard: Assembled, seeding: Seeding, more_seeds: MoreSeeds | None) -> None:
+    def __init__(self, shard: Assembled, seeding: Seeding, feeding: Feeding, more_seeds: MoreSeeds | None) -> None:
         options = shard.config.frontier
         self._shard = shard
         self._logs = shard.logs
         self._seeding = seeding
+        self._feeding = feeding
+        self._offline = shard.config.crawl.mode == "offline"
+        self._watches = feeding.watches
+        self._watch_s_max = shard.config.seeds.watch_s_max
+        self._idle_since: float | None = None
         self._command = options.more_seeds_command
         self._command_s_max = options.more_seeds_s_max
         self._source: MoreSeeds | None = more_seeds or (self._run_command if self._command else None)
-        self._hosts_min = max(options.hosts_min, 1) if self._source is not None else options.hosts_min
+        asks = self._source is not None or self._watches
+        self._hosts_min = max(options.hosts_min, 1) if asks else options.hosts_min
         self._stops = options.hosts_min > 0
 
     def busy(self) -> bool:
         """Say whether more seeds may come: the crawl is not over while they may."""
-        return self._source is not None
+        return self._source is not None or self._watches
 
     async def run(self) -> None:
         """Look, ask, and end the crawl when it is time; then wait to be cancelled."""
         while self._hosts_min:
             await asyncio.sleep(LOOK_S)
-            if self._seeding.busy() or self._shard.shard.paused:
+            busy = self._seeding.busy() or self._feeding.busy()
+            if busy or self._shard.shard.paused or self._shard.shard.held:
                 continue
             left = self._shard.frontier.hosts_left
-            if left >= self._hosts_min:
+            if left:
+                self._idle_since = None
+            if left >= self._hosts_min or (self._watches and await self._feeding.take_next()):
                 continue
             had_enough = self._shard.frontier.hosts_most >= self._hosts_min
             if self._source is not None:
                 await self._ask(left)
+            elif self._watches:
+                self._wait_for_segments(left)
             elif had_enough and self._stops and left:
                 self._tell(
                     f"{left} hosts are left, fewer than frontier.hosts_min = {self._hosts_min}; the rest is saved"
@@ -84,13 +99,27 @@ class LowWater:
             self._shard.shard.stir()
             self._tell(f"{left} hosts are left, and there are no more seeds")
 
+    def _wait_for_segments(self, left: int) -> None:
+        """Give up on a directory in which nothing has appeared for as long as there was nothing to fetch."""
+        now = self._shard.clock.now()
+        if left:
+            return
+        self._idle_since = self._idle_since or now
+        if self._watch_s_max is not None and now - self._idle_since >= self._watch_s_max:
+            self._watches = False
+            self._shard.shard.stir()
+            self._tell(f"no segment has appeared for {self._watch_s_max:g} s, and nothing is left")
+
     async def _add(self, texts: list[str]) -> bool:
-        """Take seeds in; say whether any of them was new."""
+        """Take seeds in, and segments where they are taken; say whether anything in them was new."""
         frontier, config = self._shard.frontier, self._shard.config
         before = frontier.counts.discovered, frontier.hosts_left
         good = []
         for text in texts:
             try:
+                if self._offline and "://" not in text:
+                    await self._feeding.take(Path(text))
+                    continue
                 address = seed_url(text, config.scope.schemes)
                 check_addresses(config, [address])
             except ConfigError as error:

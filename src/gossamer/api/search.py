@@ -6,13 +6,12 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from gossamer.api.views import crawl_in
 from gossamer.archive.search.build import Built, build
 from gossamer.archive.search.follower import FOLDER, SHARD
 from gossamer.archive.search.query import Found, best_of, search
 from gossamer.archive.views.export import MEMORY_BYTES
 from gossamer.assembly import locked
-from gossamer.assembly.views import export_means
+from gossamer.assembly.views import crawl_in, export_means
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError
 

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from gossamer.assembly import Assembled
-from gossamer.config.seeds import file_seeds
+from gossamer.config.seeds import domain_seeds, file_seeds
 from gossamer.model.links import SEED_ARGUMENT, SEED_FILE, Link
 from gossamer.scope.seeds import seed_url
 from gossamer.state.store import META_PARTITION
@@ -58,15 +58,19 @@ class Seeding:
             seeds = self._shard.config.seeds
             self.add(seeds.urls, SEED_ARGUMENT)
             if seeds.file:
-                lines = file_seeds(Path(seeds.file), self._schemes)
-                while step := list(islice(lines, SEEDS_A_STEP_MAX)):
-                    self.add(step, SEED_FILE)
-                    await self._shard.shard.relieve()
-                    await asyncio.sleep(0)
+                await self._add_all(file_seeds(Path(seeds.file), self._schemes))
+            if seeds.domains_file:
+                await self._add_all(domain_seeds(Path(seeds.domains_file)))
             self._shard.epochs.put("meta", _DONE, b"1")
             self._done = True
             self._shard.shard.stir()
         await asyncio.Event().wait()
+
+    async def _add_all(self, lines: Iterator[str]) -> None:
+        while step := list(islice(lines, SEEDS_A_STEP_MAX)):
+            self.add(step, SEED_FILE)
+            await self._shard.shard.relieve()
+            await asyncio.sleep(0)
 
     def add(self, texts: Iterable[str], kind: int) -> int:
         """Take seeds into the scope and offer them; return how many. Of several shards each is told all, and offers its

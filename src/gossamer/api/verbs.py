@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from gossamer.api.releasing import no_trap, release
 from gossamer.api.seeding import Seeding
+from gossamer.api.setting import Setting
 from gossamer.assembly import Assembled
+from gossamer.config.live import Change
 from gossamer.config.seeds import check_addresses
 from gossamer.crawl.control import RefusedError, Verb
 from gossamer.model.errors import ConfigError
@@ -17,27 +19,39 @@ from gossamer.scope.seeds import seed_url
 class Verbs:
     """Each verb takes the request's fields and returns what is answered."""
 
-    def __init__(self, shard: Assembled, seeding: Seeding, status: Callable[[], dict[str, object]]) -> None:
+    def __init__(
+        self, shard: Assembled, seeding: Seeding, setting: Setting, status: Callable[..., dict[str, object]]
+    ) -> None:
         self._shard = shard
         self._seeding = seeding
+        self._setting = setting
         self._status = status
 
     def table(self) -> dict[str, Verb]:
         """Return the verbs by name."""
         return {
             "status": self.status,
+            "metrics": self.metrics,
             "why": self.why,
             "seed": self.seed,
             "exclude": self.exclude,
             "release": self.release,
+            "set": self.set,
+            "host": self.host,
             "pause": self.pause,
             "unpause": self.unpause,
             "checkpoint": self.checkpoint,
             "stop": self.stop,
         }
 
-    async def status(self, _: dict[str, object]) -> object:
-        return self._status()
+    async def status(self, request: dict[str, object]) -> object:
+        return self._status(detail=bool(request.get("detail")))
+
+    async def metrics(self, _: dict[str, object]) -> object:
+        """Tell what Prometheus reads."""
+        from gossamer.api.metrics import metrics_of  # noqa: PLC0415 - who never asks does not pay for the library
+
+        return {"metrics": metrics_of(self._status(detail=True)).decode()}
 
     async def why(self, request: dict[str, object]) -> object:
         return self._shard.story.why(_text(request, "url"))
@@ -75,13 +89,34 @@ class Verbs:
         self._shard.shard.stir()
         return {"released": released}
 
+    async def set(self, request: dict[str, object]) -> object:
+        """Change live keys, all or none; durable when the answer comes. Without any, tell which there are."""
+        if "assignments" not in request:
+            return {"live": self._setting.live()}
+        return await self._changed(self._setting.set(_texts(request, "assignments")))
+
+    async def host(self, request: dict[str, object]) -> object:
+        """Change what is agreed with one host; durable when the answer comes."""
+        host, values = _text(request, "host"), request.get("values")
+        if not isinstance(values, dict) or not values:
+            raise RefusedError("`values` is missing: an object is expected")
+        return await self._changed(self._setting.set_host(host, values))
+
+    async def _changed(self, setting: Awaitable[list[Change]]) -> object:
+        try:
+            changes = await setting
+        except ConfigError as error:
+            raise RefusedError(str(error).replace("resume DIR", f"resume {self._shard.directory}")) from error
+        self._shard.shard.stir()
+        return {"changed": [change._asdict() for change in changes]}
+
     async def pause(self, _: dict[str, object]) -> object:
         self._shard.shard.pause()
-        return {"state": "paused"}
+        return self._status()
 
     async def unpause(self, _: dict[str, object]) -> object:
         self._shard.shard.unpause()
-        return {"state": "running"}
+        return self._status()
 
     async def checkpoint(self, _: dict[str, object]) -> object:
         """Make a consistent copy by hard links and return where it lies."""
@@ -89,7 +124,7 @@ class Verbs:
 
     async def stop(self, request: dict[str, object]) -> object:
         self._shard.shard.stop(now=bool(request.get("now")))
-        return {"state": "stopping"}
+        return {**self._status(), "state": "stopping"}
 
 
 def _text(request: dict[str, object], name: str) -> str:

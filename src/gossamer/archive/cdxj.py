@@ -30,6 +30,8 @@ COLUMNS = [  # Of `pages`, that an entry is made of.
 ]  # fmt: skip
 _INDEXED = WarcRecordType.response | WarcRecordType.revisit | WarcRecordType.resource
 _JSON = msgspec.json.Encoder()
+_FIELDS = msgspec.json.Decoder(dict[str, str])
+_PAGE, _UNCHANGED = b'"status":"2', b'"status":"304"'
 
 
 class IndexEntry(msgspec.Struct, frozen=True):
@@ -59,6 +61,35 @@ class IndexEntry(msgspec.Struct, frozen=True):
         return f"{surt(self.url)} {stamp} ".encode() + _JSON.encode(fields) + b"\n"
 
 
+class Standing:
+    """Lets the line of a visit that was answered 304 lead to the record that stood then.
+
+    Replay tools show a 304 as they find it, which is an empty page; and without a line of its own the visit would be
+    answered with whatever version is nearest, before it or after. Lines come in order, so that what stood is the last
+    line of the same address with the same digest that was answered with a page.
+    """
+
+    __slots__ = ("last",)
+
+    def __init__(self, last: bytes = b"") -> None:
+        self.last = last
+        """The last line that was answered with a page."""
+
+    def line(self, line: bytes) -> bytes:
+        """Return the line as it is to be written. About 0.2 µs, and 3 µs for a 304."""
+        if _PAGE in line:
+            self.last = line
+        elif _UNCHANGED in line and line[: line.find(b" ")] == self.last[: self.last.find(b" ")]:
+            now, stood = _fields(line), _fields(self.last)
+            if now["digest"] and now["digest"] == stood["digest"]:
+                return line[: line.find(b"{")] + _JSON.encode(stood | {"url": now["url"]}) + b"\n"
+        return line
+
+
+def _fields(line: bytes) -> dict[str, str]:
+    return _FIELDS.decode(line[line.find(b"{") :])
+
+
 def write_index(target: Path, entries: Iterable[IndexEntry], sort_bytes_max: int = SORT_BYTES_MAX) -> int:
     """Write the index and return how many lines it has; memory is bounded by `sort_bytes_max`. Blocks.
 
@@ -73,8 +104,9 @@ def write_index(target: Path, entries: Iterable[IndexEntry], sort_bytes_max: int
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as folder:
         temporary = Path(folder) / "index"
         with temporary.open("wb") as file, ExitStack() as stack:
-            last = b""
-            for line in _sorted_lines((entry.line() for entry in entries), Path(folder), sort_bytes_max, stack):
+            last, standing = b"", Standing()
+            for raw in _sorted_lines((entry.line() for entry in entries), Path(folder), sort_bytes_max, stack):
+                line = standing.line(raw)
                 if line != last:
                     file.write(line)
                     lines += 1

@@ -44,6 +44,7 @@ PAGES = pa.schema(
         ("near_duplicate_of", _TEXT),
         ("simhash", pa.uint64()),
         ("change", FEW),
+        ("hops", pa.int32()),
     ]
 )
 """One row per attempt: the fields of `PageRow`, in their order."""

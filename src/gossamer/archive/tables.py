@@ -15,6 +15,7 @@ from gossamer.archive.frames import frame
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.schema import EPOCHS, FEW, LINKS, PAGES
 from gossamer.archive.segments import Segments
+from gossamer.model.links import EMBED
 from gossamer.model.visits import Archived, EpochRow, PageRow, Visited
 from gossamer.state.journals import Journals
 
@@ -247,7 +248,10 @@ class LinksRows:
         self._to_key += visited.link_keys
         self._link_type += [link.link_type for link in links]
         self._anchor_text += [link.anchor_text for link in links]
-        self._nofollow += [link.nofollow for link in links]
+        if visited.findings is not None and visited.findings.nofollow:
+            self._nofollow += [link.nofollow or link.link_type != EMBED for link in links]
+        else:
+            self._nofollow += [link.nofollow for link in links]
 
     def batch(self) -> pa.RecordBatch:
         indices = pa.Array.from_buffers(pa.int32(), len(self._from), [None, pa.py_buffer(self._from)])

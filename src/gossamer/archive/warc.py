@@ -84,9 +84,9 @@ class WarcArchive:
         if reply is None or not self._options.warc:
             return Archived()
         row = visited.row
-        if not row.digest:
-            row.digest = labelled_digest(self._options.digests, reply.body, file=reply.file)
         original = visited.revisit_of
+        if not row.digest and (original is None or reply.status != 304):  # The payload of a 304 is the original's.
+            row.digest = labelled_digest(self._options.digests, reply.body, file=reply.file)
         if original is not None and not row.duplicate_of and original.url != row.url:
             row.duplicate_of = original.url
         main = self._main_record(reply, row.fetched_at, row.digest, original)
@@ -172,7 +172,7 @@ class WarcArchive:
             fields.append(("WARC-Payload-Digest", digest))
             return self._record("response", at, HTTP_RESPONSE, fields, head, reply)
         fields += _refers_to(original, NOT_MODIFIED if reply.status == 304 else SAME_PAYLOAD)
-        if reply.status != 304:
+        if digest:
             fields.append(("WARC-Payload-Digest", digest))
         return self._record("revisit", at, HTTP_RESPONSE, fields, head)
 

@@ -9,7 +9,8 @@ Never    decides what a room does
 """
 
 from gossamer.assembly.home import Home, homes
-from gossamer.assembly.parts import LOCK_S_MAX, chosen_modules, examiner, locked, protocol_modules, text_of
+from gossamer.assembly.live import reconfigure
+from gossamer.assembly.parts import LOCK_S_MAX, budget_of, chosen_modules, examiner, locked, protocol_modules, text_of
 from gossamer.assembly.scaling import Scaled, scale
 from gossamer.assembly.shard import INDEX, Assembled, assemble
 from gossamer.assembly.stopped import Opened, open_stopped
@@ -22,12 +23,14 @@ __all__ = [
     "Opened",
     "Scaled",
     "assemble",
+    "budget_of",
     "chosen_modules",
     "examiner",
     "homes",
     "locked",
     "open_stopped",
     "protocol_modules",
+    "reconfigure",
     "scale",
     "text_of",
 ]

@@ -11,7 +11,7 @@ from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import Orders, Report
 from gossamer.config import Config
 from gossamer.crawl.beyond import Beyond
-from gossamer.crawl.commit import Committer, Cuts
+from gossamer.crawl.commit import Committer
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.pipeline import Pipeline
 from gossamer.crawl.shard import Shard
@@ -113,9 +113,9 @@ class Membership:
         addresses.listen(self._opened, frontier.shut_address, self._outgoing)
         frontier.share_addresses(addresses)
 
-    def join(self, cuts: list[Cuts], committer: Committer) -> None:
+    def join(self, committer: Committer) -> None:
         """Have a part in every commit."""
-        cuts.append(self)
+        committer.join(self)
         before = committer.on_epoch
 
         def committed(epoch: int) -> None:

@@ -6,6 +6,7 @@ import difflib
 import json
 import os
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from importlib.util import find_spec
@@ -19,14 +20,19 @@ from gossamer.archive.followed import followed
 from gossamer.archive.tables import Tables
 from gossamer.archive.warc import About, WarcArchive
 from gossamer.config import Config, effective_toml
+from gossamer.config.live import live_keys
 from gossamer.crawl.apart import Apart
+from gossamer.crawl.commit import Committer
 from gossamer.crawl.copies import Copies
 from gossamer.crawl.examine import Examiner
 from gossamer.crawl.history import History
+from gossamer.crawl.logs import Logs
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.quarantine import Quarantine
 from gossamer.crawl.retries import Retries
+from gossamer.crawl.tally import Tally
 from gossamer.crawl.trapping import Trapping, watch_key
+from gossamer.crawl.watchdogs import Steered, Watchdogs
 from gossamer.fetch.bodies import Bodies
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.fetch.file import FileModule
@@ -35,7 +41,10 @@ from gossamer.fetch.gopher import GopherModule
 from gossamer.fetch.http import HttpModule
 from gossamer.fetch.registry import Protocols
 from gossamer.frontier import forms
+from gossamer.frontier.options import BudgetOptions, BudgetOverride
+from gossamer.frontier.politeness import Politeness, politeness
 from gossamer.model.errors import ConfigError
+from gossamer.model.links import LINK_TYPES
 from gossamer.model.product import __version__
 from gossamer.model.visits import Page, Visited
 from gossamer.plugins import build, component
@@ -69,6 +78,7 @@ from gossamer.state.store import META_PARTITION, Store
 from gossamer.url.name import Namer
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
+from gossamer.world.machine import ThisMachine
 from gossamer.world.process import DirectoryLock
 from gossamer.world.spill import Spills
 
@@ -78,6 +88,9 @@ LOCK_S_MAX = 5.0
 """How long a directory is waited for: a child whose supervisor was killed lets go within that."""
 SEEN_FORM = META_PARTITION + b"seen_form"
 URL_RULES = META_PARTITION + b"url_rules"
+STALLED = "state/stalled.json"
+"""Says where the event loop stands still, while it does."""
+FILTERS = META_PARTITION + b"filters"
 SEEN_FORMS = {
     "memory": "gossamer.seen.memory:MemoryUrlSeen",
     "diskmerge": "gossamer.seen.diskmerge:DiskMergeUrlSeen",
@@ -192,6 +205,19 @@ def namer_of(config: Config, epochs: Epochs) -> Namer:
     elif begun != rules:
         raise ConfigError("this crawl began with other rules in the section [url] and keeps them; set them back")
     return Namer(config.url.canonicalizer())
+
+
+def scoped(config: Config) -> Config:
+    """Return the configuration with what is asked of links. An offline crawl is given URLs that were chosen: where they
+    lie and how they were found is not asked again, only what must never be visited.
+    """
+    if config.crawl.mode != "offline":
+        return config
+    chosen = {
+        "scope": "any", "own_site": False, "whitelist_file": "", "include": (), "include_file": "", "depth_max": None,
+        "embeds": True, "follow": LINK_TYPES,
+    }  # fmt: skip
+    return config.model_copy(update={"scope": config.scope.model_copy(update=chosen)})
 
 
 def filters_of(config: Config) -> list[Filter]:
@@ -319,6 +345,51 @@ def held(thing: C, undo: ExitStack) -> C:
     """Have a thing closed if what follows fails."""
     undo.callback(thing.close)
     return thing
+
+
+def budget_of(config: Config) -> BudgetOptions:
+    """Return the budgets, with those that stand under a host's name."""
+    pages = {
+        host: config.budget.overrides.get(host, BudgetOverride()).model_copy(update={"pages": one.pages})
+        for host, one in config.host.overrides.items()
+        if one.pages is not None
+    }
+    return (
+        config.budget.model_copy(update={"overrides": {**config.budget.overrides, **pages}}) if pages else config.budget
+    )
+
+
+def politeness_of(config: Config) -> Politeness:
+    """Return how hosts are treated."""
+    return politeness(config.politeness, config.host.overrides)
+
+
+def judges_again(config: Config, epochs: Epochs) -> bool:
+    """Say whether filters are others than those by which the crawl began to queue URLs, and note the first ones."""
+    names = {key.partition(".")[2] for key in live_keys() if key.startswith("scope.")}
+    filters = config.scope.model_dump_json(include=names).encode()
+    begun = epochs.get("meta", FILTERS)
+    if begun is None:
+        epochs.put("meta", FILTERS, filters)
+    return begun is not None and begun != filters
+
+
+def watchdogs_of(
+    config: Config,
+    directory: Path,
+    clock: Clock,
+    shard: Steered,
+    committer: Committer,
+    tally: Tally,
+    logs: Logs,
+    shrink: Callable[[], None],
+) -> Watchdogs:
+    """Return what watches the crawl and its machine."""
+    names = (".", "warc", "state", "state/spill", "search", "pages")
+    return Watchdogs(
+        shard, committer, ThisMachine(), [directory / name for name in names], directory / STALLED, config.watch,
+        config.memory.budget_bytes, clock, tally, logs, shrink,
+    )  # fmt: skip
 
 
 def store_sizes(config: Config) -> tuple[int, int, int]:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import cast
 
 from gossamer.config import Config
-from gossamer.crawl.enrolment import ENROLLED_KEY, Enrolment
+from gossamer.crawl.enrolment import Enrolment
 from gossamer.crawl.revisiting import Revisiting
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.options import FrontierOptions
+from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.walk import Walk
 from gossamer.model.errors import ConfigError
 from gossamer.plugins import build
 from gossamer.ports import Namer, RevisitPolicy
 from gossamer.revisit.policies import POLICIES
 from gossamer.revisit.schedule import Schedule
+from gossamer.revisit.state import STATE_KEY
 from gossamer.scope.patterns import PatternSet
 from gossamer.seen.shingles import sketch, text_of
 from gossamer.state.epoch import Epochs
@@ -38,7 +41,23 @@ def frontier_options_of(config: Config) -> FrontierOptions:
     if not is_continuous(config):
         return options
     sleep_s_max = max(options.host_sleep_s_max, config.revisit.host_sleep_s_max)
-    return options.model_copy(update={"host_sleeps_max": SLEEPS_MAX, "host_sleep_s_max": sleep_s_max})
+    return options.model_copy(
+        update={"host_sleeps_max": SLEEPS_MAX, "host_sleep_s_max": sleep_s_max, "unanswered_failures_max": 0}
+    )
+
+
+def patient(rules: Politeness, config: Config) -> Politeness:
+    """Return the rules of politeness for a crawl's mode: a continuous one has time to wait as long as anybody asks for,
+    within the longest interval, where a batch crawl would close the host.
+    """
+    if not is_continuous(config):
+        return rules
+    longest_s = config.revisit.interval_s_max
+    return replace(
+        rules,
+        crawl_delay_s_max=max(rules.crawl_delay_s_max, longest_s),
+        retry_after_s_max=max(rules.retry_after_s_max, longest_s),
+    )
 
 
 def share_new_of(config: Config) -> float | None:
@@ -64,11 +83,15 @@ def schedule_of(config: Config, epochs: Epochs, frontier: Frontier | Walk, dice:
     """Return the schedule of a continuous crawl.
 
     Raises:
-        ConfigError: the frontier walks, or the policy does not exist.
+        ConfigError: the frontier walks, the policy does not exist, or a continuous crawl was to become a batch one.
     """
     if not is_continuous(config):
-        if epochs.get("meta", ENROLLED_KEY) is not None:
-            epochs.delete("meta", ENROLLED_KEY)  # What this run fetches is to be enrolled by the next continuous one.
+        if epochs.get("meta", STATE_KEY) is not None:
+            # Pages that are due would be fetched once more, and never again.
+            raise ConfigError(
+                "crawl.mode: this crawl is continuous and stays so, for its pages have due times; --mode continuous "
+                "goes on, and --max-time or --max-pages ends it"
+            )
         return None
     if not isinstance(frontier, Frontier):
         raise ConfigError("crawl.mode: a continuous crawl needs frontier.form = sweep; a walk ends after its steps")

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
+
 from gossamer.archive.archive import Archives, Followers
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.archive.uploads import Uploads, uploads_of
 from gossamer.assembly.exchanging import Membership, exchange_of
 from gossamer.assembly.home import OWNED, Home
+from gossamer.assembly.hosts import HostsKept, hosts_kept, remembered_of
 from gossamer.assembly.parts import (
     apart_of,
     archives_of,
+    budget_of,
     chosen_modules,
     close,
     content_seen_of,
@@ -24,23 +28,28 @@ from gossamer.assembly.parts import (
     examiner,
     filters_of,
     held,
+    judges_again,
     locked,
     namer_of,
     near_seen_of,
     permit_of,
+    politeness_of,
     prioritizer_of,
     protocol_modules,
     quarantine_of,
     resolver_of,
     retries_of,
+    scoped,
     store_sizes,
     stored,
     traps_of,
     url_seen_of,
+    watchdogs_of,
 )
 from gossamer.assembly.revisits import (
     enrolment_of,
     frontier_options_of,
+    patient,
     revisiting_of,
     schedule_of,
     share_new_of,
@@ -63,15 +72,16 @@ from gossamer.crawl.story import Story
 from gossamer.crawl.tally import KEY as TALLY
 from gossamer.crawl.tally import Tally, Totals
 from gossamer.crawl.trapping import Trapping
+from gossamer.crawl.watchdogs import Watchdogs
 from gossamer.fetch.headers import retry_after_s
 from gossamer.fetch.registry import Protocols
 from gossamer.frontier.forms import frontier_of
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
-from gossamer.frontier.politeness import politeness
 from gossamer.frontier.walk import Walk
 from gossamer.model.product import __version__
 from gossamer.ports import (
+    Filter,
     Resolver,
     UrlSeen,
 )
@@ -80,8 +90,9 @@ from gossamer.revisit.facts import page_facts
 from gossamer.revisit.schedule import Schedule
 from gossamer.revisit.told.websub import Subscriptions
 from gossamer.robots.robots import SiteRobots
-from gossamer.scope.chain import Chain, scope_chain
+from gossamer.scope.chain import Chain, Lists, scope_chain
 from gossamer.scope.exclusions import ExcludedHost
+from gossamer.scope.options import ScopeOptions
 from gossamer.scope.roots import Roots
 from gossamer.scope.traps import Trapped, Traps
 from gossamer.seen.shingles import sketch
@@ -94,6 +105,7 @@ from gossamer.url.name import Namer
 from gossamer.world.alarm import Alarm
 from gossamer.world.clock import Clock, WallClock
 from gossamer.world.dice import Dice
+from gossamer.world.machine import ThisMachine
 from gossamer.world.process import DirectoryLock, boot_id
 from gossamer.world.spill import Spills
 
@@ -140,11 +152,17 @@ class Assembled:
     revisits: Schedule | None
     enrolment: Enrolment[Lease] | None
     hubs: Subscriptions | None
+    dice: Dice
+    chain_of: Callable[[ScopeOptions], Chain]
+    """Makes the filters of other options."""
+    watchdogs: Watchdogs
+    hosts_kept: HostsKept | None
     membership: Membership | None
     """Its part in a crawl of several shards; None where it is alone."""
 
     async def close(self) -> None:
         """Let go of everything. What was committed is safe whether this is called or not."""
+        self.watchdogs.close()
         if self.alarm is not None:
             self.alarm.close()
         await self.apart.close()
@@ -155,7 +173,10 @@ class Assembled:
         self.logs.close()
         self.journals.close_files()
         self.store.close()
-        self.contacts.close()
+        if self.hosts_kept is not None:
+            self.hosts_kept.close(self.contacts)
+        else:
+            self.contacts.close(synced=True)
         self.slots.close()
         self.lock.release()
 
@@ -230,19 +251,27 @@ class _Kept:
     journals: Journals
     tally: Tally
     logs: Logs
+    hosts: HostsKept | None
 
 
 def _kept(config: Config, home: Home, clock: Clock, opening_min: int, undo: ExitStack) -> _Kept:
     slots = held(Slots(home.state), undo)
     store = held(Store(home.store, *store_sizes(config)), undo)
-    contacts = held(Contacts(home.state, boot_id(), clock.now()), undo)
+    hosts = hosts_kept(config)
+    if hosts is not None:
+        held(hosts, undo)
+    if hosts is not None:
+        contacts = hosts.contacts(home.state, clock.now())
+    else:
+        contacts = Contacts(home.state, boot_id(), clock.now(), ThisMachine().wall_offset_s())
+    held(contacts, undo)
     journals = home.journals()
     undo.callback(journals.close_files)
     journals.recover(stored(store, MANIFEST, list[Entry], []), OWNED)
     totals = stored(store, TALLY, Totals, Totals())
     totals.incarnation = max(totals.incarnation + 1, opening_min)
-    logs = held(Logs(home.logs, clock), undo)
-    return _Kept(slots, store, contacts, Epochs(store), journals, Tally(totals, config.crawl), logs)
+    logs = held(Logs(home.logs, clock, config.logs), undo)
+    return _Kept(slots, store, contacts, Epochs(store), journals, Tally(totals, config.crawl), logs, hosts)
 
 
 def _assembled(
@@ -252,34 +281,30 @@ def _assembled(
     slots, store, epochs, journals, tally = kept.slots, kept.store, kept.epochs, kept.journals, kept.tally
     namer = namer_of(config, epochs)
     exchange = exchange_of(config, home, store, epochs, kept.contacts, tally.totals.incarnation, namer, clock)
-    roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)
-    followed, more = (
-        scope_options(config),
-        [*filters_of(config), Trapped(traps)],
-    )
-    chain = scope_chain(followed, roots, exclusions, more, scope_lists(config))
+    asked = scoped(config)
+    roots, exclusions, traps = Roots(asked.scope.scope), ExcludedHost(), traps_of(config, epochs)
+    chain_of = _chains(roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(asked))
+    chain = chain_of(scope_options(config))
     memory = ScopeMemory(epochs, roots, exclusions, chain.counts, alone=exchange is None)
     trapping = Trapping(traps, epochs, sketch, tally)
-    rules, prioritizer = politeness(config.politeness), prioritizer_of(config)
-    forms = (frontier_options_of(config), config.budget, config.walk)
+    rules, prioritizer = patient(politeness_of(config), config), prioritizer_of(config)
+    forms = (frontier_options_of(config), budget_of(config), config.walk)
+    hosts = kept.hosts.store if kept.hosts is not None else None
     frontier = frontier_of(
-        store, epochs, kept.contacts, rules, forms, prioritizer, namer.name, dice, clock.now(), share_new_of(config)
-    )
-    schedule = schedule_of(config, epochs, frontier, dice)
-    revisiting = revisiting_of(config, schedule, frontier)
+        store, epochs, kept.contacts, rules, forms, prioritizer, namer.name, dice, clock.now(), share_new_of(config),
+        remembered_of(config, hosts, clock.now()),
+    )  # fmt: skip
+    revisiting = revisiting_of(config, schedule := schedule_of(config, epochs, frontier, dice), frontier)
     url_seen, history = url_seen_of(config, epochs, journals), History(epochs)
     content_seen, near_seen = content_seen_of(config, epochs), near_seen_of(config, epochs)
     undo.callback(close, url_seen)
-    agent = config.operator.user_agent(__version__)
-    alarm = Alarm.set(config.process.module_s_max)
-    if alarm is not None:
-        undo.callback(alarm.close)
+    alarm = _alarm(config, undo)
     modules, spills = chosen_modules(config, alarm), Spills(home.state / "spill", config.archive.digests)
-    numbers = (home.shard, tally.totals.incarnation)
-    archives, followers = archives_of(config, journals, directory, *numbers, modules, clock)
-    protocols, resolver = protocol_modules(config, agent, clock, spills), resolver_of(config, clock, archives)
+    archives, followers = archives_of(config, journals, directory, home.shard, tally.totals.incarnation, modules, clock)
+    protocols = protocol_modules(config, config.operator.user_agent(__version__), clock, spills)
+    resolver = resolver_of(config, clock, archives)
     quarantine, apart = quarantine_of(config, directory, epochs, slots), apart_of(config, directory, modules.apart)
-    permit = permit_of(config, exclusions, SiteRobots(epochs, config.robots, namer.name, dice), trapping)
+    permit = permit_of(config, exclusions, SiteRobots(epochs, config.robots, namer.name, dice, hosts), trapping)
     # A hub's host is another shard's, whose gates it must pass.
     hubs = hubs_of(config, epochs, namer, permit, clock.now()) if exchange is None else None
     rooms = Rooms(
@@ -309,35 +334,65 @@ def _assembled(
         revisiting=revisiting,
         hints=hints_of(config, epochs, namer, schedule),
         hubs=hubs,
-        sitemap_bytes_max=config.told.sitemap_bytes_max,
-        beyond=memory.beyond if config.scope.scope != "any" else None,
+        beyond=memory.beyond if asked.scope.scope != "any" else None,
         router=exchange,
     )
     pipeline = Pipeline(rooms, retries_of(config, dice), config.crawl, clock, kept.logs, tally)
-    cuts: list[Cuts] = [frontier, memory, trapping, *([url_seen] if isinstance(url_seen, Cuts) else [])]
-    growing: list[_Growing] = [frontier, epochs]
-    if schedule is not None:
-        cuts.append(schedule)
-        growing.append(schedule)
-    committer = Committer(epochs, journals, kept.contacts, archives, cuts, tally, kept.logs, clock)
-    committer.on_epoch = slots.note_epoch
-    committer.on_durable = archives.add_epoch
-    if exchange is not None:
-        growing.append(exchange)
-    crowding = partial(_crowding, kept.contacts, growing, config.crawl.epoch_bytes_max)
+    pipeline.judges_again = judges_again(config, epochs)
+    growing: list[_Growing] = [frontier, epochs, *(one for one in (schedule, exchange) if one is not None)]
+    told_to_cut = (frontier, memory, trapping, url_seen, schedule)
+    committer, crowding = _committing(config, kept, archives, told_to_cut, growing, clock)
     shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)
     membership = None
     if exchange is not None and isinstance(frontier, Frontier):
         membership = Membership(exchange, shard, pipeline, frontier, rooms.beyond, tally, kept.logs, clock)
-        membership.join(cuts, committer)
+        membership.join(committer)
+    watchdogs = watchdogs_of(config, directory, clock, shard, committer, tally, kept.logs, frontier.shrink)
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent, partial(page_facts, epochs))
     return Assembled(
         config, directory, home, clock, lock, slots, store, epochs, kept.contacts, journals, archives, followers,
         namer, roots, exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, kept.logs,
         protocols, resolver, quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice,
         tally.note), trapping, traps, schedule, enrolment_of(config, (store, epochs), namer, revisiting, clock, dice),
-        hubs, membership,
+        hubs, dice, chain_of, watchdogs, kept.hosts, membership,
     )  # fmt: skip
+
+
+def _alarm(config: Config, undo: ExitStack) -> Alarm | None:
+    alarm = Alarm.set(config.process.module_s_max)
+    return held(alarm, undo) if alarm is not None else None
+
+
+def _committing(
+    config: Config,
+    kept: _Kept,
+    archives: Archives,
+    rooms: Sequence[object],
+    growing: Sequence[_Growing],
+    clock: Clock,
+) -> tuple[Committer, Callable[[], float]]:
+    """Return who closes epochs, with those of the rooms that have something to give, and how full the open one is."""
+    cuts = [room for room in rooms if isinstance(room, Cuts)]
+    hosts = kept.hosts.store if kept.hosts is not None else None
+    committer = Committer(
+        kept.epochs, kept.journals, kept.contacts, archives, cuts, kept.tally, kept.logs, clock, hosts
+    )
+    committer.on_epoch = kept.slots.note_epoch
+    committer.on_durable = archives.add_epoch
+    return committer, partial(_crowding, kept.contacts, growing, config.crawl.epoch_bytes_max)
+
+
+def _chains(
+    roots: Roots, exclusions: ExcludedHost, more: Sequence[Filter], lists: Lists
+) -> Callable[[ScopeOptions], Chain]:
+    """Return what makes chains that share what the crawl has learned."""
+    exclusions.set_listed(lists.excluded_hosts)
+
+    def chain_of(options: ScopeOptions) -> Chain:
+        read = msgspec.structs.replace(lists, excluded_hosts=exclusions.listed)  # It may have been read again.
+        return scope_chain(options, roots, exclusions, more, read)
+
+    return chain_of
 
 
 def _crowding(contacts: Contacts, growing: Sequence[_Growing], bytes_max: int) -> float:

@@ -10,11 +10,13 @@ from pathlib import Path
 from gossamer.archive.uploads import Counts, counts_of
 from gossamer.assembly.home import Home
 from gossamer.assembly.parts import (
+    budget_of,
     close,
     filters_of,
     held,
     locked,
     namer_of,
+    scoped,
     store_sizes,
     stored,
     traps_of,
@@ -81,12 +83,10 @@ def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 
         store = held(Store(home.store, *store_sizes(config)), undo)
         epochs = Epochs(store)
         namer = namer_of(config, epochs)
-        roots, exclusions, traps = Roots(config.scope.scope), ExcludedHost(), traps_of(config, epochs)
-        followed, more = (
-            scope_options(config),
-            [*filters_of(config), Trapped(traps)],
-        )
-        chain = scope_chain(followed, roots, exclusions, more, scope_lists(config))
+        asked = scoped(config)
+        roots, exclusions, traps = Roots(asked.scope.scope), ExcludedHost(), traps_of(config, epochs)
+        followed, more = scope_options(config), [*filters_of(config), Trapped(traps)]
+        chain = scope_chain(followed, roots, exclusions, more, scope_lists(asked))
         Trapping(traps, epochs, sketch, Tally(Totals(), config.crawl))
         ScopeMemory(epochs, roots, exclusions, chain.counts)
         journals = home.journals()
@@ -96,7 +96,7 @@ def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 
         )  # The others stay as they are.
         url_seen = url_seen_of(config, epochs, journals)
         undo.callback(close, url_seen)
-        facts = partial(facts_of, epochs, budget=config.budget)
+        facts = partial(facts_of, epochs, budget=budget_of(config))
         story = Story(namer, chain, url_seen, History(epochs), facts, lambda _: False, partial(page_facts, epochs))
         totals = stored(store, TALLY, Totals, Totals())
         undo.pop_all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gossamer.assembly.parts import scoped
 from gossamer.assembly.revisits import is_continuous
 from gossamer.config import Config
 from gossamer.crawl.permit import Permit
@@ -16,8 +17,10 @@ from gossamer.url.url import Url
 from gossamer.world.dice import unguessable
 
 
-def hints_of(config: Config, epochs: Epochs, namer: Namer, revisits: Revisits | None) -> SitemapHints:
-    """Return what knows of sitemaps and feeds."""
+def hints_of(config: Config, epochs: Epochs, namer: Namer, revisits: Revisits | None) -> SitemapHints | None:
+    """Return what knows of sitemaps and feeds; None for a crawl that discovers nothing."""
+    if config.crawl.mode == "offline":
+        return None
     wanted = config.told.sitemaps
     sitemaps = wanted == "always" or (wanted == "auto" and config.scope.depth_max is None)
     return SitemapHints(epochs, config.told, namer.name, revisits, sitemaps=sitemaps, feeds=wants_feeds(config))
@@ -42,6 +45,7 @@ def wants_feeds(config: Config) -> bool:
 
 def scope_options(config: Config) -> ScopeOptions:
     """Return the scope's options, with the types of link that are followed for what they tell."""
+    scope = scoped(config).scope
     if wants_feeds(config):
-        return config.scope.model_copy(update={"follow": (*config.scope.follow, FEED_FILE)})
-    return config.scope
+        return scope.model_copy(update={"follow": (*scope.follow, FEED_FILE)})
+    return scope

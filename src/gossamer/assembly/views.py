@@ -6,12 +6,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
 
+from gossamer.archive.views.export import Committed, Crawl
 from gossamer.archive.views.means import Means
 from gossamer.assembly.home import Home, homes
 from gossamer.assembly.parts import stored
 from gossamer.config import Config
+from gossamer.config.gather import reopen
 from gossamer.crawl.commit import MANIFEST
 from gossamer.fetch.decoding import BoundedDecoder
+from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Page
 from gossamer.plugins import build
 from gossamer.ports import ProcessingModule
@@ -21,7 +24,11 @@ from gossamer.process.registry import MODULES, NEEDED
 from gossamer.process.text import TitleAndText
 from gossamer.state.journals import Entry
 from gossamer.state.store import Store
+from gossamer.world.clock import WallClock
 from gossamer.world.process import DirectoryLock
+
+_LOGS, _SUFFIX = "state/tables/", ".journal"
+_WARCS = "warc/"
 
 
 def committed_files(config: Config, directory: Path) -> list[tuple[Entry, Path]] | None:
@@ -51,6 +58,29 @@ def _committed_files(config: Config, home: Home) -> list[tuple[Entry, Path]]:
         store.close()
     journals = home.journals()
     return [(entry, journals.path(entry.name)) for entry in manifest]
+
+
+def crawl_in(directory: Path) -> Crawl:
+    """Return a crawl as it stands, for views of it.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    if not (directory / "crawl.toml").exists():
+        raise ConfigError(f"{directory} holds no crawl (it has no crawl.toml)")
+    now = WallClock().now()
+    entries = committed_files(reopen(directory / "crawl.toml"), directory)
+    if entries is None:
+        return Crawl(directory, running=True, now=now)
+    logs = []
+    for entry, path in entries:
+        if entry.name.startswith(_LOGS):
+            stem = entry.name.removeprefix(_LOGS).removesuffix(_SUFFIX)
+            table = stem.partition("-")[0]
+            path = path if path.exists() else path.with_name(path.name + ".open")
+            logs.append(Committed(path, entry.length, table, directory / table / f"{stem}.parquet"))
+    warcs = [(entry.name, entry.length) for entry, _ in entries if entry.name.startswith(_WARCS)]
+    return Crawl(directory, running=False, logs=logs, warc_lengths=warcs or None, now=now)
 
 
 def export_means(config: Config) -> Means:

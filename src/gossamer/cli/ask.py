@@ -10,23 +10,54 @@ from pathlib import Path
 import typer
 
 from gossamer.cli import door
-from gossamer.cli.control import NotRunningError, ask
+from gossamer.cli.control import NotRunningError, SilentError, ask
 from gossamer.cli.crawling import require_crawl
+from gossamer.cli.picture import picture_rows
+from gossamer.cli.silence import why_silent
 from gossamer.cli.standing import errors_of, line_of, number, revisits_of, state_of, to_upload_of, uploaded_of
 from gossamer.cli.words import count, duration, harmless, size
 from gossamer.model.errors import ConfigError
 from gossamer.world.files import write_whole
 
+STATUS_S_MAX = 10.0
+"""A crawl that does not answer by then stands still."""
 
-def status(directory: Path, *, as_json: bool) -> int:
-    """Print how a crawl stands: from the crawl itself while it runs, else from its store."""
+
+def status(directory: Path, *, as_json: bool, again: bool = False) -> int:
+    """Print how a crawl stands: from the crawl itself while it runs, else from its store; `again` until it is over."""
+    require_crawl(directory)
+
+    def shown() -> tuple[str, bool]:
+        found, runs = _status(directory)
+        return (json.dumps(found, default=str) if as_json else status_text(found)), not runs
+
+    if again:
+        from gossamer.cli.watch import watch
+
+        return watch(shown)
+    typer.echo(shown()[0])
+    return 0
+
+
+def metrics(directory: Path) -> int:
+    """Print a running crawl's metrics as Prometheus reads them."""
     require_crawl(directory)
     try:
-        found = mapping(ask(directory, "status"))
-    except NotRunningError:
-        found = door.status_of(directory)
-    typer.echo(json.dumps(found, default=str) if as_json else status_text(found))
+        found = mapping(ask(directory, "metrics"))
+    except NotRunningError as error:
+        raise ConfigError(f"{error}; gossamer status {directory} --json tells how it stands") from error
+    typer.echo(str(found.get("metrics", "")), nl=False)
     return 0
+
+
+def _status(directory: Path) -> tuple[Mapping[str, object], bool]:
+    """Return a crawl's status, and whether it runs."""
+    try:
+        return mapping(ask(directory, "status", {"detail": True}, deadline_s=STATUS_S_MAX)), True
+    except NotRunningError:
+        return door.status_of(directory), False
+    except SilentError as silence:
+        raise ConfigError(f"{silence}; {why_silent(directory)}") from silence
 
 
 def why(directory: Path, url: str, *, as_json: bool) -> int:
@@ -153,6 +184,7 @@ def status_text(status: Mapping[str, object]) -> str:
         ("content", size(number(status, "body_bytes"))),
         ("hosts", ", ".join(f"{count(number(status, f'hosts_{k}'))} {k}" for k in ("known", "active", "left"))),
         ("budgets", _budgets(status)),
+        *picture_rows(status),
         ("time", duration(number(status, "elapsed_s"))),
         ("epoch", count(number(status, "epoch"))),
         ("not fetched", ", ".join(f"{name} {count(n)}" for name, n in errors_of(status).items())),

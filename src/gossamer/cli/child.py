@@ -79,8 +79,12 @@ def crawl(job: Job) -> int:
     resume = job.resume or (job.restart and (Path(job.directory) / "crawl.toml").exists())
     kind = crawler(config.cluster.workers)
     calm_collector()
+    # One that had ended when its process died is not begun anew: only its files may lack something.
+    settle = job.settle or job.restart
     running = (
-        kind.resume(job.directory, config=config) if resume else kind(job.seeds, output=job.directory, config=config)
+        kind.resume(job.directory, config=config, settle=settle)
+        if resume
+        else kind(job.seeds, output=job.directory, config=config)
     )
     progress = progress_for(config.progress.form, config.progress.interval_s)
     try:

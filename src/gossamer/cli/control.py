@@ -23,6 +23,10 @@ class NotRunningError(Exception):
     """Nobody listens in the directory: the crawl has stopped, or never was."""
 
 
+class SilentError(ConfigError):
+    """A crawl listens, and does not answer."""
+
+
 def ask(
     directory: Path, verb: str, arguments: Mapping[str, object] | None = None, *, deadline_s: float = DEADLINE_S
 ) -> object:
@@ -44,7 +48,7 @@ def ask(
         except (ConnectionResetError, BrokenPipeError) as error:
             raise NotRunningError(f"the crawl in {directory} ended before it answered") from error
         except TimeoutError as error:
-            raise ConfigError(f"the crawl in {directory} did not answer within {deadline_s:g} s; try again") from error
+            raise SilentError(f"the crawl in {directory} did not answer within {deadline_s:g} s") from error
         except PermissionError as error:
             raise ConfigError(f"may not ask the crawl in {directory}; run this as the user who started it") from error
     return _result(reply, directory)

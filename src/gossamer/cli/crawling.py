@@ -23,17 +23,29 @@ from gossamer.config.lists import check_lists
 from gossamer.config.seeds import check_seeds
 from gossamer.model.errors import ConfigError
 
+SPOOLED = "seeds.txt"
+"""What came on standard input, in the crawl's directory."""
+
 
 def crawl(
-    seeds: Sequence[str], file: Path | None, options: Mapping[str, object], sets: Sequence[str], early: Early
+    seeds: Sequence[str],
+    file: Path | None,
+    options: Mapping[str, object],
+    sets: Sequence[str],
+    early: Early,
+    *,
+    or_resume: bool = False,
 ) -> int:
-    """Start a crawl in a new directory, in `early`'s process, and return its exit status.
+    """Start a crawl in a new directory, in `early`'s process, and return its exit status; with `or_resume` continue
+    what is there already.
 
     Raises:
         ConfigError: something that the operator can mend; nothing was started.
     """
     config = configure(file, options=options, sets=sets, seeds=seeds)
     directory = Path(config.output.directory)
+    if holds_crawl(directory) and or_resume:
+        return go_on(directory, config, early)
     if holds_crawl(directory):
         raise ConfigError(
             f"{directory} already holds a crawl: gossamer resume {directory} continues it, -o DIR starts another"
@@ -73,6 +85,26 @@ def job_of(config: Config, directory: Path, *, seeds: tuple[str, ...] = (), resu
     """Return what the child has to do."""
     values = config.model_dump_json()
     return Job(directory=str(directory), values=values, origins=config.origins, seeds=seeds, resume=resume)
+
+
+def go_on(directory: Path, given: Config, early: Early) -> int:
+    """Continue the crawl in a directory where it was interrupted, as it was begun; one that has ended stays as it is.
+
+    Raises:
+        ConfigError: it was begun with something else.
+    """
+    config = reopen(directory / "crawl.toml")
+    if (given.crawl.mode, *_begun_with(given)) != (config.crawl.mode, *_begun_with(config)):
+        raise ConfigError(f"{directory} holds a crawl of other seeds or segments; -o DIR starts another")
+    job = msgspec.structs.replace(job_of(config, directory, resume=True), settle=True)
+    return supervised(job, config, early)
+
+
+def _begun_with(config: Config) -> tuple[object, ...]:
+    seeds = config.seeds
+    # Those of standard input are kept in the crawl's directory, and are what they were then.
+    file = "" if seeds.file == "-" or Path(seeds.file).name == SPOOLED else seeds.file
+    return seeds.urls, file, seeds.domains_file, seeds.segments
 
 
 def holds_crawl(directory: Path) -> bool:
@@ -122,7 +154,7 @@ def make_directory(directory: Path) -> None:
 def spooled(config: Config, directory: Path) -> Config:
     """Keep the seeds on standard input in the crawl's directory, where a restart finds them."""
     make_directory(directory)
-    file = directory / "seeds.txt"
+    file = directory / SPOOLED
     with file.open("wb") as copy:
         shutil.copyfileobj(sys.stdin.buffer, copy)
     seeds = config.seeds.model_copy(update={"file": str(file.absolute())})
@@ -137,11 +169,15 @@ def supervised(job: Job, config: Config, early: Early) -> int:
     directory = Path(job.directory)
     state, clock = directory / "state", WallClock()
     started_at = clock.now()
+    before = _effective(directory)
 
     def start_again(restarts: int) -> subprocess.Popen[bytes]:
         nonlocal started_at
         started_at = clock.now()
-        now = msgspec.structs.replace(job, parent=os.getpid(), restart=restarts > 0)
+        # Where its child has written what it runs with, that holds, and with it what was changed since.
+        is_written = restarts and _effective(directory) != before
+        asked = _written_job(job, directory) if is_written else job
+        now = msgspec.structs.replace(asked, parent=os.getpid(), restart=restarts > 0)
         return (Early() if restarts else early).begin(now)
 
     watched = Slots(
@@ -153,6 +189,20 @@ def supervised(job: Job, config: Config, early: Early) -> int:
     status = supervisor.run()
     show_cursor()
     return status
+
+
+def _written_job(job: Job, directory: Path) -> Job:
+    try:
+        config = reopen(directory / "crawl.toml")
+    except ConfigError:  # Somebody edits it just now.
+        return job
+    return job_of(config, directory, seeds=job.seeds, resume=job.resume)
+
+
+def _effective(directory: Path) -> str | None:
+    """Return what `crawl.toml` says; None where there is none yet."""
+    file = directory / "crawl.toml"
+    return file.read_text(encoding="utf-8") if file.exists() else None
 
 
 def show_cursor() -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol, Self, cast, get_args
 
+from gossamer.model.errors import ConfigError
+
 if TYPE_CHECKING:
     from gossamer.config import Config
     from gossamer.report.figures import Report
@@ -18,6 +20,9 @@ Status = Mapping[str, object]
 
 class Running(Protocol):
     """A crawl in this process."""
+
+    config: Config
+    """The effective configuration, as it is now."""
 
     async def run(self) -> str:
         """Crawl; return `finished`, `limit`, `low_water` or `stopped` once everything is committed."""
@@ -65,8 +70,8 @@ class CrawlerType(Protocol):
         """Begin a crawl in a new directory."""
         ...
 
-    def resume(self, directory: str, *, config: Config) -> Running:
-        """Continue the crawl in a directory."""
+    def resume(self, directory: str, *, config: Config, settle: bool) -> Running:
+        """Continue the crawl in a directory; with `settle` only finish the files of one that has ended."""
         ...
 
 
@@ -217,6 +222,99 @@ def stream_of(directory: Path, to: str, out: BinaryIO, *, table: str, where: str
     from gossamer.api import views
 
     return views.stream_of(directory, to, out, table=table, where=where)
+
+
+class BuiltSegments(Protocol):
+    """What came of building segments."""
+
+    @property
+    def paths(self) -> Sequence[Path]: ...
+
+    @property
+    def urls(self) -> int: ...
+
+    @property
+    def sites(self) -> int: ...
+
+    @property
+    def complete(self) -> bool:
+        """They had been built before."""
+        ...
+
+    @property
+    def resumed(self) -> bool:
+        """They had been begun before."""
+        ...
+
+    @property
+    def figures(self) -> Mapping[str, int]:
+        """What was counted: `links`, `judged`, `left`."""
+        ...
+
+    @property
+    def rejected(self) -> Mapping[str, int]:
+        """URLs by filter."""
+        ...
+
+    @property
+    def running(self) -> Sequence[str]:
+        """Crawls that were running."""
+        ...
+
+
+def segment_built(
+    places: Sequence[Path],
+    target: Path,
+    *,
+    known: Path | None,
+    false_positive_rate: float | None,
+    config: Path | None,
+    options: Mapping[str, object],
+    sets: Sequence[str],
+    per_host: int,
+    parts: int,
+    retries: int,
+    in_links: bool,
+    memory: str,
+    progress: Callable[[str, int, int], None],
+) -> BuiltSegments:
+    """Build the next segment, or go on with it."""
+    from gossamer.config.sections import bytes_of
+    from gossamer.offline.build import Order, build
+    from gossamer.offline.steps import Wish
+
+    wish = Wish(per_host, parts, retries, in_links)
+    order = Order(tuple(places), target, known, false_positive_rate, config, options, tuple(sets), wish)
+    try:
+        memory_bytes = bytes_of(memory)
+    except ValueError as error:
+        raise ConfigError(f"--memory {memory}: {error}") from error
+    assert isinstance(memory_bytes, int)
+    return build(order, memory_bytes_max=memory_bytes, progress=progress)
+
+
+def segment_summary(file: Path, limit: int) -> Mapping[str, object]:
+    """Return what a segment holds."""
+    from gossamer.offline.show import summary
+
+    return summary(file, limit)
+
+
+def segment_split(file: Path, target: Path, parts: int) -> Sequence[tuple[Path, int, int]]:
+    """Write several segments of one; return names, URLs and sites."""
+    from gossamer.offline.merge import split
+    from gossamer.offline.steps import targets_of
+
+    found = split(file, target, parts)
+    return [(path, one.urls, one.sites) for path, one in zip(targets_of(target, parts), found, strict=True)]
+
+
+def segment_merged(files: Sequence[Path], target: Path) -> tuple[int, int]:
+    """Write one segment of several; return URLs and sites."""
+    from gossamer.offline.merge import merge
+
+    [about] = merge(files, target)
+    return about.urls, about.sites
 
 
 class Change(Protocol):

@@ -16,6 +16,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     seeds: tuple[str, ...] = ()
     """As arguments; those of a file are read by the crawl from `seeds.file`."""
     resume: bool = False
+    settle: bool = False
+    """When resuming: where the crawl had ended, only finish its files."""
     restart: bool = False
     """The child before this one died: resume if there is anything to resume, without a word."""
     parent: int = 0

@@ -31,6 +31,7 @@ class Live:
     """Redraws a few lines twice a second: about 2 ms each time."""
 
     interval_s = LIVE_INTERVAL_S
+    by_lines = False
 
     def __init__(self, out: TextIO) -> None:
         self._out = out

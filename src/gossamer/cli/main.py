@@ -12,6 +12,7 @@ from typer.exceptions import TyperException
 
 import gossamer
 from gossamer.cli.options import with_flags, with_port
+from gossamer.cli.segments import segment_app
 from gossamer.model.errors import ConfigError
 
 app = typer.Typer(
@@ -22,10 +23,14 @@ app = typer.Typer(
 )
 config_app = typer.Typer(help="Look at configurations.")
 app.add_typer(config_app, name="config")
+app.add_typer(segment_app, name="segment")
 
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The crawl's directory.")]
 Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 Sets = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set any key; repeatable.")]
+PresetName = Annotated[
+    str | None, typer.Option("--preset", metavar="NAME", help="Begin with a way to crawl: whitelist.")
+]
 Urls = Annotated[list[str], typer.Argument(metavar="URL", help="More seeds.")]
 Hosts = Annotated[list[str], typer.Argument(metavar="HOST", help="Hosts to leave alone.")]
 Trap = Annotated[str, typer.Argument(metavar="NAME", help="A trap as `status` names it; or a host, for all of its.")]
@@ -37,18 +42,25 @@ Size = Annotated[str, typer.Option("--size", metavar="SIZE", help="small, medium
 @app.command("crawl")
 @with_flags()
 def crawl(
-    urls: Annotated[list[str] | None, typer.Argument(metavar="SEED", help="Where to begin.")] = None,
+    urls: Annotated[
+        list[str] | None, typer.Argument(metavar="SEED", help="Where to begin: URLs; segments of an offline crawl.")
+    ] = None,
     config: Annotated[Path | None, typer.Option("--config", "-c", metavar="FILE", help="A TOML file.")] = None,
+    preset: PresetName = None,
+    or_resume: Annotated[
+        bool, typer.Option("--or-resume", help="Continue the crawl that is there; one that has ended is left as it is.")
+    ] = False,
     sets: Sets = None,
     **options: object,
 ) -> None:
     """Start a crawl in a new directory."""
     from gossamer.cli.early import Early
 
+    options["preset"] = preset
     with Early() as early:
         from gossamer.cli import crawling
 
-        _end(crawling.crawl(urls or (), config, options, sets or (), early))
+        _end(crawling.crawl(urls or (), config, options, sets or (), early, or_resume=or_resume))
 
 
 @app.command("resume")
@@ -64,11 +76,23 @@ def resume(directory: Directory, sets: Sets = None, **options: object) -> None:
 
 
 @app.command("status")
-def status(directory: Directory, as_json: Json = False) -> None:
+def status(
+    directory: Directory,
+    as_json: Json = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Again and again until the crawl is over; q quits.")] = False,
+) -> None:
     """Show how a running or stopped crawl stands."""
     from gossamer.cli import ask
 
-    _end(ask.status(directory, as_json=as_json))
+    _end(ask.status(directory, as_json=as_json, again=watch))
+
+
+@app.command("metrics")
+def metrics(directory: Directory) -> None:
+    """Print a running crawl's metrics as Prometheus reads them."""
+    from gossamer.cli import ask
+
+    _end(ask.metrics(directory))
 
 
 @app.command("why")
@@ -201,6 +225,33 @@ def release(directory: Directory, name: Trap) -> None:
     _end(ask.release(directory, name))
 
 
+@app.command("set")
+def set_keys(
+    directory: Directory,
+    assignments: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="What changes; none: list what may.")
+    ] = None,
+) -> None:
+    """Change keys of a running crawl, from its next commit on and for good."""
+    from gossamer.cli import steer
+
+    _end(steer.set_keys(directory, assignments or ()))
+
+
+@app.command("host")
+def host(
+    directory: Directory,
+    name: Annotated[str, typer.Argument(metavar="HOST", help="As in a URL: example.org")],
+    assignments: Annotated[
+        list[str], typer.Argument(metavar="KEY=VALUE", help="delay_s, per_host or pages; none: as for all.")
+    ],
+) -> None:
+    """Treat one host of a running crawl otherwise: its delay, its requests at once, its pages in a round."""
+    from gossamer.cli import steer
+
+    _end(steer.set_host(directory, name, assignments))
+
+
 @app.command("pause")
 def pause(directory: Directory) -> None:
     """Have a running crawl send no more requests until `unpause`."""
@@ -239,11 +290,12 @@ def stop(
 @app.command("init")
 def init(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write.")] = Path("gossamer.toml"),
+    preset: PresetName = None,
 ) -> None:
     """Write a configuration file that explains every key."""
     from gossamer.cli import settings
 
-    _end(settings.init(file))
+    _end(settings.init(file, preset or ""))
 
 
 @config_app.command("check")

@@ -18,6 +18,8 @@ class Progress(Protocol):
     """One way to show a crawl. Never raises because of what it writes to."""
 
     interval_s: float
+    by_lines: bool
+    """A line each time, for as long as `progress.interval_s` says."""
 
     def show(self, status: Status) -> None:
         """Show how things stand."""
@@ -54,17 +56,18 @@ def progress_for(form: str, interval_s: float, out: TextIO | None = None) -> Pro
             return Quiet()
 
 
-async def follow(progress: Progress, status: Callable[[], Status]) -> None:
-    """Show the status every interval until cancelled."""
+async def follow(progress: Progress, status: Callable[[], Status], interval_s: Callable[[], float]) -> None:
+    """Show the status every interval until cancelled; `interval_s` is what lines wait for, which may change."""
     while True:
         progress.show(status())
-        await asyncio.sleep(progress.interval_s)
+        await asyncio.sleep(interval_s() if progress.by_lines else progress.interval_s)
 
 
 class Quiet:
     """Shows nothing."""
 
     interval_s = 3600.0
+    by_lines = False
 
     def show(self, status: Status) -> None:
         pass
@@ -81,6 +84,8 @@ class Quiet:
 
 class PlainLines:
     """One line of text every interval: for logs."""
+
+    by_lines = True
 
     def __init__(self, out: TextIO, interval_s: float) -> None:
         self.interval_s = interval_s
@@ -101,6 +106,8 @@ class PlainLines:
 
 class JsonLines:
     """One JSON object a line: `event` is `status`, `note` or `end`; the rest is what `status --json` gives."""
+
+    by_lines = True
 
     def __init__(self, out: TextIO, interval_s: float) -> None:
         self.interval_s = interval_s

@@ -54,7 +54,7 @@ async def drive(crawler: Running, progress: Progress) -> str:
     crawler.on_note(progress.note)
     try:
         async with asyncio.TaskGroup() as group:
-            watching = group.create_task(follow(progress, crawler.status))
+            watching = group.create_task(follow(progress, crawler.status, lambda: crawler.config.progress.interval_s))
             ended = await crawler.run()
             watching.cancel()
     except BaseExceptionGroup as failed:

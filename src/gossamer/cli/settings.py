@@ -16,11 +16,12 @@ from gossamer.config.toml import starter_toml, written
 from gossamer.model.errors import ConfigError
 
 
-def init(file: Path) -> int:
+def init(file: Path, preset: str = "") -> int:
     """Write a configuration that explains itself; an existing file is left alone."""
+    text = starter_toml(preset)
     try:
         with file.open("x", encoding="utf-8") as new:
-            new.write(starter_toml())
+            new.write(text)
     except FileExistsError as error:
         raise ConfigError(f"{file} exists; name another file, or remove it first") from error
     except OSError as error:

@@ -127,6 +127,9 @@ def summary_of(status: Status, directory: str, ended: str) -> str:
     lines = [f"The crawl {how}: {', '.join(sums)} in {duration(number(status, 'elapsed_s'))}."]
     if errors := errors_of(status):
         lines.append("Not fetched: " + ", ".join(f"{name} {count(n)}" for name, n in errors.items()) + ".")
+    closings = status.get("closings")
+    if isinstance(closings, list) and closings and not number(status, "pages"):
+        lines += [f"Closed: {harmless(one['host'])}: {harmless(one['reason'])}." for one in closings]
     if queued := number(status, "queued"):
         lines.append(f"Still queued: {count(queued)}; gossamer resume {harmless(directory)} continues.")
     if uploaded := uploaded_of(status):

@@ -35,6 +35,15 @@ SCOPES = ("prefix", "host", "domain", "any")
 
 FLAGS = (
     Flag("seeds", "seeds.file", str, "Read seeds from a file, one URL a line, # for comments, - for stdin.", "FILE"),
+    Flag("domains", "seeds.domains_file", str, "Read seeds from a file of domains, one a line.", "FILE"),
+    Flag("segment", "seeds.segments", str, "A segment for --mode offline; repeatable.", "FILE", many=True),
+    Flag(
+        "watch", "seeds.watch_directory", str, "Where --mode offline finds further segments.", "DIR", resumable=True,
+    ),
+    Flag(
+        "hosts-store", "state.hosts_store", str, "Keep what is learned of hosts here, from crawl to crawl.", "DIR",
+        resumable=True,
+    ),
     Flag("output", "output.directory", str, "Where the crawl goes; must not hold one yet.", "DIR", short="o"),
     Flag("scope", "scope.scope", str, "How far from the seeds: " + "|".join(SCOPES) + ".", "SCOPE"),
     Flag("include", "scope.include", str, "Only URLs that match; repeatable.", "RE", many=True),
@@ -44,7 +53,7 @@ FLAGS = (
         resumable=True,
     ),
     Flag(
-        "mode", "crawl.mode", str, "batch (each URL once) or continuous (pages again and again).", "MODE",
+        "mode", "crawl.mode", str, "batch (each URL once), continuous (again and again) or offline (segments).", "MODE",
         resumable=True,
     ),
     Flag("max-pages", "limits.max_pages", int, "Stop after this many pages.", "N", resumable=True),

@@ -13,7 +13,9 @@ from pydantic import ValidationError
 from gossamer.config.flags import BY_NAME
 from gossamer.config.footprint import fitted
 from gossamer.config.mend import nearest, one_line
+from gossamer.config.presets import preset_values
 from gossamer.config.sections import Config
+from gossamer.config.segments import with_segments
 from gossamer.config.toml import line_of, recorded_origins
 from gossamer.model.errors import ConfigError
 
@@ -23,7 +25,8 @@ FILE_BYTES_MAX = 64 << 20
 PATHS = frozenset(
     {
         "resolve.hosts_file", "scope.exclude_file", "scope.exclude_hosts_file", "scope.include_file",
-        "scope.whitelist_file", "seeds.file",
+        "scope.whitelist_file", "seeds.domains_file", "seeds.file", "seeds.segments", "seeds.watch_directory",
+        "state.hosts_store",
     }
 )  # fmt: skip
 
@@ -41,21 +44,30 @@ def configure(
     """Return the configuration made of a TOML file, options by keyword name, and `section.key=value` texts.
 
     Options that are None are not set. Of two values for one key the later of these three sources holds; `seeds` are
-    added to those of the file.
+    added to those of the file. A preset, which the file or the option names as `preset`, stands below them.
 
     Raises:
         ConfigError: one line that names the place, what is wrong, and how to mend it.
     """
     values: Values = {}
     origins: dict[str, str] = {}
+    options, given = dict(options or {}), {}
+    preset = options.pop("preset", None)
     if file is not None:
         text = read_text(file)
-        _take(values, origins, _flattened(_parsed(text, file)), lambda key: _place(file, text, key), file.parent)
+        given = _flattened(_parsed(text, file))
+        named = given.pop("preset", None)
+        preset = preset or named
+    if preset is not None:
+        _take(values, origins, preset_values(str(preset)), lambda _: f"preset {preset}", Path())
+    if file is not None:
+        _take(values, origins, given, lambda key: _place(file, text, key), file.parent)
+    listed = values.get("seeds.urls", [])
+    listed = listed if isinstance(listed, list) else []
     if seeds:
-        listed = values.get("seeds.urls", [])
-        values["seeds.urls"] = [*(listed if isinstance(listed, list) else []), *seeds]
+        values["seeds.urls"] = [*listed, *seeds]
         origins["seeds.urls"] = "arguments"
-    return _finish(values, origins, options, sets)
+    return with_segments(_finish(values, origins, options, sets), file, [text for text in listed if text not in seeds])
 
 
 def reopen(file: Path, *, options: Mapping[str, object] | None = None, sets: Iterable[str] = ()) -> Config:
@@ -138,10 +150,18 @@ def _finish(
 
 def _take(values: Values, origins: dict[str, str], new: Values, place: Callable[[str], str], here: Path) -> None:
     for key, value in new.items():
-        if key in PATHS and isinstance(value, str | Path) and str(value) not in {"", "-"}:
-            value = str((here / value).absolute())
+        if key in PATHS:
+            value = (
+                [_absolute(one, here) for one in value] if isinstance(value, list | tuple) else _absolute(value, here)
+            )
         values[key] = value
         origins[key] = place(key)
+
+
+def _absolute(value: object, here: Path) -> object:
+    if isinstance(value, str | Path) and str(value) not in {"", "-"}:
+        return str((here / value).absolute())
+    return value
 
 
 def _checked(values: Values, origins: dict[str, str]) -> Config:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from gossamer.config.sections import keys, sections
+from gossamer.frontier.options import HostOverride
 
 SHOWN_CHARACTERS_MAX = 60
 
@@ -70,6 +71,9 @@ def _unknown(path: list[str]) -> str:
 def _nearest_inside(path: list[str]) -> str:
     """Return a hint for a key of a table inside a section."""
     field = sections()[path[0]].model_fields.get(path[1]) if path[0] in sections() else None
+    if path[0] == "host":
+        known = list(HostOverride.model_fields)
+        return nearest(path[-1], known) or f"; there are {', '.join(known)}"
     kinds = [field.annotation, *get_args(field.annotation)] if field is not None else []
     known = [
         key for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel) for key in kind.model_fields

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pydantic.fields import FieldInfo
 
 from gossamer.config.flags import FLAGS
+from gossamer.config.live import is_live
 from gossamer.config.sections import Config, sections
 from gossamer.config.toml import summary, written
+from gossamer.frontier.options import HostOverride, HostsOptions
 
 HEAD = """\
 # Configuration
@@ -19,10 +21,20 @@ What is not known is an error that names the line and the nearest right name.
 
 Relative paths in a file begin at the file. Repeatable options replace the file's list.
 `--set section.key=none` unsets a key.
+
+What is marked live may change while the crawl runs: `gossamer set DIR section.key=value`, see
+[operation.md](operation.md).
 """
 
 
-TABLE = "| key | default | what | option |\n| --- | --- | --- | --- |"
+TABLE = "| key | default | live | what | option |\n| --- | --- | --- | --- | --- |"
+HOSTS = """\
+Each key is a host's name as in a URL, its value a table; all of it is live (`gossamer host DIR HOST delay_s=5`):
+
+    [host."example.org"]
+    delay_s = 0.2
+    per_host = 4
+"""
 
 
 def markdown() -> str:
@@ -31,16 +43,17 @@ def markdown() -> str:
     options = {flag.key: f"`--{flag.option}`" for flag in FLAGS if flag.key != "progress.form"}
     schema = Config.model_json_schema()
     for section, model in sections().items():
-        parts += [
-            f"## `[{section}]`\n{summary(model)}\n",
-            "| key | default | what | option |",
-            "| --- | --- | --- | --- |",
-        ]
+        parts.append(f"## `[{section}]`\n{summary(model)}\n")
+        if model is HostsOptions:
+            parts.append(HOSTS)
+            model = HostOverride
+        parts.append(TABLE)
         properties = schema["$defs"][model.__name__]["properties"]
         for key, field in model.model_fields.items():
             what = (field.description or "").replace("|", "\\|")
-            choices = _choices(properties[key])
-            parts.append(f"| `{key}` | {_default(field)} | {what}{choices} | {options.get(f'{section}.{key}', '')} |")
+            choices, live = _choices(properties[key]), "live" if is_live(f"{section}.{key}") else ""
+            option = options.get(f"{section}.{key}", "")
+            parts.append(f"| `{key}` | {_default(field)} | {live} | {what}{choices} | {option} |")
         parts.append("")
     return "\n".join(parts)
 

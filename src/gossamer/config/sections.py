@@ -10,9 +10,16 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr,
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.search.options import SearchOptions
 from gossamer.cluster.options import ClusterOptions
-from gossamer.crawl.options import CrawlOptions, LimitsOptions
+from gossamer.crawl.options import CrawlOptions, LimitsOptions, LogsOptions, WatchOptions
 from gossamer.fetch.options import FetchOptions
-from gossamer.frontier.options import BudgetOptions, FrontierOptions, PolitenessOptions, WalkOptions
+from gossamer.frontier.options import (
+    BudgetOptions,
+    FrontierOptions,
+    HostsOptions,
+    PolitenessOptions,
+    WalkOptions,
+)
+from gossamer.model.live import LIVE
 from gossamer.process.options import ProcessOptions
 from gossamer.resolve.options import ResolveOptions
 from gossamer.revisit.options import RevisitOptions
@@ -47,10 +54,23 @@ class Section(BaseModel):
 
 
 class SeedsOptions(Section):
-    """Where the crawl begins."""
+    """Where the crawl begins, and what an offline one fetches."""
 
     urls: tuple[str, ...] = Field((), description="Seeds; those on the command line are added.")
     file: str = Field("", description="A file of seeds, one URL a line, # begins a comment; - is standard input.")
+    domains_file: str = Field(
+        "",
+        description="A file of domains, one a line; the front page of each, stripped of its subdomains, is a seed.",
+    )
+    segments: tuple[str, ...] = Field((), description="Segments that an offline crawl takes in, in order.")
+    watch_directory: str = Field(
+        "",
+        description="Where an offline crawl looks for its next segment when fewer than frontier.hosts_min hosts are "
+        "left; what it has taken in it renames.",
+    )
+    watch_s_max: float | None = Field(
+        None, ge=0, description="How long it waits there with nothing to fetch, in seconds; none: until it is stopped."
+    )
 
 
 class OutputOptions(Section):
@@ -123,7 +143,9 @@ class ProgressOptions(Section):
     form: Literal["auto", "live", "plain", "json", "quiet"] = Field(
         "auto", description="auto: live on a terminal, plain lines elsewhere."
     )
-    interval_s: float = Field(5.0, gt=0, allow_inf_nan=False, description="Between plain or JSON lines, in seconds.")
+    interval_s: float = Field(
+        5.0, gt=0, allow_inf_nan=False, description="Between plain or JSON lines, in seconds.", json_schema_extra=LIVE
+    )
 
 
 class ConsoleOptions(Section):
@@ -156,6 +178,7 @@ class Config(Section):
     memory: MemoryOptions = MemoryOptions()
     operator: OperatorOptions = OperatorOptions()
     politeness: PolitenessOptions = PolitenessOptions()
+    host: HostsOptions = HostsOptions()
     url: UrlOptions = UrlOptions()
     scope: ScopeOptions = ScopeOptions()
     seen: SeenOptions = SeenOptions()
@@ -175,6 +198,8 @@ class Config(Section):
     state: StateOptions = StateOptions()
     crawl: CrawlOptions = CrawlOptions()
     cluster: ClusterOptions = ClusterOptions()
+    watch: WatchOptions = WatchOptions()
+    logs: LogsOptions = LogsOptions()
     components: ComponentsOptions = ComponentsOptions()
     progress: ProgressOptions = ProgressOptions()
 
@@ -204,7 +229,12 @@ class Config(Section):
     def value(self, key: str) -> object:
         """Return the value of `section.key`."""
         section, _, name = key.partition(".")
-        return getattr(getattr(self, section), name)
+        options = getattr(self, section)
+        return getattr(options, name) if name in type(options).model_fields else (options.model_extra or {}).get(name)
+
+    def all_keys(self) -> list[str]:
+        """Return every dotted key of this configuration: those that all have, and those that name a host."""
+        return [*keys(), *(f"host.{host}" for host in self.host.overrides)]
 
     def with_origins(self, origins: dict[str, str]) -> Config:
         """Return the same configuration, its values coming from where `origins` says, by dotted key."""

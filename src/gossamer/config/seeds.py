@@ -8,9 +8,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from gossamer.config.lines import lines_of
-from gossamer.config.sections import Config
+from gossamer.config.sections import Config, SeedsOptions
 from gossamer.model.errors import ConfigError
 from gossamer.scope.seeds import seed_url
+from gossamer.scope.whitelist import listed_site
 
 
 def seed(text: str) -> str:
@@ -35,13 +36,39 @@ def file_seeds(path: Path, schemes: Sequence[str]) -> Iterator[str]:
             raise ConfigError(f"{path} line {number}: {error}") from error
 
 
+def domain_seeds(path: Path) -> Iterator[str]:
+    """Yield the front pages of a file of domains, each stripped of its subdomains by the list of public suffixes.
+
+    A line is a domain, or a rank, a comma and a domain; a port may follow. Equal ones in a row come once.
+
+    Raises:
+        ConfigError: the file cannot be read, or a line is no domain; the line number is named.
+    """
+    before = ""
+    for number, text in lines_of(path, "domains"):
+        rank, comma, domain = text.partition(",")
+        if not (comma and rank.isdecimal()):
+            domain = text
+        name, colon, port = domain.strip().partition(":")
+        try:
+            site = listed_site(name)
+        except ConfigError as error:
+            raise ConfigError(f"{path} line {number}: {error}") from error
+        if colon and not port.isdecimal():
+            raise ConfigError(f"{path} line {number}: {domain!r} is not a domain; write one such as example.org")
+        if site + colon + port != before:
+            before = site + colon + port
+            yield f"http://{before}/"
+
+
 def check_seeds(config: Config) -> None:
     """Look at every seed before anything is started: is it one, may it be visited, do we say who we are?
 
     Raises:
         ConfigError: there is none, or one is wrong.
     """
-    if not check_addresses(config, all_seeds(config)):
+    has_segments = _has_segments(config.seeds)
+    if not check_addresses(config, all_seeds(config)) and not has_segments:
         raise ConfigError("no seeds; name a URL (gossamer crawl https://example.org/) or a file of them (--seeds FILE)")
 
 
@@ -74,6 +101,18 @@ def all_seeds(config: Config) -> Iterable[str]:
         yield seed_url(text, config.scope.schemes)
     if config.seeds.file:
         yield from file_seeds(Path(config.seeds.file), config.scope.schemes)
+    if config.seeds.domains_file:
+        yield from domain_seeds(Path(config.seeds.domains_file))
+
+
+def _has_segments(seeds: SeedsOptions) -> bool:
+    """Look at where segments come from, and say whether they come from anywhere."""
+    for name in seeds.segments:
+        if not Path(name).is_file():
+            raise ConfigError(f"there is no segment {name}; `gossamer segment build` makes one")
+    if seeds.watch_directory and not Path(seeds.watch_directory).is_dir():
+        raise ConfigError(f"no directory {seeds.watch_directory} to watch; make it, or name another with --watch")
+    return bool(seeds.segments or seeds.watch_directory)
 
 
 def is_private(host: str) -> bool:

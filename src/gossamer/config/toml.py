@@ -9,40 +9,52 @@ from collections.abc import Iterator
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
+from gossamer.config.presets import PRESETS, preset_values
 from gossamer.config.sections import Config, sections
 
 HEADER = re.compile(r"^\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
 ASSIGNMENT = re.compile(r"^\s*([A-Za-z0-9_\-.\"' ]+?)\s*=")
+BARE = re.compile(r"[A-Za-z0-9_-]+")
 ORIGIN = re.compile(r"  # from ([^\"']+)$")
 
 
 def effective_toml(config: Config) -> str:
     """Return every key with its value, and where it came from as a comment. `reopen` reads both back."""
-    lines = ["# The configuration of this crawl, as it runs. Changes take effect with `gossamer resume`."]
+    lines = [
+        "# The configuration of this crawl, as it runs. Changes here take effect with `gossamer resume`;",
+        "# those of `gossamer set` at once.",
+    ]
     for section in sections():
         lines += ["", f"[{section}]"]
         options = getattr(config, section)
-        for key in type(options).model_fields:
+        for key in [*type(options).model_fields, *(options.model_extra or {})]:
             value = getattr(options, key)
             if value is None:
                 lines.append(f"# {key} is not set")
                 continue
             origin = re.sub(r"[\"'\x00-\x1f\x7f]", "?", config.origin(f"{section}.{key}"))
-            lines.append(f"{key} = {written(value)}" + ("" if origin == "default" else f"  # from {origin}"))
+            name = key if BARE.fullmatch(key) else written(key)
+            lines.append(f"{name} = {written(value)}" + ("" if origin == "default" else f"  # from {origin}"))
     return "\n".join(lines) + "\n"
 
 
-def starter_toml() -> str:
-    """Return a file that sets nothing and explains every key: what `init` writes."""
+def starter_toml(preset: str = "") -> str:
+    """Return a file that explains every key and sets none but a preset's: what `init` writes."""
     lines = [
         "# Configuration of Gossamer. What is commented out holds its default. To check: gossamer config check FILE"
     ]
+    values = preset_values(preset) if preset else {}
+    if preset:
+        lines += [f"# What is set is the preset {preset!r}: {PRESETS[preset].summary}"]
     for section, model in sections().items():
         lines += ["", f"# {summary(model)}", f"[{section}]"]
         for key, field in model.model_fields.items():
             default = field.get_default(call_default_factory=True)
             lines.append(f"# {field.description}")
-            lines.append(f"# {key} =" if default in (None, PydanticUndefined) else f"# {key} = {written(default)}")
+            if f"{section}.{key}" in values:
+                lines.append(f"{key} = {written(values[f'{section}.{key}'])}")
+            else:
+                lines.append(f"# {key} =" if default in (None, PydanticUndefined) else f"# {key} = {written(default)}")
     return "\n".join(lines) + "\n"
 
 

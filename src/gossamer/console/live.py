@@ -33,8 +33,12 @@ class Callbacks(Protocol):
 class Live(Protocol):
     """A running crawl."""
 
-    def status(self) -> Mapping[str, object]:
-        """Return counts, rates and state."""
+    def status(self, *, detail: bool = False) -> Mapping[str, object]:
+        """Return counts, rates and state; with `detail` also hosts and the course of rates."""
+        ...
+
+    def failed(self, error: Exception) -> None:
+        """Note a mistake of ours in its log."""
         ...
 
     @property

@@ -31,6 +31,7 @@ async def served(app: ASGIApp, port: int, connections_max: int, request_s_max: f
     config = uvicorn.Config(
         app,
         log_config=None,
+        log_level="critical",  # Our own errors go to the crawl's log, and others' are nobody's news.
         access_log=False,
         server_header=False,
         lifespan="off",

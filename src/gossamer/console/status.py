@@ -1,4 +1,4 @@
-"""Status: how the crawl stands, as JSON."""
+"""Status: how the crawl stands, as JSON and as Prometheus reads it."""
 
 from __future__ import annotations
 
@@ -17,4 +17,10 @@ def routes(crawl: Live) -> list[Route]:
         body = msgspec.json.encode(crawl.status())
         return Response(body, media_type="application/json", headers={"Cache-Control": "no-store"})
 
-    return [Route("/api/status", status, methods=["GET"])]
+    async def metrics(_: Request) -> Response:
+        from gossamer.api.metrics import CONTENT_TYPE, metrics_of  # noqa: PLC0415 - paid for by who asks
+
+        body = metrics_of(crawl.status(detail=True))
+        return Response(body, headers={"Cache-Control": "no-store", "Content-Type": CONTENT_TYPE})
+
+    return [Route("/api/status", status, methods=["GET"]), Route("/metrics", metrics, methods=["GET"])]

@@ -16,6 +16,7 @@ from gossamer.model.visits import EpochRow, Visited
 from gossamer.ports import Archive
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
+from gossamer.state.hosts_store import HostsStore
 from gossamer.state.journals import Entry, Journals
 from gossamer.state.store import META_PARTITION
 from gossamer.world.clock import Clock
@@ -45,7 +46,10 @@ class Committer:
         tally: Tally,
         logs: Logs,
         clock: Clock,
+        kept: HostsStore | None = None,
     ) -> None:
+        """`kept` is what later crawls will know of hosts: written with each commit, and before it."""
+        self._kept = kept
         self._epochs = epochs
         self._journals = journals
         self._contacts = contacts
@@ -60,6 +64,31 @@ class Committer:
         self.on_committed: Callable[[list[Visited]], Awaitable[None]] | None = None
         self.on_epoch: Callable[[int], None] | None = None
         self.on_durable: Callable[[EpochRow], None] | None = None
+        self._between: list[Callable[[], None]] = []
+        self.stage = ""
+        """What the commit under way is at, for people; empty while there is none."""
+        self.began_at = 0.0
+        """When that began."""
+        self.last_s = 0.0
+        """How long the last commit took, in seconds."""
+        self.lasted_s = 0.0
+        """The same for all commits of this process together."""
+        self.commits = 0
+        """How many there were."""
+
+    async def between(self, change: Callable[[], None]) -> None:
+        """Make a change between two epochs, and return when the one after it is begun and the one before is durable.
+
+        Raises:
+            OSError: as `commit`.
+        """
+        self._between.append(change)
+        while self._between:  # A commit under way may have been cut before.
+            await self.commit()
+
+    def join(self, room: Cuts) -> None:
+        """Have another room give the open epoch what it holds, after all others."""
+        self._rooms.append(room)
 
     async def commit(self) -> None:
         """Close the open epoch and return when it is durable. A cancellation waits for that: the disk's part runs in
@@ -84,6 +113,7 @@ class Committer:
             if self._tally.fatal_error is not None:
                 raise self._tally.fatal_error  # The open epoch may hold half a visit.
             began, totals = self._clock.now(), self._tally.totals
+            self.began_at, self.stage = began, "gathering what changed"
             try:
                 number, manifest, ended, visited = self._cut()
                 cut_s = self._clock.now() - began
@@ -92,9 +122,16 @@ class Committer:
                 await loop.run_in_executor(self._thread, self._make_durable, number)
                 self._epochs.settle()
                 self._journals.settle(manifest)
+                if self._kept is not None:
+                    self._kept.settle()
             except Exception as error:
                 self._tally.fatal(error)  # Whoever commits next must not build on this.
                 raise
+            finally:
+                self.stage = ""
+            self.last_s = self._clock.now() - began
+            self.lasted_s += self.last_s
+            self.commits += 1
             self._contacts.committed(ended)
             if self.on_epoch is not None:
                 self.on_epoch(number)
@@ -123,6 +160,8 @@ class Committer:
         self._since = now
         for room in self._rooms:
             room.cut(now)
+        if self._kept is not None:
+            self._kept.cut()
         self._archive.cut()
         manifest = self._journals.cut()
         self._epochs.put("meta", MANIFEST, _encode(manifest))
@@ -131,9 +170,19 @@ class Committer:
         visited = self._tally.delivery.take() if self._tally.delivery is not None else []
         self._tally.in_epoch = 0
         self._tally.sample(now)
-        return self._epochs.cut(), manifest, self._contacts.ended_since_commit, visited
+        number = self._epochs.cut()
+        changes, self._between = self._between, []
+        for change in changes:
+            change()
+        return number, manifest, self._contacts.ended_since_commit, visited
 
     def _make_durable(self, number: int) -> None:
+        self.stage = "waiting for the disk to keep the files"
         self._journals.sync()
+        if self._kept is not None:
+            self.stage = "waiting for the disk to keep the hosts store"
+            self._kept.write()  # Facts about hosts are true, whatever becomes of the epoch.
+        self.stage = "waiting for the disk to keep the store"
         self._epochs.commit(number)
+        self.stage = "applying it to the store"
         self._epochs.apply(number)

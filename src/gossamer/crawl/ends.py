@@ -12,7 +12,6 @@ import msgspec
 from gossamer.crawl.examine import Examined, page_of
 from gossamer.crawl.history import page_record
 from gossamer.crawl.logs import Logs
-from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.retries import Retries
 from gossamer.crawl.revisiting import NOT_MODIFIED
 from gossamer.crawl.rooms import Rooms
@@ -28,7 +27,7 @@ from gossamer.world.clock import Clock
 REDIRECTS = frozenset((301, 302, 303, 307, 308))
 AGAIN = frozenset((408, 425, 429, 500, 502, 503, 504))
 """Statuses that may be gone next time."""
-BY_PLACE = frozenset(("scope", "whitelist", "include", "hops", "depth"))
+BY_PLACE = frozenset(("scope", "own_site", "whitelist", "include", "hops", "depth"))
 """Filters that ask where a link is or how it was found, not what it is."""
 DISK_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG))
 
@@ -36,15 +35,16 @@ DISK_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, err
 class Ends(Generic[L]):
     """Every visit ends here, once: in a row, an archive record, a page record and a count."""
 
-    def __init__(
-        self, rooms: Rooms[L], retries: Retries, options: CrawlOptions, clock: Clock, logs: Logs, tally: Tally
-    ) -> None:
+    def __init__(self, rooms: Rooms[L], retries: Retries, clock: Clock, logs: Logs, tally: Tally) -> None:
         self._rooms = rooms
         self._retries = retries
-        self._options = options
         self._clock = clock
         self._logs = logs
         self._tally = tally
+
+    def reconfigure(self, retries: Retries) -> None:
+        """Go by other options from now on."""
+        self._retries = retries
 
     async def settle(self, lease: L, result: Reply | Failure, held: Held | None = None) -> list[Link]:
         """End a visit by what its request brought; return the links that lead on from it. `held` is what the request
@@ -172,6 +172,7 @@ class Ends(Generic[L]):
         spoken = self._rooms.chain.leads_nowhere(reply, examined.content.body, language)
         if spoken is None:
             return links
+        examined.findings.nofollow = True  # For whoever reads the tables.
         row.error = row.error or f"the filter `language` rejects {spoken}: its links are not followed"
         return []
 
@@ -280,6 +281,8 @@ class Ends(Generic[L]):
         revisiting = rooms.revisiting if again is None else None
         sight = revisiting.look(visit, visited) if revisiting is not None else None
         archived = rooms.archive.add(visited)
+        if self._logs.tells_visits:
+            self._logs.debug("visited", url=row.url, outcome=row.outcome, status=row.status, fetch_s=row.fetch_s)
         reply = visited.reply
         if reply is not None and reply.body_bytes and not reply.truncated and visited.revisit_of is None:
             original = Original(row.url, reply.started_at, archived.record_id)

@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from gossamer.model.live import LIVE
+
+Level = Literal["debug", "info", "warning", "error", "critical", "off"]
+ROOMS = (
+    "api",
+    "config",
+    "control",
+    "crawl",
+    "fetch",
+    "frontier",
+    "process",
+    "resolve",
+    "robots",
+    "scope",
+    "seeds",
+    "watch",
+)
 
 
 class LimitsOptions(BaseModel):
@@ -12,9 +31,74 @@ class LimitsOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    max_pages: int | None = Field(None, ge=1, description="Documents to fetch (outcome `fetched`), never exceeded")
-    max_time_s: float | None = Field(None, gt=0, description="Seconds of crawling, over all runs")
-    max_bytes: int | None = Field(None, ge=1, description="Bytes received; what is under way is finished")
+    max_pages: int | None = Field(
+        None, ge=1, description="Documents to fetch (outcome `fetched`), never exceeded", json_schema_extra=LIVE
+    )
+    max_time_s: float | None = Field(
+        None, gt=0, description="Seconds of crawling, over all runs", json_schema_extra=LIVE
+    )
+    max_bytes: int | None = Field(
+        None, ge=1, description="Bytes received; what is under way is finished", json_schema_extra=LIVE
+    )
+
+
+class WatchOptions(BaseModel):
+    """What the crawl watches of itself and of its machine: see docs/operation.md."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    look_s: float = Field(1.0, ge=0.05, description="Between two looks, in seconds", json_schema_extra=LIVE)
+    stall_s: float = Field(
+        5.0, ge=0.5, description="The event loop standing still for so long is a stall", json_schema_extra=LIVE
+    )
+    commit_s_max: float = Field(10.0, gt=0, description="A commit that takes longer is stuck", json_schema_extra=LIVE)
+    disk_free_bytes_min: int = Field(
+        256 << 20,
+        ge=0,
+        description="With less room on a disk the crawl pauses; with a quarter more than that it goes on",
+        json_schema_extra=LIVE,
+    )
+    memory_share_max: float = Field(
+        0.95,
+        gt=0,
+        description="Share of memory.budget_bytes from which on requests become fewer and commits earlier",
+        json_schema_extra=LIVE,
+    )
+    files_share_max: float = Field(
+        0.9, gt=0, le=1, description="Share of the open files allowed from which on requests become fewer",
+        json_schema_extra=LIVE,
+    )  # fmt: skip
+    clock_jump_s_min: float = Field(
+        2.0, gt=0, description="Setting the system's clock by more than this is told", json_schema_extra=LIVE
+    )
+
+
+class LogsOptions(BaseModel):
+    """What stands in `logs/`, and how much: see docs/operation.md."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    level: Level = Field("info", description="Least level that is written", json_schema_extra=LIVE)
+    levels: dict[str, Level] = Field(
+        default_factory=dict,
+        description="The same by room: fetch, resolve, robots, scope, process, seeds, watch, config …",
+        json_schema_extra=LIVE,
+    )
+    file_bytes_max: int = Field(
+        64 << 20, ge=1 << 10, description="A file that would be longer is begun anew", json_schema_extra=LIVE
+    )
+    files_kept: int = Field(3, ge=0, le=100, description="Files before the one that grows", json_schema_extra=LIVE)
+
+    @field_validator("levels")
+    @classmethod
+    def _rooms(cls, levels: dict[str, Level]) -> dict[str, Level]:
+        for room in levels:
+            if room not in ROOMS:
+                near = difflib.get_close_matches(room, ROOMS, n=1)
+                raise ValueError(
+                    f"no room {room!r}; " + (f"did you mean {near[0]!r}?" if near else f"there are {', '.join(ROOMS)}")
+                )
+        return levels
 
 
 class CrawlOptions(BaseModel):
@@ -22,19 +106,31 @@ class CrawlOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    mode: Literal["batch", "continuous"] = Field(
-        "batch", description="batch: each URL once, then the end; continuous: pages again and again, without end"
+    mode: Literal["batch", "continuous", "offline"] = Field(
+        "batch",
+        description="batch: each URL once, then the end; continuous: pages again and again, without end; offline: what "
+        "is given, links recorded and none followed",
     )
-    concurrency: int = Field(256, ge=1, le=16_384, description="Requests at once")
-    commit_s: float = Field(1.0, gt=0, description="Longest time between two commits, in seconds")
-    commit_pages: int = Field(2_000, ge=1, description="Visits after which a commit comes early")
+    concurrency: int = Field(256, ge=1, le=16_384, description="Requests at once", json_schema_extra=LIVE)
+    commit_s: float = Field(
+        1.0, gt=0, description="Longest time between two commits, in seconds", json_schema_extra=LIVE
+    )
+    commit_pages: int = Field(
+        2_000, ge=1, description="Visits after which a commit comes early", json_schema_extra=LIVE
+    )
     epoch_bytes_max: int = Field(
         40 << 20, ge=1 << 20, description="Memory of what waits for a commit, at which the commit comes early"
     )
-    stop_s: float = Field(30.0, ge=0, description="How long a stop waits for what is in flight, in seconds")
-    errors_max: int = Field(20, ge=1, description="Errors of our own within errors_s that end the crawl")
-    errors_s: float = Field(60.0, gt=0, description="See errors_max")
-    request_s_max: float = Field(300.0, gt=0, description="No request is waited for longer, whatever its module says")
+    stop_s: float = Field(
+        30.0, ge=0, description="How long a stop waits for what is in flight, in seconds", json_schema_extra=LIVE
+    )
+    errors_max: int = Field(
+        20, ge=1, description="Errors of our own within errors_s that end the crawl", json_schema_extra=LIVE
+    )
+    errors_s: float = Field(60.0, gt=0, description="See errors_max", json_schema_extra=LIVE)
+    request_s_max: float = Field(
+        300.0, gt=0, description="No request is waited for longer, whatever its module says", json_schema_extra=LIVE
+    )
     process_s_max: float = Field(30.0, gt=0, description="Time to decode and process one page before it is suspected")
     follow_copies: bool = Field(
         True,

@@ -36,6 +36,10 @@ from gossamer.world.clock import Clock
 
 NEW, SHORTER = 1, 2
 BUSY = frozenset((429, 503))
+JUDGED_AGAIN = frozenset(
+    ("depth", "exclude", "include", "length", "media_type", "path_depth", "repeated_path", "useless_path")
+)
+"""Filters that may change while the crawl runs."""
 HUB_BYTES_MAX = 65_536
 """What is read of a hub's answer: it says why it refuses."""
 DEFAULT_PORTS = {"http": 80, "https": 443, "ftp": 21, "ftps": 990, "gopher": 70}
@@ -48,12 +52,20 @@ class Pipeline(Generic[L]):
         self, rooms: Rooms[L], retries: Retries, options: CrawlOptions, clock: Clock, logs: Logs, tally: Tally
     ) -> None:
         self._rooms = rooms
-        self._ends = Ends(rooms, retries, options, clock, logs, tally)
+        self._ends = Ends(rooms, retries, clock, logs, tally)
         self._options = options
+        self._follows = options.mode != "offline"
         self._clock = clock
         self._logs = logs
         self._tally = tally
+        self.judges_again = False
+        """Filters are others than when some of what is queued was: they are asked again before each request."""
         self.errands = Errands(rooms.permit, rooms.hosts, rooms.namer, logs, rooms.router)
+
+    def reconfigure(self, retries: Retries, options: CrawlOptions) -> None:
+        """Go by other options from now on."""
+        self._options = options
+        self._ends.reconfigure(retries)
 
     # ---- discover → admit → route → dedupe → enqueue
 
@@ -80,7 +92,7 @@ class Pipeline(Generic[L]):
                 rooms.sink.add(link, rooms.prioritizer.level(link), now)
             if link.seed and rooms.beyond is not None:
                 self._open_seed(link, rooms.beyond)
-            if answer == SHORTER:
+            if answer == SHORTER and self._follows:
                 self._relax(link)
 
     def _routed(
@@ -93,6 +105,19 @@ class Pipeline(Generic[L]):
         if len(ours) < len(admitted) or len(admitted) < len(links):
             links = [link for link in links if router.has(link.url)]
         return links, ours
+
+    def take_in(self, links: Sequence[Link], levels: Sequence[int]) -> None:
+        """Queue a segment's URLs, as urgent as it has them, where they are ours and new. About 10 µs each."""
+        rooms, now = self._rooms, self._clock.now()
+        ours = [(link, level) for link, level in zip(links, levels, strict=True) if rooms.chain.reason(link) is None]
+        if rooms.router is not None:  # Every shard is fed all of it, and takes its own.
+            ours = [(link, level) for link, level in ours if rooms.router.has(link.url)]
+        answers = rooms.url_seen.offer(
+            [link.url for link, _ in ours], [link.depth for link, _ in ours], [link.hops for link, _ in ours]
+        )
+        for (link, level), answer in zip(ours, answers, strict=True):
+            if answer == NEW:
+                rooms.sink.add(link, level, now)
 
     def _admitted_or_kept(self, links: Sequence[Link], beyond: Beyond) -> list[Link]:
         """Return the links that are ours, and keep those that may come into scope yet."""
@@ -182,7 +207,10 @@ class Pipeline(Generic[L]):
         if lease.errand is not None:
             self._answer(lease.errand, result)
         else:
-            self.discover(await self._ends.settle(lease, result, held), lease.url)
+            links = await self._ends.settle(lease, result, held)
+            if not self._follows:
+                return  # They are recorded; whoever makes the next segment chooses among them.
+            self.discover(links, lease.url)
             if self._rooms.beyond is not None and (regained := self._rooms.beyond.regained()):
                 self.discover(regained)
 
@@ -202,6 +230,10 @@ class Pipeline(Generic[L]):
     def _permitted(self, lease: L, now: float) -> bool:
         """Ask what the site allows, now, at the last moment. What is not allowed is dealt with here."""
         rooms, url = self._rooms, lease.url
+        if self.judges_again and (name := self._rejected_now(lease)):
+            rooms.source.ended(lease, None, now)
+            self._ends.failure(lease, Failure("excluded", f"the filter {name} rejects it now", started_at=now))
+            return False
         verdict = rooms.permit.ask(url, now)
         if verdict.allowed:
             return True
@@ -222,6 +254,13 @@ class Pipeline(Generic[L]):
             rooms.source.ended(lease, None, now)
             self._ends.failure(lease, Failure(verdict.outcome, verdict.reason, started_at=now))
         return False
+
+    def _rejected_now(self, lease: L) -> str:
+        """Return the filter that would not let a queued URL in again; where it was found from is no reason."""
+        visit = visit_of(lease)
+        link = Link(lease.url, visit.link_type, visit.depth, visit.hops, visit.referrer, visit.seed)
+        name = self._rooms.chain.explain(link)
+        return name if name is not None and name in JUDGED_AGAIN else ""
 
     def _held(self, lease: L) -> Held | None:
         """Return what the last visit left, where the request is to be conditional on it."""
@@ -253,8 +292,9 @@ class Pipeline(Generic[L]):
         url, visit = lease.url, lease.visit
         if lease.errand is not None and lease.errand.form:
             return Request(url.text, lease.address, port_of(url), body_bytes_max=HUB_BYTES_MAX, form=lease.errand.form)
-        if visit is not None and visit.link_type == SITEMAP_FILE:
-            most = self._rooms.sitemap_bytes_max
+        hints = self._rooms.hints
+        if hints is not None and visit is not None and visit.link_type == SITEMAP_FILE:
+            most = hints.sitemap_bytes_max
             return Request(url.text, lease.address, port_of(url), Revisiting.conditions(held), body_bytes_max=most)
         wanted = self._rooms.chain.media_types if visit is not None else ()
         return Request(url.text, lease.address, port_of(url), Revisiting.conditions(held), media_types=wanted)

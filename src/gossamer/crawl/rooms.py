@@ -72,8 +72,6 @@ class Rooms(Generic[L]):
     """What sitemaps and feeds say of pages."""
     hubs: Hubs | None = None
     """Subscriptions; None where nobody could call back."""
-    sitemap_bytes_max: int = 0
-    """Where the body of a sitemap is cut; 0: where others are."""
     beyond: Beyond | None = None
     """Links that may come into scope yet; None where nothing is beyond it."""
     router: Router | None = None

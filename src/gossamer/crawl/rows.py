@@ -12,7 +12,7 @@ def attempt_row(visit: Visit, outcome: str, at: float) -> PageRow:
     url = visit.url
     return PageRow(
         url.text, url.key, url.host, url.site, at, outcome, depth=visit.depth, referrer=visit.referrer,
-        link_type=visit.link_type, attempt=visit.attempt,
+        link_type=visit.link_type, attempt=visit.attempt, hops=visit.hops,
     )  # fmt: skip
 
 

@@ -19,6 +19,8 @@ LEASES_A_PASS_MAX = 256
 """Visits begun before the loop looks at its sockets again."""
 EPOCH_SPAN_MAX = 2
 """An epoch may grow to so many times the visits, or the bytes, after which it should have been committed."""
+HELD_COMMIT_S = 30.0
+"""Between commits while nothing may begin and nothing is under way."""
 IDLE_S_MAX = 1.0
 """Longest sleep without looking whether something changed."""
 
@@ -48,13 +50,18 @@ class Shard(Generic[L]):
         self._clock = clock
         self._wake = asyncio.Event()
         self._commit_now = asyncio.Event()
-        self._turns: dict[asyncio.Task[None], L] = {}
+        self._turns: dict[asyncio.Task[None], tuple[L, float]] = {}
+        """What is under way, and since when."""
         self._visits = 0
         self._stopping: Literal["", "drain", "now"] = ""
         self._early: End | None = None
         self._over = False
         self._started_at = clock.now()
         self.paused = False
+        self.held: dict[str, str] = {}
+        """Who has it begin no more visits, and why, for people."""
+        self._ceilings: dict[str, int] = {}
+        """Who has it send fewer requests at once, and how many at the most."""
         self.state = "starting"
         self._more_to_come: Callable[[], bool] = bool
         self.quota: int | None = None
@@ -101,6 +108,58 @@ class Shard(Generic[L]):
     def unpause(self) -> None:
         self.paused = False
         self._wake.set()
+
+    def hold(self, who: str, why: str) -> None:
+        """Begin no more visits until `who` lets go; what is in flight is finished, and commits go on."""
+        self.held[who] = why
+
+    def let_go(self, who: str) -> None:
+        """Go on, as far as `who` is concerned."""
+        if self.held.pop(who, None) is not None:
+            self._commit_now.set()
+            self._wake.set()
+
+    def throttle(self, who: str, most: int | None) -> None:
+        """Send at most so many requests at once until `who` says otherwise; None: as many as are configured."""
+        if most is None:
+            self._ceilings.pop(who, None)
+        else:
+            self._ceilings[who] = max(1, most)
+        self._wake.set()
+
+    @property
+    def concurrency(self) -> int:
+        """Requests at once: as configured, or fewer where something is short."""
+        return min((self._options.concurrency, *self._ceilings.values()))
+
+    @property
+    def under_way(self) -> list[tuple[L, float]]:
+        """What is under way, and since when, the oldest first."""
+        return list(self._turns.values())
+
+    @property
+    def blocked(self) -> str:
+        """Why no visit may begin although nobody paused the crawl, for people; empty when one may."""
+        # Each visit in flight may become a page, so the limit is never passed; and neither an epoch that cannot close,
+        # for a slow disk, nor what waits for a reader who does not come must grow without bound.
+        most, delivery = self._limits.max_pages, self._tally.delivery
+        if most is not None and self._tally.totals.pages + self._visits >= most:
+            return "what is in flight: it may reach limits.max_pages"
+        if delivery is not None and delivery.full:
+            return "whoever reads the pages"
+        if self._tally.in_epoch >= EPOCH_SPAN_MAX * self._options.commit_pages or self._crowding() >= EPOCH_SPAN_MAX:
+            return f"a commit ({self._committer.stage or 'it begins'})"
+        return ""
+
+    def reconfigure(self, options: CrawlOptions, limits: LimitsOptions) -> None:
+        """Go by other options from now on."""
+        self._options, self._limits = options, limits
+        self._commit_now.set()  # It waits for as long as the old ones said.
+        self._wake.set()
+
+    def commit_soon(self) -> None:
+        """Have the open epoch closed, without waiting for that."""
+        self._commit_now.set()
 
     def stir(self) -> None:
         """Look again: there may be something new to fetch."""
@@ -152,7 +211,7 @@ class Shard(Generic[L]):
                 return self._early
             if self._limit_reached():
                 return "limit"
-            if not self.paused and self._lend(group):
+            if not (self.paused or self.held) and self._lend(group):
                 await asyncio.sleep(0)
                 continue
             if self._is_over():
@@ -167,8 +226,8 @@ class Shard(Generic[L]):
     def _lend(self, group: asyncio.TaskGroup) -> int:
         """Give visits to workers while there are both; return how many leases were dealt with."""
         lent = 0
-        now = self._clock.now()
-        while lent < LEASES_A_PASS_MAX and len(self._turns) < self._options.concurrency and self._may_fetch_more():
+        now, most = self._clock.now(), self.concurrency
+        while lent < LEASES_A_PASS_MAX and len(self._turns) < most and not self.blocked:
             lease = self._source.select(now)
             if lease is None:
                 break
@@ -176,13 +235,14 @@ class Shard(Generic[L]):
             self.activity += 1
             if not self._pipeline.quick(lease):
                 task = group.create_task(self._pipeline.turn(lease))
-                self._turns[task] = lease
+                self._turns[task] = lease, now
                 self._visits += lease.errand is None
                 task.add_done_callback(self._returned)
         return lent
 
     def _returned(self, task: asyncio.Task[None]) -> None:
-        lease = self._turns.pop(task)
+        lease, _ = self._turns.pop(task)
+        self._tally.last_at = self._clock.now()
         self._visits -= lease.errand is None
         delivery = self._tally.delivery
         if (
@@ -192,19 +252,6 @@ class Shard(Generic[L]):
         ):
             self._commit_now.set()
         self._wake.set()
-
-    def _may_fetch_more(self) -> bool:
-        # Each visit in flight may become a page, so the limit is never passed; and neither an epoch that cannot close,
-        # for a slow disk, nor what waits for a reader who does not come must grow without bound.
-        most, delivery = self._limits.max_pages, self._tally.delivery
-        under_way = self._tally.totals.pages + self._visits
-        if most is not None and under_way >= most:
-            return False
-        if (self.quota is not None and under_way >= self.quota) or not self.may_begin(self._clock.now()):
-            return False
-        if delivery is not None and delivery.full:
-            return False
-        return self._tally.in_epoch < EPOCH_SPAN_MAX * self._options.commit_pages and self._crowding() < EPOCH_SPAN_MAX
 
     def _limit_reached(self) -> bool:
         limits, totals = self._limits, self._tally.totals
@@ -222,7 +269,7 @@ class Shard(Generic[L]):
         self._wake.clear()
         wake_at = self._source.wake_at()
         wait_s = IDLE_S_MAX if wake_at is None else min(max(wake_at - self._clock.now(), 0.0), IDLE_S_MAX)
-        if self.paused or len(self._turns) >= self._options.concurrency or not self._may_fetch_more():
+        if self.paused or self.held or len(self._turns) >= self.concurrency or self.blocked:
             wait_s = IDLE_S_MAX
         if self._limits.max_time_s is not None:
             wait_s = min(wait_s, max(self._limits.max_time_s - self.elapsed_s(), 0.0))
@@ -249,13 +296,18 @@ class Shard(Generic[L]):
     async def _commit_often(self) -> None:
         while not self._over:
             try:
-                async with asyncio.timeout(self._options.commit_s):
+                async with asyncio.timeout(self._commit_pause_s()):
                     await self._commit_now.wait()
             except TimeoutError:
                 pass
             self._commit_now.clear()
             await self._committer.commit()
             self._wake.set()
+
+    def _commit_pause_s(self) -> float:
+        # Each commit takes room: while the crawl is held, and has nothing to keep, there are few.
+        is_idle = self.held and not (self._turns or self._tally.in_epoch)
+        return max(HELD_COMMIT_S, self._options.commit_s) if is_idle else self._options.commit_s
 
     def _raise_fatal(self) -> None:
         if self._tally.fatal_error is not None:

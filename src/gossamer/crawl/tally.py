@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from itertools import pairwise
 
 import msgspec
 
@@ -15,6 +16,12 @@ from gossamer.state.store import META_PARTITION
 KEY = META_PARTITION + b"tally"
 NOTES_MAX = 1000
 RATE_SAMPLES = 10
+MEDIA_TYPES_MAX = 50
+OTHER = "other"
+"""Stands for the media types that came when there were so many already."""
+COURSE_STEP_S = 5.0
+COURSE_STEPS_MAX = 120
+"""Of the rates of the last ten minutes."""
 
 
 class Totals(msgspec.Struct):
@@ -28,6 +35,8 @@ class Totals(msgspec.Struct):
     body_bytes: int = 0
     fetch_s: float = 0.0
     elapsed_s: float = 0.0
+    media_types: dict[str, int] = msgspec.field(default_factory=dict)
+    """Of what was fetched, as far as there are few."""
     incarnation: int = 0
     """How often the shard was opened."""
     ended: str = ""
@@ -47,11 +56,29 @@ class Tally:
         self.delivery: Delivery | None = None
         """Where visits go for whoever iterates over pages; None while nobody does."""
         self.in_epoch = 0
+        self._course: deque[tuple[float, int, int]] = deque(maxlen=COURSE_STEPS_MAX + 1)
+        self.last_at = 0.0
+        """When the last attempt ended, about."""
         self._samples: deque[tuple[float, int, int]] = deque(maxlen=RATE_SAMPLES)
+
+    def reconfigure(self, options: CrawlOptions) -> None:
+        """Go by other options from now on."""
+        self._options = options
 
     def sample(self, now: float) -> None:
         """Note where the counts stand; about once a second."""
-        self._samples.append((now, self.totals.pages, self.totals.wire_bytes))
+        found = now, self.totals.pages, self.totals.wire_bytes
+        self._samples.append(found)
+        if not self._course or now - self._course[-1][0] >= COURSE_STEP_S:
+            self._course.append(found)
+
+    def course(self) -> list[tuple[float, float, float]]:
+        """Return instants of the last ten minutes, with pages and bytes a second up to each."""
+        steps = list(self._course)
+        return [
+            (after[0], (after[1] - before[1]) / (after[0] - before[0]), (after[2] - before[2]) / (after[0] - before[0]))
+            for before, after in pairwise(steps)
+        ]
 
     def rates(self, now: float) -> tuple[float, float]:
         """Return pages and bytes a second over the last seconds."""
@@ -65,7 +92,12 @@ class Tally:
         """Count a finished attempt."""
         totals, row = self.totals, visited.row
         totals.attempts += 1
-        totals.pages += row.outcome == "fetched"
+        if row.outcome == "fetched":
+            totals.pages += 1
+            types, kind = totals.media_types, row.media_type
+            if kind not in types and len(types) >= MEDIA_TYPES_MAX:
+                kind = OTHER
+            types[kind] = types.get(kind, 0) + 1
         totals.outcomes[row.outcome] = totals.outcomes.get(row.outcome, 0) + 1
         totals.wire_bytes += row.wire_bytes
         totals.body_bytes += row.body_bytes

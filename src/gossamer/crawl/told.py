@@ -16,6 +16,8 @@ class Hints(Protocol):
 
     wants_feeds: bool
     """Feeds that pages name are fetched."""
+    sitemap_bytes_max: int
+    """Where the body of a sitemap is cut."""
 
     def named(self, origin: Url, sitemaps: Sequence[str]) -> tuple[list[Link], list[Link]]:
         """Take what the robots.txt of an origin names; return the sitemaps to fetch, and those among them to fetch

@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from gossamer.frontier.remembered import Remembered, Spent
 from gossamer.state.epoch import Epochs
 
 HOST: Final = "h"
@@ -55,8 +56,9 @@ class Accounts:
     used leaves when there are more than `cached_max`.
     """
 
-    def __init__(self, epochs: Epochs, cached_max: int) -> None:
+    def __init__(self, epochs: Epochs, cached_max: int, remembered: Remembered | None = None) -> None:
         self._epochs = epochs
+        self._remembered = remembered
         self._cached_max = cached_max
         self._evict_at = cached_max
         self._held: OrderedDict[str, Holder] = OrderedDict()
@@ -72,7 +74,10 @@ class Accounts:
         if len(self._held) >= self._evict_at:
             self._evict()
         key = account_key(kind, partition, name)
-        held = self._held[name_of_kind] = Holder(name_of_kind, key, read_account(self._epochs, key))
+        account = read_account(self._epochs, key)
+        if self._remembered is not None:
+            _recall(account, self._remembered.spent(key))
+        held = self._held[name_of_kind] = Holder(name_of_kind, key, account)
         return held
 
     @property
@@ -90,7 +95,10 @@ class Accounts:
     def cut(self) -> None:
         """Give the open epoch the accounts that changed."""
         for held in self._dirty:
-            self._epochs.put("account", held.key, _encode(held.account))
+            account = held.account
+            self._epochs.put("account", held.key, _encode(account))
+            if self._remembered is not None:
+                self._remembered.keep_spent(held.key, account.round, account.pages, account.wire_bytes, account.time_s)
             held.dirty = False
         self._dirty.clear()
         self._evict_at = self._cached_max
@@ -102,6 +110,13 @@ class Accounts:
         for name in list(islice(idle, len(self._held) - self._cached_max + tenth)):
             del self._held[name]
         self._evict_at = max(self._cached_max, len(self._held) + tenth)
+
+
+def _recall(account: Account, spent: Spent | None) -> None:
+    """Bring an account to where other crawls left it."""
+    if spent is not None and spent.round >= account.round:
+        account.round = spent.round
+        account.pages, account.wire_bytes, account.time_s = spent.pages, spent.wire_bytes, spent.time_s
 
 
 def account_key(kind: str, partition: int, name: str) -> bytes:

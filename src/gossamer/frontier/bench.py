@@ -35,11 +35,15 @@ class Bench:
         self._unplaced: list[Turn] = []
         self._order = count()
 
-    def place(self, address: str, fingerprint: int, rest_until: float) -> Place:
-        """Return the place of an address, new ones resting until `rest_until`."""
-        place = self._places.get(address)
+    def place(self, address: str, fingerprint: int, rest_until: float, own: str = "", most: int = 0) -> Place:
+        """Return the place of an address, new ones resting until `rest_until`. A host named by `own` has it for itself,
+        for `most` requests at once, whatever others do there.
+        """
+        name = f"{address} {own}" if own else address
+        place = self._places.get(name)
         if place is None:
-            place = self._places[address] = Place(address, fingerprint, rest_until)
+            most = most if own else self._per_address
+            place = self._places[name] = Place(name, address, fingerprint, rest_until, most)
         return place
 
     def at(self, address: str) -> Place | None:
@@ -58,6 +62,14 @@ class Bench:
             place.shut = False
             place.rest_until = max(place.rest_until, rest_until)
             self._offer_place(place)
+
+    def reconfigure(self, per_address: int) -> None:
+        """Let every address that has no gate of its own have so many requests at once from now on; 0: any number."""
+        self._per_address = per_address
+        for place in self._places.values():
+            if place.name == place.address:
+                place.most = per_address
+                self._offer_place(place)
 
     def site(self, name: str, rest_until: float) -> Site:
         """Return a site, new ones resting until `rest_until`."""
@@ -165,7 +177,7 @@ class Bench:
         if site is not None:
             site.out += 1
         place.out += 1
-        if place.out == self._per_address:
+        if place.out == place.most:
             place.stamp += 1  # Its turn counts no more; `release` gives it a new one.
 
     def release(self, place: Place, rest_until: float) -> None:
@@ -203,7 +215,7 @@ class Bench:
         while hosts and hosts[0][2] != hosts[0][3].stamp:
             heapq.heappop(hosts)
         place.stamp += 1
-        if hosts and not place.shut and (not self._per_address or place.out < self._per_address):
+        if hosts and not place.shut and (not place.most or place.out < place.most):
             at = max(hosts[0][0], place.rest_until)
             heapq.heappush(self._turns, (at, next(self._order), place.stamp, place))
 
@@ -225,7 +237,7 @@ class Bench:
         """
         idle = [p for p in self._places.values() if not p.users and not p.out and p.rest_until <= now]
         for place in idle:
-            del self._places[place.address]
+            del self._places[place.name]
         still = [s for s in self._sites.values() if not s.users and not s.out and s.rest_until <= now]
         for site in still:
             del self._sites[site.name]

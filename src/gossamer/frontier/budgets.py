@@ -8,6 +8,7 @@ by chance. So a crawl with budgets ends like one without: in each round somebody
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Literal
 
@@ -18,6 +19,7 @@ from gossamer.frontier.budget import Budget, growth, host_budget, site_budget
 from gossamer.frontier.host import Host
 from gossamer.frontier.linking import linking_sites
 from gossamer.frontier.options import BudgetOptions
+from gossamer.frontier.remembered import Remembered
 from gossamer.frontier.reputation import KEY as LINKING_MAX
 from gossamer.frontier.reputation import Reputation
 from gossamer.model.visits import BudgetFacts, Contact
@@ -47,7 +49,13 @@ class Budgets:
     """Charges hosts and sites, and says who may go on. About 2.2 µs a visit and 1.1 µs a question."""
 
     def __init__(
-        self, epochs: Epochs, accounts: Accounts, reputation: Reputation | None, options: BudgetOptions, now: float
+        self,
+        epochs: Epochs,
+        accounts: Accounts,
+        reputation: Reputation | None,
+        options: BudgetOptions,
+        now: float,
+        remembered: Remembered | None = None,
     ) -> None:
         self._epochs = epochs
         self._accounts = accounts
@@ -56,9 +64,27 @@ class Budgets:
         self._site_of = lru_cache(SITES_MAX)(site_of)
         self._host_budget = host_budget(options, "")
         self._site_budget = site_budget(options, "")
-        self._has_site_budgets = self._site_budget.is_set or any(name[0] == "." for name in options.overrides)
+        self._has_site_budgets = _has_site_budgets(options)
         stored = epochs.get("meta", KEY)
         self._round = Round(1, now) if stored is None else msgspec.msgpack.decode(stored, type=Round)
+        self._remembered = remembered
+        last = remembered.round() if remembered is not None else None
+        if last is not None and (stored is None or last[0] > self._round.number):
+            self._round = Round(*last)  # Other crawls went on with it.
+
+    def reconfigure(self, options: BudgetOptions, hosts: Iterable[Host], *, is_new: bool) -> None:
+        """Go by other budgets from now on. `hosts` are those in memory: what is lent of them was counted for nobody
+        when there were no budgets (`is_new`), or none of sites.
+        """
+        had_sites = self._has_site_budgets and not is_new
+        self._options = options
+        self._host_budget, self._site_budget = host_budget(options, ""), site_budget(options, "")
+        self._has_site_budgets = had_sites or _has_site_budgets(options)
+        for host in hosts:
+            if host.lent and is_new:
+                self._host(host).lent += host.lent
+            if host.lent and self._has_site_budgets and not had_sites:
+                self._site(host).lent += host.lent
 
     @property
     def round(self) -> int:
@@ -115,6 +141,8 @@ class Budgets:
     def cut(self) -> None:
         """Give the open epoch where the rounds stand; the accounts are their owner's to cut."""
         self._epochs.put("meta", KEY, msgspec.msgpack.encode(self._round))
+        if self._remembered is not None:
+            self._remembered.keep_round(self._round.number, self._round.began_at)
 
     def _host(self, host: Host) -> Holder:
         return self._accounts.get(HOST, host.partition, host.name)
@@ -134,6 +162,10 @@ class Budgets:
             account.round = self._round.number
             account.pages, account.wire_bytes, account.time_s = 0, 0, 0.0
         return account
+
+
+def _has_site_budgets(options: BudgetOptions) -> bool:
+    return site_budget(options, "").is_set or any(name[0] == "." for name in options.overrides)
 
 
 def budget_facts(epochs: Epochs, options: BudgetOptions, url: Url) -> BudgetFacts | None:

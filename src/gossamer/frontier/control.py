@@ -20,6 +20,15 @@ class Control:
         self._contacts = contacts
         self._politeness = politeness
 
+    def reconfigure(self, politeness: Politeness) -> None:
+        """Go by other rules from now on."""
+        self._politeness = politeness
+
+    def prolong(self, host: Host, until: float, now: float) -> None:
+        """Leave a host in memory alone until an instant, unless it rests for longer."""
+        self._prolong(host, until)
+        self._turns.schedule(host, now)
+
     def run_errand(self, errand: Errand, now: float) -> bool:
         """Have a request made that no queue holds, through the gates of its host; False when that host is closed."""
         host = self._host(errand.url)
@@ -43,7 +52,8 @@ class Control:
     def rest(self, url: Url, until: float, reason: str, now: float) -> None:
         """Leave a host alone until an instant."""
         host = self._host(url)
-        host.record.reason = reason
+        failed = host.record.error if host.record.failures or host.record.sleeps else ""
+        host.record.reason = f"{reason}: {failed}" if failed and failed not in reason else reason
         self._prolong(host, until)
         self._turns.schedule(host, now)
 
@@ -57,6 +67,7 @@ class Control:
         if record.crawl_delay_s == delay_s:
             return
         record.crawl_delay_s = delay_s
+        host.contacted = True
         self._hosts.touch(host)
         longest_s = self._politeness.crawl_delay_s_max
         if delay_s is not None and delay_s > longest_s:
@@ -70,6 +81,7 @@ class Control:
         """End all URLs of a host, those to come included, with the outcome `host_closed`."""
         host = self._host(url)
         host.record.closed = reason
+        host.contacted = True
         self._hosts.touch(host)
         self._turns.close(host, now)
         self._turns.schedule(host, now)
@@ -82,4 +94,5 @@ class Control:
         self._hosts.touch(host)
         if until > host.record.rest_until:
             host.record.rest_until = until
+            host.contacted = True
             self._contacts.prolong(host.fingerprint, until)

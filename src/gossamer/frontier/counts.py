@@ -21,6 +21,13 @@ class Counts(msgspec.Struct):
     """Hosts with URLs that are not finished."""
     deferred: int = 0
     """Those of them that have used up their budget."""
+    most: int = 0
+    """Most hosts with work at once, since somebody last began to count."""
+
+    answers: int = 0
+    """Requests that a server answered."""
+    levels: list[int] = msgspec.field(default_factory=list)
+    """URLs in queues, by level."""
 
     def end(self, outcome: str, urls: int = 1) -> None:
         """Note how URLs that were pending ended."""

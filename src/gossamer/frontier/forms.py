@@ -9,6 +9,7 @@ from gossamer.frontier.host_priority import Combined, HostOpic, LargerSites
 from gossamer.frontier.options import BudgetOptions, FrontierOptions, WalkOptions
 from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.priority import BestFirst, BreadthFirst
+from gossamer.frontier.remembered import Remembered
 from gossamer.frontier.walk import Walk
 from gossamer.ports import PatternMatcher, Prioritizer
 from gossamer.state.contacts import Contacts
@@ -45,8 +46,11 @@ def frontier_of(
     dice: Dice,
     now: float,
     share_new: float | None = None,
+    remembered: Remembered | None = None,
 ) -> Frontier | Walk:
     """Return the frontier of the form that is named."""
     own, budget, walk = options
-    sweep = Frontier(store, epochs, contacts, politeness, own, name_url, dice, now, budget, prioritizer, share_new)
+    sweep = Frontier(
+        store, epochs, contacts, politeness, own, name_url, dice, now, budget, prioritizer, share_new, remembered
+    )
     return Walk(sweep, epochs, walk, name_url, dice) if own.form == "walk" else sweep

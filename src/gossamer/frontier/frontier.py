@@ -19,11 +19,13 @@ from gossamer.frontier.hosts import HOST_BYTES, Hosts
 from gossamer.frontier.index import HostIndex
 from gossamer.frontier.ledger import Ledger
 from gossamer.frontier.options import BudgetOptions, FrontierOptions
+from gossamer.frontier.overview import overview
 from gossamer.frontier.politeness import SAMPLES, Politeness
 from gossamer.frontier.queues import Queues
 from gossamer.frontier.record import Entry, Item, decode_record
+from gossamer.frontier.remembered import Remembered
 from gossamer.frontier.sites import Sites
-from gossamer.frontier.turns import Turns
+from gossamer.frontier.turns import NextTurn, Turns
 from gossamer.model.links import NOT_SEED, Link
 from gossamer.model.visits import Again, Contact, HostFacts
 from gossamer.ports import Prioritizer
@@ -60,8 +62,11 @@ class Frontier:
         budget: BudgetOptions | None = None,
         prioritizer: Prioritizer | None = None,
         share_new: float | None = None,
+        remembered: Remembered | None = None,
     ) -> None:
-        """`share_new` is the share of visits that new URLs get where old ones are due too; None: there are none."""
+        """`share_new` is the share of visits that new URLs get where old ones are due too; None: there are none.
+        `remembered` is what earlier crawls learned of hosts, where somebody keeps that.
+        """
         self.politeness = politeness
         self._epochs = epochs
         self._contacts = contacts
@@ -77,22 +82,28 @@ class Frontier:
         counts = store.get("meta", COUNTS_KEY)
         self.counts = Counts() if counts is None else msgspec.msgpack.decode(counts, type=Counts)
         bias = LevelBias(options.level_bias, dice)
-        self._hosts = Hosts(epochs, politeness, contacts.recovered, options.records_cached_max)
+        self._remembered = remembered
+        self._hosts = Hosts(epochs, politeness, contacts.recovered, options.records_cached_max, remembered)
         self._share_new = share_new
         coin = self._is_turn_of_new if share_new is not None else None
-        self._queues = Queues(epochs, bias, politeness, options, coin or bool)
+        self._queues = Queues(epochs, bias, options, coin or bool)
+        if self.counts.levels:
+            self._queues.by_level = self.counts.levels
+        self.counts.levels = self._queues.by_level
         self._bench = Bench(politeness.per_address, politeness.per_site, politeness.site_delay_s)
         self._addresses: AddressDoor | None = None
         self._index = index = HostIndex(epochs, dice, bias)
         index.hosts, index.hosts_deferred = self.counts.working, self.counts.deferred
-        index.hosts_most = index.hosts
-        self._ledger = ledger = Ledger(epochs, budget or BudgetOptions(), prioritizer, options.records_cached_max, now)
+        index.hosts_most = max(index.hosts, self.counts.most)
+        self._ledger = ledger = Ledger(
+            epochs, budget or BudgetOptions(), prioritizer, options.records_cached_max, now, remembered
+        )
         self._budgets = ledger.budgets
         self._resumed_at = 0.0 if is_new else now
         resting_until = now + politeness.site_delay_s if self._resumed_at else 0.0
         sites = Sites(self._bench, resting_until)
         self._turns = Turns(
-            self._hosts, self._queues, index, self._bench, self.counts, politeness, options, sites,
+            self._hosts, self._queues, index, self._bench, self.counts, options, sites,
             ledger.budgets, ledger.host_level, coin,
         )  # fmt: skip
         self.control = Control(self._hosts, self._turns, contacts, politeness)
@@ -101,6 +112,28 @@ class Frontier:
         """Leases with an address that are not ended."""
         for partition, name in index.load(store):
             self._turns.resume(self._hosts.get(name, partition), now)
+
+    def reconfigure(self, politeness: Politeness, options: FrontierOptions, budget: BudgetOptions, now: float) -> None:
+        """Go by other rules from now on. A host in memory that would rest for longer by them does so at once, counted
+        from the end of its last request; one that rests already is not asked sooner.
+        """
+        before, self.politeness, self._options = self.politeness, politeness, options
+        hosts = self._hosts.reconfigure(politeness)
+        self._ledger.reconfigure(budget, hosts, now)
+        self._budgets = self._ledger.budgets
+        self._turns.reconfigure(options, self._budgets)
+        self.control.reconfigure(politeness)
+        self._bench.reconfigure(politeness.per_address)
+        for host in hosts:
+            was, record = before.of(host.name), host.record
+            if was.has_own_gate != host.rules.has_own_gate or was.per_host != host.rules.per_host:
+                self._bench.settle(host, None)  # It gets another place before its next request.
+            more_s = host.rules.rest_s(record.fetches_s, record.crawl_delay_s)
+            more_s -= was.rest_s(record.fetches_s, record.crawl_delay_s)
+            if record.requests and more_s > 0.0 and not record.reason and record.rest_until + more_s > now:
+                self.control.prolong(host, record.rest_until + more_s, now)
+            else:
+                self._turns.schedule(host, now)
 
     @property
     def memory_bytes(self) -> int:
@@ -119,8 +152,12 @@ class Frontier:
 
     @property
     def hosts_most(self) -> int:
-        """Most of them at once, in this process."""
+        """Most of them at once, since `count_anew`, over all runs."""
         return self._index.hosts_most
+
+    def count_anew(self) -> None:
+        """Forget how many hosts there were at most."""
+        self._index.hosts_most = self._index.hosts
 
     @property
     def round(self) -> int:
@@ -144,6 +181,10 @@ class Frontier:
         place = self._bench.at(address)
         if place is not None:
             self._bench.shut(place)
+
+    def shrink(self) -> None:
+        """Have fewer hosts in memory from now on: memory is short. They come back when requests wait for hosts."""
+        self._turns.room.shrink()
 
     # ---- links in
 
@@ -225,13 +266,14 @@ class Frontier:
 
     def locate(self, lease: Lease, address: str, until: float, now: float) -> None:
         """Give back a lease that lacked an address, now that its host's is known; it is lent again in its turn."""
-        fingerprint = xxh3_64_intdigest(address.encode())
+        own = lease.host.name if lease.host.rules.has_own_gate else ""
+        fingerprint = xxh3_64_intdigest(f"{address} {own}".encode() if own else address.encode())
         rest_until = self._contacts.recovered.addresses.get(fingerprint, 0.0)
-        if self._resumed_at:
+        if self._resumed_at and not own:
             rest_until = max(rest_until, self._resumed_at + self.politeness.address_delay_s)
-        place = self._bench.place(address, fingerprint, rest_until)
+        place = self._bench.place(address, fingerprint, rest_until, own, lease.host.rules.per_host)
         self._bench.settle(lease.host, place)
-        if self._addresses is not None:
+        if self._addresses is not None and not own:
             self._borrow(place, self._addresses, now)
         lease.host.located_until = until
         self.give_back(lease, now)
@@ -246,12 +288,12 @@ class Frontier:
         record = lease.host.record
         if record.closed or record.rest_until > now:
             return False
-        if self._addresses is not None:
+        if self._addresses is not None and lease.place.name == lease.place.address:
             if not self._addresses.may_ask(lease.place.address, now):
                 self._bench.shut(lease.place)
                 return False
             self._addresses.began(lease.place.address)
-        politeness = self.politeness
+        politeness = lease.host.rules
         longest_s = politeness.longest_rest_s(record.crawl_delay_s)
         if politeness.per_host == 1:
             with_this_one = [*record.fetches_s[1 - SAMPLES :], 0.0]
@@ -272,20 +314,24 @@ class Frontier:
             if self._budgets is not None:
                 self._budgets.spend(host, contact, page=lease.item is not None)
             jitter = self._dice.uniform(0.0, 1.0) if contact.kind == "busy" else 0.0
-            settle(host.record, contact, now, self.politeness, self._options, jitter)
+            nobody = self.counts.answers == 0
+            self.counts.answers += contact.kind in ("answered", "busy")
+            settle(host.record, contact, now, host.rules, self._options, jitter, nobody_answered=nobody)
+            host.contacted = True
             self._turns.room.rested(host.record.rest_until - now)
             if contact.kind == "failed":
                 host.located_until = 0.0  # Another of its addresses may answer.
             self._hosts.touch(host)
         if place is not None:
             self.under_way -= 1
-            rest_until = now + self.politeness.address_delay_s if contact is not None else 0.0
+            shared = contact is not None and place.name == place.address
+            rest_until = now + self.politeness.address_delay_s if shared else 0.0
             if lease.ticket >= 0:
                 self._contacts.end(
                     lease.ticket, host.fingerprint, place.fingerprint, host.record.rest_until, rest_until
                 )
                 lease.ticket = -1
-                if self._addresses is not None:
+                if self._addresses is not None and place.name == place.address:
                     self._addresses.ended(place.address, rest_until)
             self._bench.release(place, rest_until)
             lease.place = None
@@ -384,7 +430,16 @@ class Frontier:
         """Say whether a URL is in somebody's hands now."""
         return url.fingerprint in self._lent
 
-    def next_turn(self) -> tuple[float, str] | None:
+    @property
+    def closings(self) -> list[tuple[str, str]]:
+        """Hosts that were closed last in this process, and why."""
+        return list(self._turns.closings)
+
+    def overview(self, now: float, most: int) -> dict[str, object]:
+        """Return hosts that are active, slow or failing, for people."""
+        return overview(self._turns.benched.values(), self._hosts.in_memory(), now, most)
+
+    def next_turn(self) -> NextTurn | None:
         """Return when the next host may be asked, and which and why not before; for `status` when nothing happens."""
         return self._turns.next_turn()
 
@@ -392,17 +447,26 @@ class Frontier:
 
     def cut(self, now: float) -> None:
         """Give the open epoch all that changed: records, new URLs, counts."""
+        if self._remembered is not None:
+            self._remembered.now = now
         for host in self._hosts.cut():
             self._queues.cut(host)
+            if self._remembered is not None:
+                self._remembered.keep(host)
             self.counts.hosts += host.is_new
             host.is_new = False
         self._queues.fresh_bytes = 0
         self._turns.room.fit(now)
         for place in self._bench.forget_rested(now):
-            if self._addresses is not None:
+            if self._addresses is not None and place.name == place.address:
                 self._addresses.leave(place.address)
         self._ledger.cut()
-        self.counts.working, self.counts.deferred = self._index.hosts, self._index.hosts_deferred
+        index = self._index
+        self.counts.working, self.counts.deferred, self.counts.most = (
+            index.hosts,
+            index.hosts_deferred,
+            index.hosts_most,
+        )
         self._epochs.put("meta", COUNTS_KEY, msgspec.msgpack.encode(self.counts))
 
     # ---- inside
@@ -436,7 +500,7 @@ class Frontier:
             lease.place, lease.site = place, host.site
             self.under_way += 1
             self._bench.occupy(place, host.site)
-        if host.out < self.politeness.per_host and place is not None:
+        if host.out < host.rules.per_host and place is not None:
             self._turns.schedule(host, now)  # Else its turn is over until this one comes back.
         return lease
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.record import Block, Entry, HostRecord, Item
 from gossamer.model.visits import Errand, Visit
 from gossamer.url.url import Url
@@ -13,13 +14,15 @@ class Host:
     """One host: its record and, while it is on the workbench, its window and its place."""
 
     __slots__ = (
-        "cursors", "dirty", "due_next", "due_out", "ends", "errands", "fingerprint", "fresh", "is_new",
+        "contacted", "cursors", "dirty", "due_next", "due_out", "ends", "errands", "fingerprint", "fresh", "is_new",
         "lent", "lent_again", "located_until", "on_bench", "out", "parked", "partition", "place", "prefix", "record",
-        "site", "stamp", "turn_at", "window",
+        "rules", "site", "stamp", "turn_at", "window",
     )  # fmt: skip
 
-    def __init__(self, record: HostRecord, partition: int, prefix: bytes, fingerprint: int) -> None:
+    def __init__(self, record: HostRecord, partition: int, prefix: bytes, fingerprint: int, rules: Politeness) -> None:
         self.record = record
+        self.rules = rules
+        """How it is treated; another when somebody changes that."""
         self.partition = partition
         self.prefix = prefix
         self.fingerprint = fingerprint
@@ -45,6 +48,8 @@ class Host:
         self.parked = False
         """Waits for its robots.txt: only errands are lent."""
         self.dirty = False
+        self.contacted = False
+        """It was asked, or told us something, since the last cut."""
         self.is_new = False
         """No epoch holds its record yet."""
         self.on_bench = False
@@ -74,10 +79,14 @@ Turn = tuple[float, int, int, Host]
 class Place:
     """One IP address."""
 
-    __slots__ = ("address", "fingerprint", "hosts", "out", "rest_until", "shut", "stamp", "users")
+    __slots__ = ("address", "fingerprint", "hosts", "most", "name", "out", "rest_until", "shut", "stamp", "users")
 
-    def __init__(self, address: str, fingerprint: int, rest_until: float) -> None:
+    def __init__(self, name: str, address: str, fingerprint: int, rest_until: float, most: int) -> None:
+        self.name = name
+        """Its address; with its host where one has it for itself."""
         self.address = address
+        self.most = most
+        """Requests at once; 0: no limit."""
         self.fingerprint = fingerprint
         self.rest_until = rest_until
         self.hosts: list[Turn] = []

@@ -10,6 +10,7 @@ from xxhash import xxh3_64_intdigest
 from gossamer.frontier.host import Host
 from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.record import RECORD_VERSION, HostRecord, decode_record, encode_record, host_prefix
+from gossamer.frontier.remembered import Remembered
 from gossamer.state.contacts import Recovered
 from gossamer.state.epoch import Epochs
 
@@ -22,11 +23,19 @@ EVICTIONS_MAX = 4
 class Hosts:
     """Name to `Host`. What is dirty, lent or on the bench stays; of the rest, the least recently used leaves."""
 
-    def __init__(self, epochs: Epochs, politeness: Politeness, recovered: Recovered, cached_max: int) -> None:
+    def __init__(
+        self,
+        epochs: Epochs,
+        politeness: Politeness,
+        recovered: Recovered,
+        cached_max: int,
+        remembered: Remembered | None = None,
+    ) -> None:
         self._epochs = epochs
         self._politeness = politeness
         self._recovered = recovered
         self._cached_max = cached_max
+        self._remembered = remembered
         self._hosts: dict[str, Host] = {}
         self._clean: OrderedDict[str, Host] = OrderedDict()
         """Those of them that are not dirty, the least recently used first: only these may leave."""
@@ -44,6 +53,17 @@ class Hosts:
         host = self._hosts[name] = self._clean[name] = self._load(name, partition)
         return host
 
+    def reconfigure(self, politeness: Politeness) -> list[Host]:
+        """Treat all hosts by other rules from now on; return those in memory."""
+        self._politeness = politeness
+        for host in self._hosts.values():
+            host.rules = politeness.of(host.name)
+        return list(self._hosts.values())
+
+    def in_memory(self) -> Iterable[Host]:
+        """Return the hosts in memory."""
+        return self._hosts.values()
+
     def touch(self, host: Host) -> None:
         """Have the record written with this epoch."""
         if not host.dirty:
@@ -60,23 +80,29 @@ class Hosts:
     def cut(self) -> Iterable[Host]:
         """Yield the dirty hosts, and give each one's record to the epoch after its turn."""
         dirty, self._dirty = self._dirty, {}
-        for host in dirty.values():
+        for name, host in dirty.items():
             yield host
             self._epochs.put("host", host.prefix, encode_record(host.record))
             host.dirty = False
-        self._clean.update(dirty)
+            self._clean[name] = host
 
     def _load(self, name: str, partition: int) -> Host:
         prefix = host_prefix(partition, name)
         data = self._epochs.get("host", prefix)
         record = HostRecord(RECORD_VERSION, name) if data is None else decode_record(data)
-        fingerprint = xxh3_64_intdigest(name.encode())
+        if self._remembered is not None:
+            self._remembered.recall(record, partition, is_new=data is None)
+        fingerprint, rules = xxh3_64_intdigest(name.encode()), self._politeness.of(name)
         if self._recovered.unknown_at:
             # Those without a record too: what was found and asked in an epoch that was lost left none.
-            longest_s = self._politeness.longest_rest_s(record.crawl_delay_s)
+            longest_s = rules.longest_rest_s(record.crawl_delay_s)
             record.rest_until = max(record.rest_until, self._recovered.unknown_at + longest_s)
-        record.rest_until = max(record.rest_until, self._recovered.hosts.get(fingerprint, 0.0))
-        host = Host(record, partition, prefix, fingerprint)
+        if self._recovered.shift_s < 0.0:
+            # The clock was set back: the record's instant is that much too late, until it is asked again by this one.
+            record.rest_until = self._recovered.hosts.pop(fingerprint, record.rest_until)
+        else:
+            record.rest_until = max(record.rest_until, self._recovered.hosts.get(fingerprint, 0.0))
+        host = Host(record, partition, prefix, fingerprint, rules)
         host.is_new = data is None
         return host
 
@@ -88,6 +114,6 @@ class Hosts:
                 return
             name, host = clean.popitem(last=False)
             if host.idle:
-                del hosts[name]
+                hosts.pop(name, None)  # It may have left already, and changed once more in somebody's hands.
             else:
                 clean[name] = host

@@ -60,7 +60,7 @@ class HostIndex:
         self.hosts = 0
         """Hosts with an entry: those with work."""
         self.hosts_most = 0
-        """Most of them at once, in this process."""
+        """Most of them at once, since somebody last began to count."""
         self.hosts_deferred = 0
         """Those of them that have used up their budget."""
 
@@ -139,6 +139,15 @@ class HostIndex:
         while alarms and self._wakes.get(alarms[0][1]) != alarms[0][0]:
             heapq.heappop(alarms)
         return alarms[0][0] / 1e6 if alarms else None
+
+    def next_sleeper(self) -> tuple[int, str] | None:
+        """Return partition and name of the host that `next_wake_at` tells of: a seek."""
+        at = self.next_wake_at()
+        if at is None:
+            return None
+        instant, partition = self._alarms[0]
+        begin, end = partition.to_bytes(2) + instant.to_bytes(8), (partition + 1).to_bytes(2)
+        return next(((partition, key[10:].decode()) for key, _ in self._epochs.scan("sleep", begin, end)), None)
 
     @property
     def has_ready(self) -> bool:

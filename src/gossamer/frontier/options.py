@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from gossamer.model.live import LIVE
+
+_is_host = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\]").fullmatch
+"""As `Url.host` has it: no port, and other alphabets in their ASCII form."""
 
 Preset = Literal["polite", "gentle", "broad", "weak", "own"]
 
@@ -14,23 +20,43 @@ class PolitenessOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    preset: Preset = Field("polite", description="polite, gentle, broad, weak or own; sets the keys below")
-    delay_s_min: float | None = Field(None, ge=0, description="Least rest of a host after a request, in seconds")
-    delay_s_max: float | None = Field(None, ge=0, description="Most rest that our own reckoning asks for, in seconds")
-    delay_factor: float | None = Field(None, ge=0, description="Rest as a multiple of the mean of five fetch times")
-    per_host: int | None = Field(None, ge=1, le=256, description="Requests at once to one host")
-    per_address: int | None = Field(None, ge=0, description="Requests at once to one IP address; 0 for no limit")
-    address_delay_s: float | None = Field(None, ge=0, description="Least rest of an IP address, in seconds")
+    preset: Preset = Field(
+        "polite", description="polite, gentle, broad, weak or own; sets the keys below", json_schema_extra=LIVE
+    )
+    delay_s_min: float | None = Field(
+        None, ge=0, description="Least rest of a host after a request, in seconds", json_schema_extra=LIVE
+    )
+    delay_s_max: float | None = Field(
+        None, ge=0, description="Most rest that our own reckoning asks for, in seconds", json_schema_extra=LIVE
+    )
+    delay_factor: float | None = Field(
+        None, ge=0, description="Rest as a multiple of the mean of five fetch times", json_schema_extra=LIVE
+    )
+    per_host: int | None = Field(None, ge=1, le=256, description="Requests at once to one host", json_schema_extra=LIVE)
+    per_address: int | None = Field(
+        None, ge=0, description="Requests at once to one IP address; 0 for no limit", json_schema_extra=LIVE
+    )
+    address_delay_s: float | None = Field(
+        None, ge=0, description="Least rest of an IP address, in seconds", json_schema_extra=LIVE
+    )
     per_site: int = Field(
         0, ge=0, description="Requests at once to all hosts of one registrable domain; 0 for no limit"
     )
     site_delay_s: float = Field(
         0.0, ge=0, allow_inf_nan=False, description="Least rest of a registrable domain after a request, in seconds"
     )
-    crawl_delay_s_max: float = Field(300.0, ge=0, description="A longer Crawl-delay closes the host")
-    retry_after_s_max: float = Field(86_400.0, ge=0, description="A longer Retry-After closes the host")
-    backoff_s_first: float = Field(30.0, ge=0, description="Rest after a 429 or 503 without Retry-After; doubles")
-    backoff_s_max: float = Field(3_600.0, ge=0, description="Longest rest after a 429 or 503 without Retry-After")
+    crawl_delay_s_max: float = Field(
+        300.0, ge=0, description="A longer Crawl-delay closes the host", json_schema_extra=LIVE
+    )
+    retry_after_s_max: float = Field(
+        86_400.0, ge=0, description="A longer Retry-After closes the host", json_schema_extra=LIVE
+    )
+    backoff_s_first: float = Field(
+        30.0, ge=0, description="Rest after a 429 or 503 without Retry-After; doubles", json_schema_extra=LIVE
+    )
+    backoff_s_max: float = Field(
+        3_600.0, ge=0, description="Longest rest after a 429 or 503 without Retry-After", json_schema_extra=LIVE
+    )
 
 
 class FrontierOptions(BaseModel):
@@ -38,7 +64,9 @@ class FrontierOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    bench_hosts_max: int = Field(100_000, ge=1, description="Hosts in memory at once, at the most")
+    bench_hosts_max: int = Field(
+        100_000, ge=1, description="Hosts in memory at once, at the most", json_schema_extra=LIVE
+    )
     bench_hosts_first: int = Field(
         1_000, ge=1, description="Hosts in memory from the beginning; more come when requests wait for hosts"
     )
@@ -59,14 +87,39 @@ class FrontierOptions(BaseModel):
     )
     level_bias: float = Field(2.0, ge=1, description="How much likelier a level is than the next less urgent one")
     records_cached_max: int = Field(20_000, ge=100, description="Records of resting hosts kept in memory")
-    sleep_s_min: float = Field(120.0, ge=0, description="A host that rests longer than this leaves the memory")
-    attempts_max: int = Field(3, ge=1, description="Requests for one URL before its failure is final")
-    retry_s_first: float = Field(30.0, ge=0, description="Wait before a URL's second attempt; doubles")
-    retry_s_max: float = Field(3_600.0, ge=0, description="Longest wait before another attempt")
-    host_failures_max: int = Field(5, ge=1, description="Failures of a host in a row before it is put to sleep")
-    host_sleep_s_first: float = Field(60.0, ge=0, description="First sleep of a failing host; doubles")
-    host_sleep_s_max: float = Field(3_600.0, ge=0, description="Longest sleep of a failing host")
-    host_sleeps_max: int = Field(5, ge=0, description="Sleeps in a row before a failing host is closed")
+    sleep_s_min: float = Field(
+        120.0, ge=0, description="A host that rests longer than this leaves the memory", json_schema_extra=LIVE
+    )
+    attempts_max: int = Field(
+        3, ge=1, description="Requests for one URL before its failure is final", json_schema_extra=LIVE
+    )
+    retry_s_first: float = Field(
+        30.0, ge=0, description="Wait before a URL's second attempt; doubles", json_schema_extra=LIVE
+    )
+    retry_s_max: float = Field(3_600.0, ge=0, description="Longest wait before another attempt", json_schema_extra=LIVE)
+    host_failures_max: int = Field(
+        5, ge=1, description="Failures of a host in a row before it is put to sleep", json_schema_extra=LIVE
+    )
+    host_sleep_s_first: float = Field(
+        60.0, ge=0, description="First sleep of a failing host; doubles", json_schema_extra=LIVE
+    )
+    host_sleep_s_max: float = Field(
+        3_600.0, ge=0, description="Longest sleep of a failing host", json_schema_extra=LIVE
+    )
+    host_sleeps_max: int = Field(
+        5, ge=0, description="Sleeps in a row before a failing host is closed", json_schema_extra=LIVE
+    )
+    errors_remembered_s: float = Field(
+        86_400.0,
+        ge=0,
+        description="How long a host's failures count for later crawls, where state.hosts_store keeps them",
+    )
+    unanswered_failures_max: int = Field(
+        5,
+        ge=0,
+        description="Failures in a row before a host is closed as long as no host at all has answered; 0: as later",
+        json_schema_extra=LIVE,
+    )
     hosts_min: int = Field(
         0, ge=0, description="When fewer hosts than this are left, ask for more seeds, or stop and save the rest"
     )
@@ -74,6 +127,45 @@ class FrontierOptions(BaseModel):
         (), description="Run when fewer than hosts_min hosts are left; prints more seeds, one URL a line"
     )
     more_seeds_s_max: float = Field(60.0, gt=0, description="How long that command may take, in seconds")
+
+
+class HostOverride(BaseModel):
+    """What is agreed with one host; what is not given is as for all."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    delay_s: float | None = Field(
+        None, ge=0, allow_inf_nan=False,
+        description="Its rest after each request, in seconds, whatever the preset says; a longer Crawl-delay or "
+        "Retry-After still wins",
+    )  # fmt: skip
+    per_host: int | None = Field(
+        None, ge=1, le=256, description="Requests at once to it; its address has no other gate then"
+    )
+    pages: int | None = Field(None, ge=1, description="Requests for its URLs in a round, as budget.host_pages")
+
+
+class HostsOptions(BaseModel):
+    """Hosts with rules of their own: each key is a host's name, its value a table."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    __pydantic_extra__: dict[str, HostOverride]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _names(cls, table: object) -> object:
+        if not isinstance(table, dict):
+            return table
+        for name in table:
+            if not _is_host(name):
+                raise ValueError(f"{name!r} is no host's name; write it as in a URL, in small letters: example.org")
+        return {name: rules for name, rules in table.items() if rules is not None}
+
+    @property
+    def overrides(self) -> dict[str, HostOverride]:
+        """By host."""
+        return self.__pydantic_extra__
 
 
 class BudgetOverride(BaseModel):
@@ -91,20 +183,37 @@ class BudgetOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    host_pages: int | None = Field(None, ge=1, description="Requests for a host's URLs in a round")
-    host_bytes: int | None = Field(None, ge=1, description="Bytes received from a host in a round")
-    host_time_s: float | None = Field(None, gt=0, description="Seconds that a host's requests may take in a round")
-    site_pages: int | None = Field(None, ge=1, description="Requests for URLs of all of a site's hosts in a round")
-    site_bytes: int | None = Field(None, ge=1, description="Bytes received from a site in a round")
-    site_time_s: float | None = Field(None, gt=0, description="Seconds that a site's requests may take in a round")
+    host_pages: int | None = Field(
+        None, ge=1, description="Requests for a host's URLs in a round", json_schema_extra=LIVE
+    )
+    host_bytes: int | None = Field(
+        None, ge=1, description="Bytes received from a host in a round", json_schema_extra=LIVE
+    )
+    host_time_s: float | None = Field(
+        None, gt=0, description="Seconds that a host's requests may take in a round", json_schema_extra=LIVE
+    )
+    site_pages: int | None = Field(
+        None, ge=1, description="Requests for URLs of all of a site's hosts in a round", json_schema_extra=LIVE
+    )
+    site_bytes: int | None = Field(
+        None, ge=1, description="Bytes received from a site in a round", json_schema_extra=LIVE
+    )
+    site_time_s: float | None = Field(
+        None, gt=0, description="Seconds that a site's requests may take in a round", json_schema_extra=LIVE
+    )
     growth_max: float = Field(
         1.0, ge=1, description="How many times these the site gets that the most other sites link to; the rest between"
     )
     round_s: float | None = Field(
-        None, gt=0, description="A round ends after so long; none: only when all others are through"
+        None,
+        gt=0,
+        description="A round ends after so long; none: only when all others are through",
+        json_schema_extra=LIVE,
     )
     overrides: dict[str, BudgetOverride] = Field(
-        default_factory=dict, description="By host, or by site with a dot before its name: pages, bytes, time_s"
+        default_factory=dict,
+        description="By host, or by site with a dot before its name: pages, bytes, time_s",
+        json_schema_extra=LIVE,
     )
 
     @property

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from gossamer.frontier.options import PolitenessOptions
+from gossamer.frontier.options import HostOverride, PolitenessOptions
 
 Number = TypeVar("Number", int, float)
 
@@ -32,6 +32,14 @@ class Politeness:
     retry_after_s_max: float
     backoff_s_first: float
     backoff_s_max: float
+    has_own_gate: bool = False
+    """For one host alone: its address is not shared with others' requests."""
+    hosts: Mapping[str, Politeness] = field(default_factory=dict)
+    """Hosts with rules of their own."""
+
+    def of(self, host: str) -> Politeness:
+        """Return the rules for a host."""
+        return self.hosts.get(host, self)
 
     def rest_s(self, fetches_s: Sequence[float], crawl_delay_s: float | None) -> float:
         """Return how long a host rests after a request, counted from its end.
@@ -76,14 +84,14 @@ _PRESETS = {
 }
 
 
-def politeness(options: PolitenessOptions) -> Politeness:
-    """Return the preset's rules with every key that was given put in its place."""
+def politeness(options: PolitenessOptions, overrides: Mapping[str, HostOverride] | None = None) -> Politeness:
+    """Return the preset's rules with every key that was given put in its place, and `overrides` by host."""
     delay_min, delay_max, factor, per_host, per_address, address_delay = _PRESETS[options.preset]
 
     def given(value: Number | None, preset: Number) -> Number:
         return preset if value is None else value
 
-    return Politeness(
+    everybody = Politeness(
         delay_s_min=given(options.delay_s_min, delay_min),
         delay_s_max=given(options.delay_s_max, delay_max),
         delay_factor=given(options.delay_factor, factor),
@@ -97,3 +105,13 @@ def politeness(options: PolitenessOptions) -> Politeness:
         backoff_s_first=options.backoff_s_first,
         backoff_s_max=options.backoff_s_max,
     )
+    own = {host: _agreed(everybody, one) for host, one in (overrides or {}).items()}
+    return replace(everybody, hosts=own) if own else everybody
+
+
+def _agreed(rules: Politeness, override: HostOverride) -> Politeness:
+    if override.delay_s is not None:
+        rules = replace(rules, delay_s_min=override.delay_s, delay_s_max=override.delay_s, delay_factor=0.0)
+    if override.per_host is not None:
+        rules = replace(rules, per_host=override.per_host, has_own_gate=True)
+    return rules

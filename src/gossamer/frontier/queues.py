@@ -7,8 +7,8 @@ from collections.abc import Callable
 from gossamer.frontier.bias import LevelBias
 from gossamer.frontier.host import Host
 from gossamer.frontier.options import FrontierOptions
-from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.record import (
+    LEVELS,
     Block,
     Entry,
     Item,
@@ -43,18 +43,18 @@ class Queues:
         self,
         epochs: Epochs,
         bias: LevelBias,
-        politeness: Politeness,
         options: FrontierOptions,
         share_new: Callable[[], bool] = bool,
     ) -> None:
         """`share_new` throws a coin where a host has new URLs and old ones that are due: is it the turn of new ones?"""
         self._epochs = epochs
         self._bias = bias
-        self._politeness = politeness
         self._window_urls_max = options.window_urls_max
         self._window_s_max = options.window_s_max
         self._share_new = share_new
         self._referrer = self._referred = self._shortened = ""
+        self.by_level = [0] * LEVELS
+        """URLs that are not finished, by level; those that wait for a time of their own are of none."""
         self.fresh_bytes = 0
         """Memory of the open epoch's blocks, about."""
         self.window_bytes = 0
@@ -74,6 +74,7 @@ class Queues:
             block = Block(queue.tail)
             blocks.append(block)
         queue.tail += 1
+        self.by_level[level] += 1
         self.fresh_bytes += block.add(record.name, link, self._shortened_referrer(record.name, link.referrer))
 
     def _shortened_referrer(self, host: str, referrer: str) -> str:
@@ -142,6 +143,7 @@ class Queues:
             return
         queue = record.levels[item.level]
         queue.finish(item.number)
+        self.by_level[item.level] -= 1
         self._drop_passed(host, item.level, queue)
 
     def clear(self, host: Host) -> int:
@@ -155,6 +157,8 @@ class Queues:
         for family in ("queue", "due"):
             self._epochs.delete_range(family, host.prefix, range_end(host.prefix))
         record = host.record
+        for level, queue in record.levels.items():
+            self.by_level[level] -= queue.pending
         record.levels, record.due, record.revisits = {}, host.lent, host.lent_again
         host.fresh.clear()
         self.forget_window(host)
@@ -233,7 +237,7 @@ class Queues:
 
     def _window_urls(self, host: Host) -> int:
         """Return how many URLs of a host are worth reading: what it may be asked for in a few minutes."""
-        rest_s = self._politeness.rest_s(host.record.fetches_s, host.record.crawl_delay_s)
+        rest_s = host.rules.rest_s(host.record.fetches_s, host.record.crawl_delay_s)
         if rest_s * self._window_urls_max <= self._window_s_max:
             return self._window_urls_max
         return max(1, int(self._window_s_max / rest_s))

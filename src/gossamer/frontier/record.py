@@ -206,6 +206,9 @@ class HostRecord(msgspec.Struct, array_like=True, gc=False):
     due_from: int = 0
     """Microseconds: no due URL stands before; a read begins here, past those that have gone."""
 
+    error: str = ""
+    """How its last failure went, for people."""
+
     @property
     def queued(self) -> int:
         """URLs that are not finished, those under way included."""

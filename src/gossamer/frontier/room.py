@@ -30,6 +30,11 @@ class Room:
         self._requests = 0
         self._rested_s = 0.0
 
+    def reconfigure(self, options: FrontierOptions) -> None:
+        """Go by other bounds from now on; hosts that are too many leave in their turn."""
+        self._options = options
+        self.hosts = min(self.hosts, options.bench_hosts_max)
+
     def may_widen(self, benched: int, window_bytes: int) -> bool:
         """Say whether one more host finds place, when somebody waits for it."""
         return benched < self._options.bench_hosts_max and (
@@ -41,6 +46,10 @@ class Room:
         if self.may_widen(benched, window_bytes):
             self.hosts = max(self.hosts, benched + 1)
         return benched < self.hosts
+
+    def shrink(self) -> None:
+        """Hold a quarter fewer hosts; those that are too many leave when they are through, or rest for long."""
+        self.hosts = max(1, self.hosts * 3 // 4)
 
     def rested(self, rest_s: float) -> None:
         """Note that a request ended, and for how long its host will rest."""

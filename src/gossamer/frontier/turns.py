@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from typing import NamedTuple
 
 from gossamer.frontier.bench import Bench
 from gossamer.frontier.budgets import LOOK_AGAIN_S, Budgets
@@ -11,10 +13,21 @@ from gossamer.frontier.host import Host
 from gossamer.frontier.hosts import Hosts
 from gossamer.frontier.index import HostIndex
 from gossamer.frontier.options import FrontierOptions
-from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.queues import NEVER, Queues
 from gossamer.frontier.room import Room
 from gossamer.frontier.sites import Sites
+
+CLOSINGS_TOLD_MAX = 10
+
+
+class NextTurn(NamedTuple):
+    """When a host may be asked again, and why not before."""
+
+    at: float
+    host: str
+    """Empty where that is not known."""
+    reason: str
+    """For people."""
 
 
 class Turns:
@@ -29,7 +42,6 @@ class Turns:
         index: HostIndex,
         bench: Bench,
         counts: Counts,
-        politeness: Politeness,
         options: FrontierOptions,
         sites: Sites,
         budgets: Budgets | None = None,
@@ -41,7 +53,6 @@ class Turns:
         self._index = index
         self._bench = bench
         self._counts = counts
-        self._politeness = politeness
         self._options = options
         self._sites = sites
         self._budgets = budgets
@@ -50,12 +61,20 @@ class Turns:
         self.room = Room(options)
         self.benched: dict[str, Host] = {}
         """Hosts in memory with work, by name."""
+        self.closings: deque[tuple[str, str]] = deque(maxlen=CLOSINGS_TOLD_MAX)
+        """Hosts that were closed last, and why, for people."""
+
+    def reconfigure(self, options: FrontierOptions, budgets: Budgets | None) -> None:
+        """Go by other options from now on."""
+        self._options = options
+        self._budgets = budgets
+        self.room.reconfigure(options)
 
     def schedule(self, host: Host, now: float) -> None:
         """Give a host on the bench its next turn, or let it leave when it has none for long."""
         if not host.on_bench:
             return
-        if host.out >= (self._politeness.per_host if host.place is not None else 1):
+        if host.out >= (host.rules.per_host if host.place is not None else 1):
             self._bench.withdraw(host)
             return
         record = host.record
@@ -184,6 +203,7 @@ class Turns:
 
     def close(self, host: Host, now: float) -> None:
         """End all that waits at a host whose record says that it is closed."""
+        self.closings.append((host.name, host.record.closed))
         errands, host.errands = host.errands, []
         host.parked = False
         for errand in errands:
@@ -195,17 +215,34 @@ class Turns:
         if dropped:
             self._counts.end("host_closed", dropped)
 
-    def next_turn(self) -> tuple[float, str] | None:
+    def next_turn(self) -> NextTurn | None:
         """Return when the next host may be asked, and which and why not before; for `status` when nothing happens."""
         hosts = [host for host in self.benched.values() if host.turn_at is not None]
         if not hosts:
-            wake_at = self._index.next_wake_at()
-            return (wake_at, "a sleeping host") if wake_at is not None else None
+            return self._next_sleeper()
         first = min(hosts, key=lambda host: host.turn_at or 0.0)
-        at, reason = first.turn_at or 0.0, first.record.reason
+        at, record = first.turn_at or 0.0, first.record
+        reason = record.reason
+        if not reason and record.failures:
+            reason = f"it failed: {record.error}"
+        if not reason and not first.window and at > record.rest_until and record.due:
+            reason = "its URLs are tried again then" + (f": {record.error}" if record.error else "")
+        if not reason and record.crawl_delay_s:
+            reason = f"Crawl-delay of {record.crawl_delay_s:g} s"
         if first.site is not None and first.site.rest_until >= at:
             reason = f"its site {first.site.name} rests"
-        return at, f"{first.name} ({reason or 'politeness'})"
+        return NextTurn(at, first.name, reason or "politeness")
+
+    def _next_sleeper(self) -> NextTurn | None:
+        wake_at = self._index.next_wake_at()
+        if wake_at is None:
+            return None
+        found = self._index.next_sleeper()
+        if found is None:
+            return NextTurn(wake_at, "", "it rests")
+        record = self._hosts.get(found[1], found[0]).record
+        reason = record.reason or (f"it failed: {record.error}" if record.error else "it rests")
+        return NextTurn(wake_at, record.name, reason)
 
     def _draw_deferred(self, now: float) -> tuple[int, str] | None:
         """Return a host that used up its budget in an earlier round; begin another round when this one is over."""

@@ -16,7 +16,9 @@ from collections.abc import Callable, Sequence
 
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
-from gossamer.frontier.options import WalkOptions
+from gossamer.frontier.options import BudgetOptions, FrontierOptions, WalkOptions
+from gossamer.frontier.politeness import Politeness
+from gossamer.frontier.turns import NextTurn
 from gossamer.frontier.walked import Walked, WalkedPage, Walker
 from gossamer.model.links import Link
 from gossamer.model.visits import Again, Contact, HostFacts
@@ -129,6 +131,14 @@ class Walk:
         self._gates.finish(lease, outcome, now)
         self._arrive(lease.url, outcome)
 
+    def reconfigure(self, politeness: Politeness, options: FrontierOptions, budget: BudgetOptions, now: float) -> None:
+        """Go by other rules from now on."""
+        self._gates.reconfigure(politeness, options, budget, now)
+
+    def shrink(self) -> None:
+        """Have fewer hosts in memory from now on."""
+        self._gates.shrink()
+
     # ---- what is told
 
     @property
@@ -145,6 +155,10 @@ class Walk:
     def hosts_left(self) -> int:
         """Hosts that somebody is on the way to; while walkers may go on, those where they may begin anew as well."""
         return self._walked.counts.hosts if self._may_step else self._gates.hosts_left
+
+    def count_anew(self) -> None:
+        """Forget how many hosts there were at most."""
+        self._gates.count_anew()
 
     @property
     def hosts_most(self) -> int:
@@ -164,7 +178,16 @@ class Walk:
         """Say whether a URL is in somebody's hands now."""
         return self._gates.lent(url)
 
-    def next_turn(self) -> tuple[float, str] | None:
+    @property
+    def closings(self) -> list[tuple[str, str]]:
+        """Hosts that were closed last in this process, and why."""
+        return self._gates.closings
+
+    def overview(self, now: float, most: int) -> dict[str, object]:
+        """Return hosts that are active, slow or failing, for people."""
+        return self._gates.overview(now, most)
+
+    def next_turn(self) -> NextTurn | None:
         """Return when the next host may be asked, and which and why not before."""
         return self._gates.next_turn()
 

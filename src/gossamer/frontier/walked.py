@@ -127,13 +127,6 @@ def all_pages(epochs: Epochs) -> Iterator[tuple[int, WalkedPage]]:
             yield int.from_bytes(key[3:]), _decode_page(value)
 
 
-def all_beginnings(epochs: Epochs) -> Iterator[tuple[bytes, int]]:
-    """Yield host and fingerprint of every page that a walk may begin anew at."""
-    for key, value in epochs.scan("walk", b"\0\0", META_PARTITION):
-        if key[2:3] == b"i":
-            yield key[:2] + key[3:-9], int.from_bytes(value)
-
-
 def _page_key(partition: int, fingerprint: int) -> bytes:
     return partition.to_bytes(2) + b"p" + fingerprint.to_bytes(8)
 

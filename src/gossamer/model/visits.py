@@ -268,6 +268,8 @@ class PageRow(msgspec.Struct):
     change: str = ""
     """What a continuous crawl saw: `appeared`, `changed`, `same`, `vanished`, `unknown` where it had nothing to
     compare with; empty where a visit told nothing."""
+    hops: int = 0
+    """Redirects in a row that led here."""
 
 
 class Visited(msgspec.Struct):

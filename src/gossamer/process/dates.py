@@ -13,6 +13,8 @@ _W3C = re.compile(
     r"\s*(Z|UTC|GMT|[+-]\d\d:?(?:\d\d)?)?)?)?)?",
     re.IGNORECASE,
 )
+ISO_CHARACTERS_MIN = 20
+"""Of an instant with its zone: what is written so is read by the library, in a tenth of the time."""
 _DAY_S = 86_400.0
 PERIODS_S = {
     "always": 0.25 * 3_600, "hourly": 3_600.0, "daily": _DAY_S, "weekly": 7 * _DAY_S, "monthly": 30 * _DAY_S,
@@ -28,14 +30,24 @@ def instant(text: str) -> float:
     (RSS). A day alone is its midnight, UTC.
     """
     text = text.strip()[:64]
+    if len(text) >= ISO_CHARACTERS_MIN and text[4] == "-" and text[10] == "T":
+        try:
+            date = datetime.fromisoformat(text)
+        except ValueError:
+            pass
+        else:
+            return _timestamp(date)
     match = _W3C.fullmatch(text)
     try:
-        date = _w3c(match) if match is not None else parsedate_to_datetime(text)
-        if date.tzinfo is None:
-            date = date.replace(tzinfo=UTC)
-        return date.timestamp() if date.year in YEARS else 0.0
+        return _timestamp(_w3c(match) if match is not None else parsedate_to_datetime(text))
     except (ValueError, TypeError, OverflowError, IndexError):
         return 0.0
+
+
+def _timestamp(date: datetime) -> float:
+    if date.tzinfo is None:
+        date = date.replace(tzinfo=UTC)
+    return date.replace(microsecond=0).timestamp() if date.year in YEARS else 0.0
 
 
 def _w3c(match: re.Match[str]) -> datetime:

@@ -20,6 +20,8 @@ TEXT_MAX = 16_384
 TOKEN_BYTES_MAX = 1 << 20
 """A tag or a comment that is longer ends the document: expat reads what is not complete again with every piece."""
 PIECE_BYTES = 1 << 16
+MENDS_MAX = 100_000
+"""Mistakes of one document that are mended; it ends with the next."""
 _HELD_BYTES = 32
 """What may stand between `&` and `;`."""
 _CONTROLS = bytes(code for code in range(32) if code not in (9, 10, 13))
@@ -58,9 +60,13 @@ def read_xml(open_: Callable[[], BinaryIO], codec: str, handler: Callable[[], Ha
 def mended(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Yield UTF-8 without the mistakes that are common: a bare `&`, an entity of HTML. CDATA stays as it is."""
     held, inside = b"", False
+    left = MENDS_MAX
     for piece in pieces:
         data, made = held + piece, []
         position = 0
+        left -= 0 if inside else _mistakes(data)
+        if left < 0:
+            return  # Nobody makes so many who means it well.
         while position < len(data):
             mark = b"]]>" if inside else b"<![CDATA["
             at = data.find(mark, position)
@@ -79,6 +85,11 @@ def mended(pieces: Iterable[bytes]) -> Iterator[bytes]:
         held = data[end:]
         yield b"".join(made)
     yield held if inside else _REFERENCE.sub(_mend, held)
+
+
+def _mistakes(data: bytes) -> int:
+    """Return how many bare `&` there may be, about."""
+    return data.count(b"&") - data.count(b";")
 
 
 def _mend(match: re.Match[bytes]) -> bytes:

@@ -43,7 +43,7 @@ class RevisitOptions(BaseModel):
     )
     change: Literal["words", "text", "payload"] = Field(
         "words",
-        description="What counts as a change: other words; any other character of the text; any other byte",
+        description="What counts as a change: other words; any other character of the text; any other byte.",
     )
     conditional: bool = Field(True, description="Ask for what changed only (If-None-Match, If-Modified-Since)")
     failed_s_first: float = Field(
@@ -57,4 +57,4 @@ class RevisitOptions(BaseModel):
     memory_visits: int = Field(
         60, ge=4, description="Visits after which what was learned of a page weighs a third: pages change their habits"
     )
-    rhythms_cached_max: int = Field(2_000, ge=16, description="Hosts whose rhythm is kept in memory")
+    rhythms_cached_max: int = Field(500, ge=16, description="Hosts whose rhythm is kept in memory")

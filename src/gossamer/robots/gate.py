@@ -118,10 +118,11 @@ class RobotsGate:
         """
         if reply is None:
             assert failure is not None, "neither a reply nor a failure"
+            options = self._options
             if failure.outcome == "http_error" and not failure.retry:
                 # A server without HTTP's codes that has no such file, for good (FTP's 550).
                 return RobotsRecord(Kind.ALLOW_ALL, b"", now, now + self._options.ttl_s)
-            return self._failed(previous, now, 0.0)
+            return self._failed(previous, now, 0.0, options.unanswered_first_s)
         status = reply.status
         if 200 <= status < 300:
             if reply.truncated not in ("", "length"):
@@ -146,11 +147,14 @@ class RobotsGate:
             return RobotsRecord(Kind.ALLOW_ALL, b"", now, now + self._ttl_s(reply))
         return Redirect(target, hops + 1)
 
-    def _failed(self, previous: RobotsRecord | None, now: float, asked_s: float) -> RobotsRecord:
+    def _failed(
+        self, previous: RobotsRecord | None, now: float, asked_s: float, first_s: float | None = None
+    ) -> RobotsRecord:
         """Return the record after a failure: an older copy stays, and each next try is put off twice as far."""
         options = self._options
         failures = previous.failures + 1 if previous is not None else 1
-        pause_s = min(options.retry_s_max, options.retry_first_s * 2.0 ** min(failures - 1, 40))
+        first_s = options.retry_first_s if first_s is None else first_s
+        pause_s = min(options.retry_s_max, first_s * 2.0 ** min(failures - 1, 40))
         retry_at = now + max(asked_s, pause_s * self._uniform(0.75, 1.0))
         first_failed_at = previous.first_failed_at if previous is not None and previous.failures else now
         copy = previous if previous is not None and previous.kind != Kind.UNREACHABLE else None

@@ -31,6 +31,11 @@ class RobotsOptions(BaseModel):
     retry_first_s: float = Field(
         default=60.0, gt=0, description="First pause after robots.txt could not be had; doubles."
     )
+    unanswered_first_s: float = Field(
+        default=5.0,
+        gt=0,
+        description="The first pause where nothing answered at all: no connection, no address; doubles.",
+    )
     retry_s_max: float = Field(default=3_600.0, gt=0, description="The longest such pause.")
     robots_wait_max_s: float = Field(
         default=21_600.0, ge=0, description="After this long without an answer a host's URLs end as robots_unreachable."

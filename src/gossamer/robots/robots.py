@@ -12,6 +12,7 @@ from gossamer.robots.options import RobotsOptions
 from gossamer.robots.recent import Recent
 from gossamer.robots.record import Kind, RobotsRecord, decode, encode
 from gossamer.state.epoch import Epochs
+from gossamer.state.hosts_store import HostsStore
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice
 
@@ -26,9 +27,17 @@ class SiteRobots:
     """What sites ask of us. Answers from memory or one read; what it learns is durable with the epoch."""
 
     def __init__(
-        self, epochs: Epochs, options: RobotsOptions, name: Callable[[str], Url | None], dice: Dice | None = None
+        self,
+        epochs: Epochs,
+        options: RobotsOptions,
+        name: Callable[[str], Url | None],
+        dice: Dice | None = None,
+        kept: HostsStore | None = None,
     ) -> None:
-        """Take the store, the options, what makes a `Url` of an address, and where jitter comes from."""
+        """Take the store, the options, what makes a `Url` of an address, where jitter comes from, and what earlier
+        crawls learned, where somebody keeps that.
+        """
+        self._kept = kept
         self._epochs = epochs
         self._options = options
         self._name = name
@@ -58,7 +67,10 @@ class SiteRobots:
         decided = self._gate.after_reply(self._record(errand.origin), reply, failure, body, now, errand.hops)
         if isinstance(decided, Redirect):
             return decided.url
-        self._epochs.put("meta", _key(errand.origin.partition, errand.origin.origin), encode(decided))
+        key, data = _key(errand.origin.partition, errand.origin.origin), encode(decided)
+        self._epochs.put("meta", key, data)
+        if self._kept is not None:
+            self._kept.put(key, data)
         self._records.put(errand.origin.origin, decided, RECORD_BYTES + len(decided.text))
         return None
 
@@ -84,11 +96,21 @@ class SiteRobots:
     def _record_of(self, partition: int, origin: str) -> RobotsRecord | None:
         record = self._records.get(origin)
         if record is None:
-            data = self._epochs.get("meta", _key(partition, origin))
+            key = _key(partition, origin)
+            data = self._epochs.get("meta", key)
             record = decode(data) if data is not None else None
+            if self._kept is not None and (data := self._kept.get(key)) is not None:
+                record = _newer(record, decode(data))
             if record is not None:
                 self._records.put(origin, record, RECORD_BYTES + len(record.text))
         return record
+
+
+def _newer(one: RobotsRecord | None, other: RobotsRecord | None) -> RobotsRecord | None:
+    """Return which of two records of an origin tells of the later request."""
+    if one is None or other is None:
+        return one or other
+    return max(one, other, key=lambda record: max(record.fetched_at, record.retry_at))
 
 
 def _key(partition: int, origin: str) -> bytes:

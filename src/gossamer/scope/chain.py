@@ -18,6 +18,7 @@ from gossamer.scope.filters import (
     Include,
     Length,
     LinkType,
+    OwnSite,
     PathDepth,
     RepeatedPath,
     Scheme,
@@ -53,6 +54,14 @@ class Chain:
         """Patterns of the types that are read; none means all."""
         self._steps = tuple((one.rejects, one.name) for one in filters)
         self._steps_but_depth = tuple(step for step in self._steps if step[1] != DEPTH)
+
+    def adopt(self, other: Chain) -> None:
+        """Judge as another chain from now on; what was counted stays."""
+        self.filters, self.depth_limited, self.hops_max = other.filters, other.depth_limited, other.hops_max
+        self._media, self._language, self.media_types = other._media, other._language, other.media_types
+        self._steps, self._steps_but_depth = other._steps, other._steps_but_depth
+        for name in other.counts:
+            self.counts.setdefault(name, 0)
 
     def reason(self, link: Link) -> str | None:
         """Return the name of the first filter that rejects the link, and count it; None for a link that is ours."""
@@ -153,6 +162,8 @@ def scope_chain(
         filters.append(Exclude((*options.exclude, *lists.exclude)))
     if options.scope != "any":
         filters.append(Scope(roots))
+    if options.own_site:
+        filters.append(OwnSite())
     if lists.whitelist is not None:
         filters.append(lists.whitelist)
     if options.include or lists.include:

@@ -75,6 +75,11 @@ class ExcludedHost:
         before, self._listed = self._listed, hosts
         return before != hosts
 
+    @property
+    def listed(self) -> HostSet:
+        """The list that was set last."""
+        return self._listed
+
     def covers(self, host: str) -> bool:
         """Say whether a host, as `Url.host` has it, is excluded."""
         return self._added.covers(host) or self._listed.covers(host)

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from gossamer.model.links import FEED_FILE, SITEMAP_FILE, Link
 from gossamer.scope.patterns import PatternSet
 from gossamer.scope.roots import Roots
+from gossamer.url.name import host_of
+from gossamer.url.site import site_of
 
 
 class Scheme:
@@ -119,6 +121,28 @@ class Scope:
 
     def rejects(self, link: Link) -> bool:
         return not self._contains(link.url) and link.link_type not in ASKED_FOR
+
+
+class OwnSite:
+    """Addresses that are not of the site (the registrable domain) of the page that names them."""
+
+    name = "own_site"
+
+    def __init__(self) -> None:
+        self._referrer = self._site = ""
+
+    def rejects(self, link: Link) -> bool:
+        referrer = link.referrer
+        if not referrer or link.link_type in ASKED_FOR:
+            return False
+        if (
+            referrer is not self._referrer
+        ):  # Links of one page come one after another, and have one text for its address.
+            self._referrer, self._site = referrer, site_of(host_of(referrer) or "")
+        return link.url.site != self._site
+
+    def detail(self, link: Link) -> str:
+        return f"it is of the site {link.url.site}, and {link.referrer} is not"
 
 
 class Include:

@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from gossamer.model.links import LINK_TYPES
+from gossamer.model.live import LIVE
 from gossamer.scope.exclusions import ExcludedHost
 from gossamer.scope.patterns import PatternSet
 from gossamer.scope.useless import USELESS, USELESS_DEFAULT
@@ -35,12 +36,18 @@ class ScopeOptions(BaseModel):
         default="host",
         description="What a seed brings in: its directory (prefix), host, registrable domain, or the whole web (any).",
     )
+    own_site: bool = Field(
+        default=False, description="Follow links only within the registrable domain of the page that names them."
+    )
     include: tuple[str, ...] = Field(
+        json_schema_extra=LIVE,
         default=(),
         description="Regular expressions (RE2); a URL must contain a match of one, unless it is a seed.",
     )
     exclude: tuple[str, ...] = Field(
-        default=(), description="Regular expressions (RE2); a URL that contains a match of one is not visited."
+        json_schema_extra=LIVE,
+        default=(),
+        description="Regular expressions (RE2); a URL that contains a match of one is not visited.",
     )
     exclude_hosts: tuple[str, ...] = Field(
         default=(),
@@ -59,24 +66,33 @@ class ScopeOptions(BaseModel):
         default="", description="A file of domains, one a line, # a comment; only their sites are visited."
     )
     useless_paths: tuple[str, ...] = Field(
+        json_schema_extra=LIVE,
         default=USELESS_DEFAULT,
         description=f"Kinds of address that only show again what others show: {', '.join(USELESS)}.",
     )
     media_types: tuple[str, ...] = Field(
+        json_schema_extra=LIVE,
         default=(),
         description="Media types that are read, such as `text/html` or `text/*`, by extension before and by header "
         "after the request; none means all.",
     )
     languages: tuple[str, ...] = Field(
+        json_schema_extra=LIVE,
         default=(),
         description="Languages, such as `de`, of pages whose links are followed; none means all.",
     )
-    depth_max: int | None = Field(default=None, ge=0, description="Clicks from a seed; none means no limit.")
-    hops_max: int = Field(default=5, ge=0, description="Redirects in a row.")
-    url_bytes_max: int = Field(default=2048, ge=16, description="Length of a URL.")
+    depth_max: int | None = Field(
+        json_schema_extra=LIVE, default=None, ge=0, description="Clicks from a seed; none means no limit."
+    )
+    hops_max: int = Field(json_schema_extra=LIVE, default=5, ge=0, description="Redirects in a row.")
+    url_bytes_max: int = Field(json_schema_extra=LIVE, default=2048, ge=16, description="Length of a URL.")
     schemes: tuple[str, ...] = Field(default=("http", "https"), description="Schemes that are visited.")
-    path_segments_max: int = Field(default=40, ge=1, description="Segments of a path: `/a/b/c` has three.")
-    path_repeats_max: int = Field(default=3, ge=1, description="How often one segment may stand in a path.")
+    path_segments_max: int = Field(
+        json_schema_extra=LIVE, default=40, ge=1, description="Segments of a path: `/a/b/c` has three."
+    )
+    path_repeats_max: int = Field(
+        json_schema_extra=LIVE, default=3, ge=1, description="How often one segment may stand in a path."
+    )
     follow: tuple[str, ...] = Field(
         default=(),
         description=f"Types of link to follow besides {', '.join(FOLLOWED[1:])}: next, prev, alternate, canonical …",

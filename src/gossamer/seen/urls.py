@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 
+import numpy as np
 from xxhash import xxh32_intdigest
 
 from gossamer.seen.ways import HOPS_MAX, KNOWN, NEW, SHORTER, depth_and_hops, least_of, way_of
@@ -15,6 +16,8 @@ POPULAR_BYTES = 12
 """What one of the URLs offered lately takes in memory."""
 STARTS_MAX = 10_000
 """Origins whose beginning of keys is kept in memory: about 1.5 MB."""
+TOGETHER_MIN = 20
+"""From so many links on it is cheaper to look for all of them at once."""
 _SCHEME = len("https://")
 """From here on the next slash ends an origin; where there is none, so does the last character."""
 
@@ -38,6 +41,9 @@ class RocksUrlSeen:
         self._popular_ways = array("I", bytes(4 * places))
         # No fingerprint is there yet: one that ends in zeros is not 2**64 - 1.
         self._popular[0] = (1 << 64) - 1
+        # The same memory, for looking at many places at once.
+        self._popular_at_once = np.frombuffer(self._popular, np.uint64)
+        self._ways_at_once = np.frombuffer(self._popular_ways, np.uint32)
         self._starts: dict[str, bytes] = {}
         """Origin to what its seen keys begin with."""
 
@@ -46,19 +52,11 @@ class RocksUrlSeen:
         answers = [KNOWN] * len(urls)
         if not urls:
             return answers
-        popular, mask, popular_ways = self._popular, self._mask, self._popular_ways
         if depths.count(depths[0]) == len(urls) and hops.count(hops[0]) == len(urls):
             # The links of one page, nearly always.
             way = way_of(depths[0], hops[0])
-            hop = way & HOPS_MAX
             ways = [way] * len(urls)
-            asked = [
-                index
-                for index, fingerprint in enumerate([url.fingerprint for url in urls])
-                if popular[fingerprint & mask] != fingerprint
-                or (known := popular_ways[fingerprint & mask]) > way
-                or known & HOPS_MAX > hop
-            ]
+            asked = self._unpopular(urls, way)
         else:
             ways = [way_of(depth, hop) for depth, hop in zip(depths, hops, strict=True)]
             asked = [index for index, way in enumerate(ways) if not self._is_popular(urls[index].fingerprint, way)]
@@ -72,6 +70,19 @@ class RocksUrlSeen:
         if value is None:
             return None
         return depth_and_hops(int.from_bytes(value))
+
+    def _unpopular(self, urls: Sequence[Url], way: int) -> list[int]:
+        """Return the places of those that the table does not know by this way or a shorter one."""
+        if len(urls) < TOGETHER_MIN:
+            return [index for index, url in enumerate(urls) if not self._is_popular(url.fingerprint, way)]
+        fingerprints = np.array([url.fingerprint for url in urls], np.uint64)
+        places = (fingerprints & np.uint64(self._mask)).view(np.int64)
+        known = self._ways_at_once.take(places)
+        unpopular = self._popular_at_once.take(places) != fingerprints
+        unpopular |= known > way
+        unpopular |= (known & HOPS_MAX) > (way & HOPS_MAX)
+        found: list[int] = unpopular.nonzero()[0].tolist()
+        return found
 
     def _is_popular(self, fingerprint: int, way: int) -> bool:
         at = fingerprint & self._mask

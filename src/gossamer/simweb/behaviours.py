@@ -160,6 +160,13 @@ BEHAVIOURS = (
         "a calendar of ten years, a catalogue, a blog: like traps, and none",
         "none is cut off",
     ),
+    Behaviour(
+        "sitemaps",
+        "trap",
+        0.1,
+        "pages that only sitemaps name: an index, XML, gzip, plain text, RSS; and a page of another host",
+        "each is found, and the other host is left alone",
+    ),
     Behaviour("trap_calendar", "trap", 0.05, "every month of all years, and nothing in any", "cut off"),
     Behaviour("trap_session_path", "trap", 0.05, "ten pages, in a new session at each view, in the path", "cut off"),
     Behaviour("trap_session_query", "trap", 0.05, "the same in the query", "cut off"),

@@ -91,7 +91,7 @@ def lot(options: SimwebOptions, *what: object) -> int:
 def _name(options: SimwebOptions, index: int) -> tuple[str, str]:
     site_index = index // options.hosts_per_site
     site = f"d{site_index:03d}.{'test' if site_index % 2 == 0 else 'example'}"
-    return f"h{index:04d}.{site}", site
+    return site if options.bare_names and options.hosts_per_site == 1 else f"h{index:04d}.{site}", site
 
 
 def _address(options: SimwebOptions, group: int) -> str:

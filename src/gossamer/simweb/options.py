@@ -28,6 +28,7 @@ class SimwebOptions(BaseModel):
     zipf_exponent: float = Field(0.9, ge=0, le=3, description="Pages of the k-th largest host fall with k to this.")
     names_per_address: int = Field(5, ge=1, description="At least so many names share one address (fewer hosts: all).")
     hosts_per_site: int = Field(3, ge=1, description="Hosts under one registrable domain.")
+    bare_names: bool = Field(False, description="Where a site has one host, that is called like the site.")
     links_per_page: float = Field(40.0, ge=0, le=1_000, description="Mean number of links on an ordinary page.")
     same_host_share: float = Field(0.8, ge=0, le=1, description="Share of those links that stay on the host.")
     children_per_page: int = Field(8, ge=2, description="Fan-out of the tree that reaches every page of a host.")

@@ -177,6 +177,7 @@ class _Walk:
         self._queued: dict[str, tuple[int, int]] = {}
         self._prefixes = [url[: url.rindex("/") + 1] for url in seeds]
         self._names: set[str] = set()
+        self._read: set[str] = set()
         for url in seeds:
             self._widen(_parts(url)[0])
             heapq.heappush(self._heap, (0, 0, url))
@@ -196,6 +197,7 @@ class _Walk:
     def _visit(self, depth: int, hops: int, url: str, *, first: bool) -> None:
         expected, made = self._truth.judge(url)
         self._walked.pages[url] = msgspec.structs.replace(expected, depth=depth)
+        self._read_robots(_parts(url)[0])
         if made is None:
             return
         for mark in made.marks:
@@ -203,6 +205,15 @@ class _Walk:
                 optional = made.links_optional or mark.optional
                 (self._walked.links_optional if optional else self._walked.links).add((url, mark.url))
             self._follow(mark, depth, hops, url)
+
+    def _read_robots(self, name: str) -> None:
+        """Follow the sitemaps that a host's robots.txt names, once; not where clicks are counted: they are none."""
+        host = self._web.host(name)
+        if host is None or name in self._read or self._limits.depth_max is not None:
+            return
+        self._read.add(name)
+        for url in self._web.sitemaps(host):
+            heapq.heappush(self._heap, (0, 0, url))
 
     def _follow(self, mark: Mark, depth: int, hops: int, url: str) -> None:
         target = mark.key or mark.url

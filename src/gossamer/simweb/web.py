@@ -11,6 +11,7 @@ import msgspec
 
 from gossamer.simweb import robots
 from gossamer.simweb.answers import HTML, TEXT, Answer, Made, Mark
+from gossamer.simweb.behaviours import ROBOTS
 from gossamer.simweb.changing import Changing
 from gossamer.simweb.corners import (
     away,
@@ -29,6 +30,7 @@ from gossamer.simweb.corners import (
     nofollow,
     private,
     redirects,
+    sitemaps,
     spellings,
     traps,
     types,
@@ -44,9 +46,14 @@ CORNERS: dict[str, Callable[[Place], dict[str, Made]]] = {
     "directory": directory.pages, "distinct": distinct.pages, "errors": errors.pages, "frames": frames.pages,
     "embeds": embeds.pages, "near": near.pages, "spellings": spellings.pages, "hostile": hostile.pages,
     "hangs": hangs.pages, "lookalikes": lookalikes.pages, "nofollow": nofollow.pages, "private": private.pages,
-    "redirects": redirects.pages, "types": types.pages,
+    "redirects": redirects.pages, "sitemaps": sitemaps.pages, "types": types.pages,
     **{kind: partial(traps.pages, kind=kind) for kind in traps.KINDS},
 }  # fmt: skip
+NAMING = frozenset(ROBOTS) - {
+    "robots_404", "robots_403", "robots_500", "robots_stall", "robots_redirect", "robots_redirect_host",
+    "robots_endless",
+}  # fmt: skip
+"""Kinds of robots.txt that may name a sitemap: those that are a text, to its end."""
 CORNERS_MAX = 2_048
 """Corners kept made, 5 to 50 KB each; making one takes 15 to 500 µs."""
 NEWS_SENTENCES = 4
@@ -155,7 +162,20 @@ class Web:
 
     def robots(self, host: Host) -> robots.RobotsPlan:
         """Return what a host's robots.txt says."""
-        return robots.plan(host.robots, host, self.options, self.hosts[0])
+        plan = robots.plan(host.robots, host, self.options, self.hosts[0])
+        named = "".join(f"Sitemap: {url}\n" for url in self.sitemaps(host))
+        if not named:
+            return plan
+        last = plan.answers[-1]
+        return msgspec.structs.replace(
+            plan, answers=(*plan.answers[:-1], msgspec.structs.replace(last, body=last.body + named.encode()))
+        )
+
+    def sitemaps(self, host: Host) -> tuple[str, ...]:
+        """Return the sitemaps that a host's robots.txt names, where it has one that says so."""
+        if "sitemaps" not in host.corners or host.robots not in NAMING:
+            return ()
+        return (self._pages.origin(host) + sitemaps.INDEX,)
 
     def stands(self, path: str) -> bool:
         """Say whether a path is robots.txt or what stands in for it: no robots.txt speaks about it."""

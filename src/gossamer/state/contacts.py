@@ -17,6 +17,8 @@ from pathlib import Path
 import msgspec
 
 FILE = "contacts"
+SYNCED = b"closed in order\0"
+"""In the place of the boot id: the file outlives this start of the machine."""
 UNDER_WAY_MAX = 16_384
 """Requests at once."""
 ENDED_MAX = 65_536
@@ -24,8 +26,10 @@ ENDED_MAX = 65_536
 KEPT_MAX = ENDED_MAX // 2
 """Resting hosts, and as many addresses, that are kept of an earlier process: those with the longest rest."""
 
-_HEADER = struct.Struct("<16sd")
-"""Boot id; `Recovered.unknown_at`."""
+_HEADER = struct.Struct("<16sdd")
+"""Boot id; `Recovered.unknown_at`; how far the wall clock was ahead of the one that nobody sets, 0 if unknown."""
+SHIFT_S_MIN = 1.0
+"""Clocks that differ by less were not set, but kept in step."""
 _RECORD = struct.Struct("<QQdddd")
 """Host's and address's fingerprint; then for one under way start and `Rest`, for one that ended two not-befores."""
 _NOBODY = bytes(_RECORD.size)
@@ -52,25 +56,37 @@ class Recovered(msgspec.Struct, frozen=True):
     """Contacts up to this instant may be missing: the machine started anew, or the file was lost. 0: none are."""
     missing: bool = False
     """There was no file: the crawl is new, or came here without it (see `Contacts.lost`)."""
+    shift_s: float = 0.0
+    """By how much the wall clock was set forward between the two processes; `hosts` and `addresses` allow for it."""
 
 
 class Contacts:
     """The gate journal. Each call costs about half a microsecond; nothing here waits for the disk."""
 
-    def __init__(self, directory: Path, boot_id: bytes, now: float) -> None:
-        """Open or make the file in `directory`; `recovered` tells what was in it."""
+    def __init__(
+        self, directory: Path, boot_id: bytes, now: float, wall_offset_s: float = 0.0, heir_of: Path | None = None
+    ) -> None:
+        """Open or make the file in `directory`; `recovered` tells what was in it. `wall_offset_s` is how far the wall
+        clock is ahead of the one that nobody sets: where it has changed since, instants are told by the new clock.
+        What a file in another directory tells, that of `heir_of`, is taken over, and that file removed: from now on it
+        would be out of date.
+        """
         path = directory / FILE
-        existed = path.exists() and path.stat().st_size == _SIZE
-        self.recovered = _read(path.read_bytes(), boot_id, now) if existed else Recovered({}, {}, missing=True)
+        self.recovered = _recovered(path, boot_id, now, wall_offset_s)
+        if heir_of is not None:
+            self.recovered = _both(self.recovered, _recovered(heir_of / FILE, boot_id, now, wall_offset_s))
         kept = _kept(self.recovered, now)
         # Aside and renamed, so that a death half-way leaves the old file whole.
         fresh = path.with_name(FILE + ".new")
-        head = _HEADER.pack(boot_id, self.recovered.unknown_at)
+        head = _HEADER.pack(boot_id, self.recovered.unknown_at, wall_offset_s)
         fresh.write_bytes(head.ljust(_ENDED_AT, b"\0") + kept.ljust(_SIZE - _ENDED_AT, b"\0"))
         fresh.replace(path)
+        if heir_of is not None:
+            (heir_of / FILE).unlink(missing_ok=True)
         with path.open("r+b") as file:
             self._map = mmap.mmap(file.fileno(), _SIZE)
         self._boot_id = boot_id
+        self._wall_offset_s = wall_offset_s
         self._free = list(range(UNDER_WAY_MAX - 1, -1, -1))
         self._first = self._next = len(kept) // _RECORD.size
         """The ring begins after what was kept."""
@@ -79,7 +95,7 @@ class Contacts:
     def lost(self, now: float) -> None:
         """Say that there were contacts before, and that their file is missing: nobody knows when they were."""
         self.recovered = Recovered({}, {}, unknown_at=now)
-        _HEADER.pack_into(self._map, 0, self._boot_id, now)
+        _HEADER.pack_into(self._map, 0, self._boot_id, now, self._wall_offset_s)
 
     def begin(self, host: int, address: int, now: float, rest: Rest) -> int:
         """Note that a request begins; return its ticket. At most `UNDER_WAY_MAX` at once."""
@@ -110,7 +126,12 @@ class Contacts:
         """The ring is half full: commit before it laps."""
         return self.ended_since_commit > (ENDED_MAX - self._first) // 2
 
-    def close(self) -> None:
+    def close(self, *, synced: bool = False) -> None:
+        """Let go of the file. With `synced` it survives a power cut, as all that it relies on is known to."""
+        if synced:
+            self._map.flush()
+            _HEADER.pack_into(self._map, 0, SYNCED, self.recovered.unknown_at, 0.0)
+            self._map.flush()
         self._map.close()
 
     def _append(self, host: int, address: int, host_at: float, address_at: float) -> None:
@@ -119,22 +140,46 @@ class Contacts:
         self.ended_since_commit += 1
 
 
-def _read(data: bytes, boot_id: bytes, now: float) -> Recovered:
-    written_at_boot, unknown_at = _HEADER.unpack_from(data)
+def _recovered(path: Path, boot_id: bytes, now: float, wall_offset_s: float) -> Recovered:
+    if not path.exists() or path.stat().st_size != _SIZE:
+        return Recovered({}, {}, missing=True)
+    return _read(path.read_bytes(), boot_id, now, wall_offset_s)
+
+
+def _both(one: Recovered, other: Recovered) -> Recovered:
+    if one.missing or other.missing:
+        return other if one.missing else one
+    hosts = {host: max(one.hosts.get(host, 0.0), other.hosts.get(host, 0.0)) for host in one.hosts | other.hosts}
+    addresses = one.addresses | other.addresses
+    addresses = {at: max(one.addresses.get(at, 0.0), other.addresses.get(at, 0.0)) for at in addresses}
+    shift_s = max(one.shift_s, other.shift_s, key=abs)
+    return Recovered(hosts, addresses, max(one.unknown_at, other.unknown_at), shift_s=shift_s)
+
+
+def _read(data: bytes, boot_id: bytes, now: float, wall_offset_s: float) -> Recovered:
+    written_at_boot, unknown_at, offset_before_s = _HEADER.unpack_from(data)
+    is_same_boot = written_at_boot == boot_id
+    shift_s = wall_offset_s - offset_before_s if is_same_boot and wall_offset_s and offset_before_s else 0.0
+    if abs(shift_s) < SHIFT_S_MIN:
+        shift_s = 0.0
     hosts: dict[int, float] = {}
     addresses: dict[int, float] = {}
     for host, address, start, least_s, per_second, most_s in _RECORD.iter_unpack(data[_UNDER_WAY_AT:_ENDED_AT]):
         if host:
             # It ended, at the latest, when its process did, and that is past.
-            rest_s = min(least_s + per_second * max(now - start, 0.0), most_s)
+            rest_s = min(least_s + per_second * max(now - start - shift_s, 0.0), most_s)
             hosts[host] = max(hosts.get(host, 0.0), now + rest_s)
             addresses[address] = max(addresses.get(address, 0.0), now)
     for host, address, host_at, address_at, _, _ in _RECORD.iter_unpack(data[_ENDED_AT:]):
         if host:
-            hosts[host] = max(hosts.get(host, 0.0), host_at)
+            hosts[host] = max(hosts.get(host, 0.0), host_at + shift_s)
         if address:
-            addresses[address] = max(addresses.get(address, 0.0), address_at)
-    return Recovered(hosts, addresses, unknown_at if written_at_boot == boot_id else now)
+            addresses[address] = max(addresses.get(address, 0.0), address_at + shift_s)
+    if (not is_same_boot and written_at_boot != SYNCED) or shift_s > 0.0:
+        unknown_at = now  # Who rested for longer than the ring remembers has an instant that came too soon.
+    elif unknown_at:
+        unknown_at += shift_s
+    return Recovered(hosts, addresses, unknown_at, shift_s=shift_s)
 
 
 def _kept(recovered: Recovered, now: float) -> bytes:

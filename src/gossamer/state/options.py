@@ -10,6 +10,12 @@ class StateOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    hosts_store: str = Field(
+        "",
+        description="A directory in which what is learned of hosts (robots.txt, delays, errors, budgets) is kept from "
+        "crawl to crawl; one crawl at a time uses it",
+    )
+    hosts_store_cache_bytes: int = Field(8 << 20, ge=1 << 20, description="Blocks of that store kept in memory")
     cache_bytes: int = Field(64 << 20, ge=1 << 20, description="Blocks of the store kept in memory")
     write_buffer_bytes: int = Field(
         48 << 20, ge=1 << 20, description="Writes gathered in memory before they are sorted"

@@ -17,6 +17,7 @@ from gossamer.testing.conformance import (
     check_prioritizer,
     check_processing_module,
     check_protocol_module,
+    check_revisit_policy,
     check_url_seen,
 )
 from gossamer.testing.fetching import FakeWeb, page, reply
@@ -33,6 +34,7 @@ __all__ = [
     "check_prioritizer",
     "check_processing_module",
     "check_protocol_module",
+    "check_revisit_policy",
     "check_url_seen",
     "page",
     "reply",

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from math import inf
 from urllib.parse import urlsplit
 
 import msgspec
 
 from gossamer.model.links import LINK_TYPES, Found, Link
+from gossamer.model.revisits import Habits
 from gossamer.model.standing import Standing
 from gossamer.model.visits import (
     OUTCOMES,
@@ -34,6 +37,7 @@ from gossamer.ports import (
     Prioritizer,
     ProcessingModule,
     ProtocolModule,
+    RevisitPolicy,
     UrlSeen,
 )
 from gossamer.url.canonical import Canonicalizer
@@ -194,6 +198,22 @@ def _check_host_levels(one: HostPrioritizer) -> None:
 def _check_level(level: object, of: str) -> None:
     good = isinstance(level, int) and not isinstance(level, bool) and 0 <= level <= LEVEL_MAX
     _promise(good, f"a level is a whole number from 0 to {LEVEL_MAX}, not {level!r} for {of}")
+
+
+def check_revisit_policy(policy: RevisitPolicy) -> None:
+    """Run the contract of a revisit policy."""
+    for rate in (1e-9, 1e-5, 10.0):
+        for importance in (0.0, 1.0, 1e6):
+            for interval_s, changed, since_s in ((0.0, False, None), (3_600.0, False, None), (3_600.0, True, 60.0)):
+                habits = Habits(rate, importance, interval_s, changed, since_s)
+                given = [policy.rate(habits, 10.0**power) for power in range(-18, 19)]
+                _promise(all(0.0 <= one < inf for one in given), f"a rate is a number from 0 on, not one of {given}")
+                _promise(given == [policy.rate(habits, 10.0**power) for power in range(-18, 19)], "`rate` is pure")
+                falls = all(after <= before for before, after in pairwise(given))
+                _promise(falls or not policy.priced, f"a priced policy gives no more at a higher price: {habits}")
+        bare, told = Habits(rate, 1.0), Habits(rate, 1.0, 3_600.0, changed=True, since_change_s=60.0)
+        same = policy.rate(bare, 1.0) == policy.rate(told, 1.0)
+        _promise(same or not policy.priced, "a priced policy goes by change rate and importance alone")
 
 
 def check_archive(make: Callable[[], Archive]) -> None:

@@ -6,6 +6,8 @@ import asyncio
 import time
 from typing import Protocol
 
+from gossamer.world.machine import steady_s
+
 
 class Clock(Protocol):
     """Time as the crawl sees it; a simulated one stands in for it in tests."""
@@ -20,16 +22,16 @@ class Clock(Protocol):
 
 
 class WallClock:
-    """The real clock: anchored once to wall time, then carried on by the monotonic clock.
+    """The real clock: anchored once to wall time, then carried on by the clock that nobody sets.
 
     An operator who sets the system time must not make us early at a server, nor stall us for hours.
     """
 
     def __init__(self) -> None:
-        self._offset_s = time.time() - time.monotonic()
+        self._offset_s = time.time() - steady_s()
 
     def now(self) -> float:
-        return time.monotonic() + self._offset_s
+        return steady_s() + self._offset_s
 
     async def sleep_until(self, instant: float) -> None:
         await asyncio.sleep(max(0.0, instant - self.now()))

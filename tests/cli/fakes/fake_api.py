@@ -41,7 +41,7 @@ class Crawler:
         self.began = time.monotonic()
 
     @classmethod
-    def resume(cls, directory: str, *, config: Config) -> Crawler:
+    def resume(cls, directory: str, *, config: Config, settle: bool = False) -> Crawler:
         return cls(output=directory, config=config, known=True)
 
     def on_note(self, callback: Callable[[str], None]) -> None:

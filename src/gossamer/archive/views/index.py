@@ -8,7 +8,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gossamer.archive.cdxj import COLUMNS, entries_of_batch
+from gossamer.archive.cdxj import COLUMNS, Standing, entries_of_batch
 from gossamer.archive.views.parquet import Advance
 from gossamer.archive.views.sorting import Run, Sorter
 from gossamer.archive.views.source import Source
@@ -29,6 +29,8 @@ class Indexing(msgspec.Struct):
     length: int = 0
     last: bytes = b""
     """The last line written: equal lines are written once."""
+    stood: bytes = b""
+    """The last line of a visit that was answered with a page."""
 
 
 Wanted = Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -46,10 +48,11 @@ def export_index(work: Work, source: Source, memory_bytes_max: int, advance: Adv
     file = AppendFile(work.out, step.length)
     try:
         noted = step.length
-        for lines, last, consumed in unique_lines(sorter, step.consumed, step.last):
+        standing = Standing(step.stood)
+        for lines, last, consumed in unique_lines(sorter, step.consumed, step.last, standing):
             file.write(b"".join(lines))
             step.length += sum(map(len, lines))
-            step.consumed, step.last = consumed, last
+            step.consumed, step.last, step.stood = consumed, last, standing.last
             if step.length - noted >= CHECKPOINT_BYTES:
                 file.sync()
                 work.save(step)
@@ -91,11 +94,14 @@ def sort_lines(
     return sorter
 
 
-def unique_lines(sorter: Sorter, consumed: list[int], last: bytes) -> Iterator[tuple[list[bytes], bytes, list[int]]]:
+def unique_lines(
+    sorter: Sorter, consumed: list[int], last: bytes, standing: Standing
+) -> Iterator[tuple[list[bytes], bytes, list[int]]]:
     """Yield lines in order, each once, with the last of them and how many of each run are behind it."""
     for table, behind in sorter.merged(consumed):
         lines = []
-        for line in table[LINE].to_pylist():
+        for raw in table[LINE].to_pylist():
+            line = standing.line(raw)
             if line != last:
                 lines.append(line)
                 last = line

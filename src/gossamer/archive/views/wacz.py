@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from isal import isal_zlib
 
+from gossamer.archive.cdxj import Standing
 from gossamer.archive.views.index import Indexing, sort_lines, unique_lines
 from gossamer.archive.views.parquet import Advance
 from gossamer.archive.views.source import Source
@@ -100,7 +101,7 @@ def _list(work: Work, step: Packing, source: Source, memory_bytes_max: int, adva
         work.save(step)
 
     sorter = sort_lines(work, step.index, save, source, memory_bytes_max, advance, held.rows)
-    lines = (line for block, _, _ in unique_lines(sorter, [], b"") for line in block)
+    lines = (line for block, _, _ in unique_lines(sorter, [], b"", Standing()) for line in block)
     _write_index(work.folder / "index.cdx.gz", work.folder / "index.idx", lines)
     _write_pages(work.folder / "pages.jsonl", source, held)
     step.listed, step.index.runs = True, []

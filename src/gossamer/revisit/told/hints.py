@@ -50,6 +50,7 @@ class SitemapHints:
         self._revisits = revisits
         self._sitemaps = sitemaps
         self.wants_feeds = feeds
+        self.sitemap_bytes_max = options.sitemap_bytes_max
 
     def named(self, origin: Url, sitemaps: Sequence[str]) -> tuple[list[Link], list[Link]]:
         """Take what the robots.txt of an origin names; return the sitemaps to fetch, and those to fetch once more, for

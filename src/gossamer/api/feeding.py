@@ -1,0 +1,187 @@
+"""Feeding: segments become the queue of an offline crawl, batch by batch, each URL once, whatever happens between."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from xxhash import xxh3_128_hexdigest
+
+from gossamer.assembly import Assembled
+from gossamer.config import Config
+from gossamer.config.segments import Visitable
+from gossamer.model.errors import ConfigError
+from gossamer.model.links import Link
+from gossamer.offline.segment import Segment
+from gossamer.state.store import META_PARTITION
+from gossamer.world.files import sync_directory
+
+TAKEN = META_PARTITION + b"segment:"
+_TAKEN_END = META_PARTITION + b"segment;"
+URLS_A_STEP_MAX = 500
+"""URLs that are queued before others have a turn: about 5 ms."""
+FOOTER_BYTES = 1 << 16
+"""Of a file's end, by which a segment is known: it tells how long each of its columns is, and what they span."""
+NAMES = ("*.segment", "*.parquet")
+"""What is taken for a segment in a directory that is watched."""
+LEVEL_MAX = 7
+"""The least urgent."""
+DONE = ".taken"
+"""What the name of a segment ends with when it was taken in from there."""
+
+
+class Taken(msgspec.Struct, array_like=True):
+    """How far a segment was taken in, as the commit keeps it."""
+
+    path: str
+    rows: int
+    at: int = 0
+    """Rows that are in the queue, or were refused."""
+    refused: int = 0
+
+    @property
+    def whole(self) -> bool:
+        return self.at >= self.rows
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Taken).decode
+
+
+class Feeding:
+    """Takes in segments. How far it has come is durable with the URLs themselves, so that a restart goes on there.
+
+    A segment is known by what is in it, not by its name: one that was taken in is passed over under any. In memory is a
+    batch of one file; the queue is on disk. About 15 µs a URL.
+    """
+
+    def __init__(self, shard: Assembled) -> None:
+        self._shard = shard
+        self._given = [Path(path) for path in shard.config.seeds.segments]
+        self._visitable = Visitable(shard.config)
+        self._busy = bool(self._given)
+        directory = shard.config.seeds.watch_directory
+        self._directory = Path(directory) if directory else None
+
+    @property
+    def watches(self) -> bool:
+        """Further segments may appear in a directory."""
+        return self._directory is not None
+
+    def busy(self) -> bool:
+        """Say whether URLs of the segments that were given are still to come."""
+        return self._busy
+
+    async def run(self) -> None:
+        """Take in the segments that were given, in order, giving way to the crawl; then wait to be cancelled."""
+        for path in self._given:
+            await self.take(path)
+        self._busy = False
+        self._shard.shard.stir()
+        await asyncio.Event().wait()
+
+    async def take(self, path: Path) -> int:
+        """Take in a segment from where it was left; return how many URLs of it are new to the frontier.
+
+        Raises:
+            ConfigError: it is none, or is damaged.
+        """
+        before = self._shard.frontier.counts.discovered
+        key = TAKEN + identity(path)
+        with Segment(path) as segment:
+            taken = self._taken(key) or Taken(str(path), segment.rows)
+            for rows in segment.links(taken.at, URLS_A_STEP_MAX):
+                self._offer(rows.links, rows.levels, taken)
+                taken.at = rows.end
+                self._shard.epochs.put("meta", key, _encode(taken))  # In one breath with its URLs.
+                self._shard.shard.stir()
+                await self._shard.shard.relieve()
+                await asyncio.sleep(0)
+            self._shard.epochs.put("meta", key, _encode(taken))
+        found = self._shard.frontier.counts.discovered - before
+        refused = f", {taken.refused:,} refused (logs/info.log names them)" if taken.refused else ""
+        if found or refused:
+            self._shard.tally.note(f"took in {path}: {found:,} of {taken.rows:,} URLs are new here{refused}")
+        return found
+
+    async def take_next(self) -> bool:
+        """Take in the first segment by name of the directory that is watched; say whether there was one.
+
+        It is renamed once the commit knows that all of it is in the queue. What cannot be read is renamed, too.
+        """
+        path = self._waiting()
+        if path is None:
+            return False
+        self._busy = True
+        try:
+            await self.take(path)
+            await self._shard.shard.commit()
+            end = DONE
+        except ConfigError as error:
+            self._shard.logs.critical("segment_refused", path=str(path), error_text=str(error))
+            self._shard.tally.note(f"{error}; it is set aside as {path.name}.refused")
+            end = ".refused"
+        finally:
+            self._busy = False
+        path.replace(path.with_name(path.name + end))
+        sync_directory(path.parent)
+        return True
+
+    def left(self) -> list[Iterator[tuple[Link, int]]]:
+        """Return, for each segment that was given, what was not taken in of it, with levels, as the file is sorted."""
+        found = []
+        for path in self._given:
+            taken = self._taken(TAKEN + identity(path))
+            if taken is None or not taken.whole:
+                found.append(_rest(path, taken.at if taken is not None else 0))
+        return found
+
+    def _waiting(self) -> Path | None:
+        if self._directory is None:
+            return None
+        found = {path for name in NAMES for path in self._directory.glob(name) if not path.name.startswith(".")}
+        return min(found, default=None)
+
+    def _offer(self, links: list[Link], levels: list[int], taken: Taken) -> None:
+        """Queue URLs under our own names for them: the file may have been made by other rules, or another tool."""
+        names = self._shard.namer.names([link.url.text for link in links])
+        may = self._visitable.which(names)
+        ours: list[Link] = []
+        at: list[int] = []
+        for link, level, url, visitable in zip(links, levels, names, may, strict=True):
+            if url is None or not visitable:
+                taken.refused += 1
+                self._shard.logs.info("segment_url_refused", url=link.url.text[:200])
+                continue
+            ours.append(Link(url, link.link_type, link.depth, link.hops, link.referrer, link.seed))
+            at.append(min(level, LEVEL_MAX))
+        self._shard.pipeline.take_in(ours, at)
+
+    def _taken(self, key: bytes) -> Taken | None:
+        stored = self._shard.epochs.get("meta", key)
+        return None if stored is None else _decode(stored)
+
+
+def check_segments(config: Config) -> None:
+    """Look whether each segment of a configuration is one. Raises ConfigError when one is not."""
+    for path in config.seeds.segments:
+        Segment(Path(path)).close()
+
+
+def _rest(path: Path, start: int) -> Iterator[tuple[Link, int]]:
+    with Segment(path) as segment:
+        for rows in segment.links(start, URLS_A_STEP_MAX):
+            yield from zip(rows.links, rows.levels, strict=True)
+
+
+def identity(path: Path) -> bytes:
+    """Return what a segment is known by. Raises ConfigError when it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - FOOTER_BYTES))
+            return f"{size}:{xxh3_128_hexdigest(file.read())}".encode()
+    except OSError as error:
+        raise ConfigError(f"cannot read the segment {path}: {error.strerror}; name a file that you can read") from error

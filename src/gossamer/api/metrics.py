@@ -1,0 +1,143 @@
+"""Metrics: a status as Prometheus reads it. Made when somebody asks, of what is counted anyway: no page pays for it.
+
+Names follow https://prometheus.io/docs/practices/naming/: base units, `_total` for what only grows. Labels come from
+sets that are bounded: outcomes, filters, levels, limits, alarms, file systems, and at most 51 media types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from gossamer.model.product import __version__
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+ALARMS = ("loop", "commit", "disk", "open_files", "memory", "clock")
+STATES = ("starting", "running", "paused", "stopping", "finished", "stopped", "failed")
+PREFIX = "gossamer_"
+
+# Name, key of the status, what it is.
+COUNTERS = (
+    ("pages", "pages", "Documents fetched (outcome fetched)"),
+    ("received_bytes", "wire_bytes", "Bytes received"),
+    ("content_bytes", "body_bytes", "Bytes of content, codings removed"),
+    ("discovered_urls", "discovered", "URLs found, each counted once"),
+    ("elapsed_seconds", "elapsed_s", "Seconds of crawling, over all runs"),
+    ("runs", "runs", "Times that the crawl was started"),
+)
+GAUGES = (
+    ("queued_urls", "queued", "URLs that are not finished, those in flight left out"),
+    ("requests_in_flight", "in_flight", "Requests under way"),
+    ("requests_in_flight_max", "concurrency", "Requests that may be under way at once"),
+    ("hosts_known", "hosts_known", "Hosts with a record"),
+    ("hosts_with_work", "hosts_left", "Hosts with URLs that are not finished"),
+    ("hosts_active", "hosts_active", "Hosts with work in memory"),
+    ("hosts_deferred", "hosts_deferred", "Hosts that have used up their budget in this round"),
+    ("epoch", "epoch", "Number of the last commit"),
+)
+LABELLED_COUNTERS = (
+    ("attempts", "outcomes", "outcome", "Attempts by how they ended"),
+    ("finished_urls", "terminal_outcomes", "outcome", "URLs by how they ended for good"),
+    ("rejected_links", "rejected", "filter", "Links by the filter that rejected them"),
+    ("fetched_pages", "media_types", "media_type", "Documents fetched by media type"),
+)
+SHARD_GAUGES = (
+    ("commit_last_seconds", "commit_s", "How long the last commit took"),
+    ("commit_under_way_seconds", "commit_under_way_s", "How long the commit under way has taken; 0 without one"),
+    ("loop_lag_seconds", "loop_lag_s", "How late the event loop was at its last beat"),
+)
+WATCH_GAUGES = (
+    ("loop_lag_max_seconds", "loop_lag_s_max", "The most in the last minute"),
+    ("memory_bytes", "memory_bytes", "Memory that the process holds"),
+    ("memory_budget_bytes", "memory_budget_bytes", "memory.budget_bytes"),
+    ("open_files", "open_files", "Open files and sockets"),
+    ("open_files_max", "open_files_max", "How many the system allows"),
+    ("clock_shift_seconds", "clock_shift_s", "By how much the system's clock was set forward since the start"),
+)
+Status = Mapping[str, object]
+
+
+def metrics_of(status: Status) -> bytes:
+    """Return a detailed status in Prometheus' text format. About 2 ms."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Collected(status))
+    return generate_latest(registry)
+
+
+class _Collected(Collector):
+    def __init__(self, status: Status) -> None:
+        self._status = status
+
+    def collect(self) -> Iterable[Metric]:
+        status = self._status
+        yield InfoMetricFamily(PREFIX + "build", "The program", {"version": __version__})
+        for name, key, what in COUNTERS:
+            yield CounterMetricFamily(PREFIX + name, what, _number(status, key))
+        for name, key, what in GAUGES:
+            yield GaugeMetricFamily(PREFIX + name, what, _number(status, key))
+        for name, key, label, what in LABELLED_COUNTERS:
+            counter = CounterMetricFamily(PREFIX + name, what, labels=[label])
+            for value, count in _mapping(status, key).items():
+                counter.add_metric([str(value) or "unknown"], _float(count))
+            yield counter
+        yield _by_label("level_urls", "URLs in queues by level, 0 the most urgent", "level", _mapping(status, "levels"))
+        limits = _mapping(_mapping(status, "hosts"), "limits")
+        yield _by_label("active_hosts_by_limit", "Active hosts by what limits them", "limit", limits)
+        alarms = {str(alarm.get("name")) for alarm in _mappings(status, "alarms")}
+        yield _by_label("alarm", "1 while it lasts", "alarm", {name: name in alarms for name in ALARMS})
+        states = {name: status.get("state") == name for name in STATES}
+        yield _by_label("state", "1 for the state that the crawl is in", "state", states)
+        yield from self._shards()
+        yield from self._machine()
+
+    def _shards(self) -> Iterator[Metric]:
+        shards = _mappings(self._status, "shards")
+        for name, key, what in (("commits", "commits", "Commits"), ("commit_seconds", "commit_s_total", "Their time")):
+            counter = CounterMetricFamily(PREFIX + name, f"{what}, in this process", labels=["shard"])
+            for shard in shards:
+                counter.add_metric([str(shard.get("shard"))], _number(shard, key))
+            yield counter
+        for name, key, what in SHARD_GAUGES:
+            values = {str(shard.get("shard")): _number(shard, key) for shard in shards}
+            yield _by_label(name, what, "shard", values)
+
+    def _machine(self) -> Iterator[Metric]:
+        watch = _mapping(self._status, "watch")
+        for name, key, what in WATCH_GAUGES:
+            yield GaugeMetricFamily(PREFIX + name, what, _number(watch, key))
+        for name, key, what in (
+            ("loop_stalls", "stalls", "loop stood still"),
+            ("clock_jumps", "clock_jumps", "clock jumped"),
+        ):
+            yield CounterMetricFamily(PREFIX + name, f"Times that the {what}, in this process", _number(watch, key))
+        for name, key in (("disk_free_bytes", "free_bytes"), ("disk_size_bytes", "total_bytes")):
+            values = {str(disk.get("path")): _number(disk, key) for disk in _mappings(watch, "disks")}
+            yield _by_label(name, "Of each file system that the crawl writes to", "path", values)
+
+
+def _by_label(name: str, what: str, label: str, values: Mapping[str, object]) -> GaugeMetricFamily:
+    gauge = GaugeMetricFamily(PREFIX + name, what, labels=[label])
+    for value, number in values.items():
+        gauge.add_metric([str(value)], _float(number))
+    return gauge
+
+
+def _float(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _number(status: Status, key: str) -> float:
+    return _float(status.get(key))
+
+
+def _mapping(status: Status, key: str) -> Mapping[str, object]:
+    value = status.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _mappings(status: Status, key: str) -> list[Mapping[str, object]]:
+    value = status.get(key)
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []

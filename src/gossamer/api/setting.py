@@ -1,0 +1,83 @@
+"""Setting: a running crawl's configuration changes: checked, applied between two epochs, kept for good."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from gossamer.assembly import Assembled, reconfigure
+from gossamer.config import Config, effective_toml
+from gossamer.config.live import Change, changed, for_host, live_keys, toml_path
+from gossamer.config.toml import written
+from gossamer.state.epoch import Epochs
+from gossamer.state.store import META_PARTITION
+from gossamer.world.files import write_whole
+
+_CHANGES = META_PARTITION + b"set:"
+_CHANGES_END = META_PARTITION + b"set;"
+CHANGES_TOLD_MAX = 100
+
+
+class Changed(msgspec.Struct, array_like=True):
+    """One change, as the store keeps it."""
+
+    at: float
+    key: str
+    before: str
+    after: str
+
+
+class Setting:
+    """Changes live keys, one request at a time. The file is written before the commit that knows the change: whoever
+    dies between the two is started again with it, and nobody has been told yet that it holds.
+    """
+
+    def __init__(self, shard: Assembled, on_change: Callable[[Config], None]) -> None:
+        self._shard = shard
+        self._on_change = on_change
+        self._one_at_a_time = asyncio.Lock()
+
+    async def set(self, assignments: Sequence[str]) -> list[Change]:
+        """Apply `key=value` texts, all or none, and return what changed; durable then.
+
+        Raises:
+            ConfigError: one of them cannot be; nothing changed.
+        """
+        async with self._one_at_a_time:
+            shard = self._shard
+            config, changes = await asyncio.to_thread(changed, shard.config, assignments)
+            if not changes:
+                return []
+            text = effective_toml(config).encode()
+            await asyncio.to_thread(write_whole, toml_path(shard.directory), text)
+            await shard.committer.between(lambda: self._apply(config, changes))
+            await shard.committer.commit()
+            shard.logs.info("configuration_changed", changes={change.key: change.after for change in changes})
+            return changes
+
+    async def set_host(self, host: str, values: Mapping[str, object]) -> list[Change]:
+        """Change one host's rules; None takes one away. Raises as `set`."""
+        return await self.set([for_host(self._shard.config, host, values)])
+
+    def live(self) -> dict[str, str]:
+        """Return the live keys with their values, as the file has them."""
+        config = self._shard.config
+        keys = [*live_keys(), *(key for key in config.all_keys() if key.startswith("host."))]
+        return {key: "none" if config.value(key) is None else written(config.value(key)) for key in keys}
+
+    def _apply(self, config: Config, changes: Sequence[Change]) -> None:
+        shard, now = self._shard, self._shard.clock.now()
+        reconfigure(shard, config)
+        kept = [Changed(now, *change) for change in changes]
+        shard.epochs.put("meta", _CHANGES + shard.epochs.number.to_bytes(8), msgspec.msgpack.encode(kept))
+        self._on_change(config)
+
+
+def changes_of(epochs: Epochs) -> list[dict[str, object]]:
+    """Return what was changed while the crawl ran, over all its runs, the last `CHANGES_TOLD_MAX`."""
+    found: list[Changed] = []
+    for _, value in epochs.scan("meta", _CHANGES, _CHANGES_END):
+        found += msgspec.msgpack.decode(value, type=list[Changed])
+    return [msgspec.structs.asdict(change) for change in found[-CHANGES_TOLD_MAX:]]

@@ -1,0 +1,62 @@
+"""Waiting: what a crawl waits for when nothing happens, and until when. There is no silent stall."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gossamer.assembly import Assembled
+
+QUIET_S = 3.0
+"""An answer that takes longer is told of when nothing else comes meanwhile."""
+
+
+class Waiting(msgspec.Struct):
+    """Why nothing happens."""
+
+    kind: str
+    """operator, disk, commit, reader, limit, uploads, answer, lookup or host."""
+    says: str
+    """For people."""
+    host: str = ""
+    since: float | None = None
+    until: float | None = None
+    """Wall time at which it goes on by itself; None: when that comes is not up to us."""
+
+
+def waiting(shard: Assembled) -> Waiting | None:
+    """Return what the crawl waits for; None while it works, or is over. A pass over the hosts in memory at worst."""
+    crawl = shard.shard
+    if crawl.paused:
+        return Waiting("operator", "`gossamer unpause`")
+    if crawl.held:
+        who, why = next(iter(crawl.held.items()))
+        return Waiting(who, why)
+    uploads = shard.uploads.counts if shard.uploads is not None else None
+    if uploads is not None and uploads.waiting_files and crawl.state in ("finished", "stopped"):
+        return Waiting("uploads", f"uploads to {uploads.store}")
+    if crawl.state != "running":
+        return None
+    if crawl.in_flight:
+        return _answer(shard) or (Waiting("blocked", crawl.blocked) if crawl.blocked else None)
+    if blocked := crawl.blocked:
+        return Waiting("blocked", blocked)
+    turn = shard.frontier.next_turn()
+    now = shard.clock.now()
+    if turn is None or turn.at <= now:
+        return None
+    says = f"{turn.host or 'a sleeping host'} ({turn.reason}), {turn.at - now:.1f} s more"
+    return Waiting("host", says, turn.host, None, turn.at)
+
+
+def _answer(shard: Assembled) -> Waiting | None:
+    """Return the request that has been under way for longest, when nothing has come for a while."""
+    now = shard.clock.now()
+    lease, since = min(shard.shard.under_way, key=lambda under_way: under_way[1])
+    lasts_s = now - max(since, shard.tally.last_at)
+    if lasts_s < QUIET_S:
+        return None
+    host, more = lease.url.host, shard.shard.in_flight - 1
+    others = f", and {more} more" if more else ""
+    if not lease.address:
+        return Waiting("lookup", f"the address of {host} (DNS, for {now - since:.0f} s){others}", host, since)
+    return Waiting("answer", f"an answer of {host} (for {now - since:.0f} s){others}", host, since)

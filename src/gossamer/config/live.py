@@ -1,0 +1,96 @@
+"""Live: the keys that may change while the crawl runs, and what a change of them makes of a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from gossamer.config.gather import reopen_text
+from gossamer.config.sections import Config, sections
+from gossamer.config.toml import effective_toml, written
+from gossamer.model.errors import ConfigError
+from gossamer.url.join import absolute
+
+FILE = "crawl.toml"
+ORIGIN = "gossamer set"
+HOST = "host"
+"""The section whose keys are hosts; all of it is live."""
+
+
+class Change(NamedTuple):
+    """One key's change, its values as the file has them; empty: not set."""
+
+    key: str
+    before: str
+    after: str
+
+
+def live_keys() -> list[str]:
+    """Return the dotted keys that may change while the crawl runs, in the order of the file."""
+    return [
+        f"{section}.{key}"
+        for section, model in sections().items()
+        for key, field in model.model_fields.items()
+        if isinstance(field.json_schema_extra, Mapping) and field.json_schema_extra.get("live")
+    ]
+
+
+def is_live(key: str) -> bool:
+    """Say whether a key may change while the crawl runs."""
+    return key.partition(".")[0] == HOST or key in live_keys()
+
+
+def changed(config: Config, assignments: Iterable[str]) -> tuple[Config, list[Change]]:
+    """Return the configuration with `key=value` texts applied, and what that changed. About 20 ms.
+
+    Raises:
+        ConfigError: one line: a key is unknown (with the nearest right name), a value is none, or a key cannot change
+            while the crawl runs. Nothing changed then.
+    """
+    texts = list(assignments)
+    for text in texts:
+        key, equals, _ = text.partition("=")
+        if not equals or "." not in key:
+            raise ConfigError(f"{text}: write section.key=value")
+    try:
+        new = reopen_text(effective_toml(config), FILE, sets=texts)
+    except ConfigError as error:
+        raise ConfigError(str(error).removeprefix("--set: ").removeprefix("--set ")) from error
+    found = [
+        Change(key, _written(config.value(key)), _written(new.value(key)))
+        for key in dict.fromkeys((*config.all_keys(), *new.all_keys()))
+        if config.value(key) != new.value(key)
+    ]
+    fixed = next((change for change in found if not is_live(change.key)), None)
+    if fixed is not None:
+        raise ConfigError(
+            f"{fixed.key} cannot change while the crawl runs; stop it, then "
+            f"gossamer resume DIR --set '{fixed.key}={fixed.after or 'none'}' changes it"
+        )
+    origins = new.origins
+    origins.update({change.key: ORIGIN for change in found})
+    return new.with_origins(origins), found
+
+
+def for_host(config: Config, host: str, values: Mapping[str, object]) -> str:
+    """Return the assignment that gives a host `values` beside those that it has; None takes one away.
+
+    Raises:
+        ConfigError: there is no such value for a host.
+    """
+    whole = absolute(f"http://{host.strip()}/")
+    host = (whole or "")[len("http://") : -1].removesuffix(".") or host
+    override = config.host.overrides.get(host)
+    merged = {**(override.model_dump() if override is not None else {}), **values}
+    kept = {name: value for name, value in merged.items() if value is not None}
+    return f"{HOST}.{host}={written(kept)}" if kept else f"{HOST}.{host}=none"
+
+
+def toml_path(directory: Path) -> Path:
+    """Return where a crawl's effective configuration stands."""
+    return directory / FILE
+
+
+def _written(value: object) -> str:
+    return "" if value is None else written(value)

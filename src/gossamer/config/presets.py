@@ -1,0 +1,48 @@
+"""Presets: whole ways to crawl, as values that file, options and `--set` stand above."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gossamer.config.mend import nearest
+from gossamer.model.errors import ConfigError
+
+
+class Preset(NamedTuple):
+    """One way to crawl."""
+
+    summary: str
+    values: dict[str, object]
+    """By dotted key."""
+
+
+PRESETS = {
+    "whitelist": Preset(
+        "A list of domains (--domains FILE), each on its own: only links within a page's own site are followed, "
+        "breadth first; long pages are cut.",
+        {
+            # Every seed is a site, and no page leads to another one: nothing needs a list of what is in scope.
+            "scope.scope": "any",
+            "scope.own_site": True,
+            "scope.media_types": ["text/html", "application/xhtml+xml"],
+            "frontier.priority": "breadth_first",
+            "politeness.preset": "broad",
+            "politeness.per_site": 1,
+            "politeness.site_delay_s": 70.0,
+            "fetch.body_bytes_max": 250_000,
+            "fetch.decoded_bytes_max": 1_000_000,
+            "crawl.concurrency": 1_024,
+        },
+    ),
+}
+
+
+def preset_values(name: str) -> dict[str, object]:
+    """Return the values of a preset by dotted key.
+
+    Raises:
+        ConfigError: there is none of this name.
+    """
+    if name not in PRESETS:
+        raise ConfigError(f"no preset is called {name!r}{nearest(name, PRESETS)}; there are: {', '.join(PRESETS)}")
+    return dict(PRESETS[name].values)

@@ -1,0 +1,325 @@
+"""Watchdogs: what a crawl watches of itself and of its machine, and what it does about it.
+
+Each look costs some tens of microseconds. What a watchdog sees is an alarm, with a sentence for people, in `status`, as
+a metric, once in `info.log` and once on the terminal; what it does is undone by itself when the cause is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from gossamer.crawl.commit import Committer
+from gossamer.crawl.logs import Logs
+from gossamer.crawl.options import WatchOptions
+from gossamer.crawl.tally import Tally
+from gossamer.model.errors import ConfigError
+from gossamer.world.clock import Clock
+from gossamer.world.machine import Disk, Machine
+from gossamer.world.pulse import Pulse
+
+BEAT_S = 0.1
+"""Between two signs of life of the event loop."""
+LAGS_KEPT = 600
+"""Beats over which the longest lag is told: a minute."""
+STALL_TOLD_S = 60.0
+"""How long a stall that is over stays an alarm."""
+DISK_MARGIN = 1.25
+"""With so many times the least room the crawl goes on."""
+CALM = 0.9
+"""What was too much is no more when it has come down to this share of it."""
+REQUESTS_MIN = 8
+"""Requests at once that memory or open files never take away."""
+FILES_OF_OUR_OWN = 640
+"""Open files beside those of requests: the store keeps up to 512, the rest are journals, pipes and name servers."""
+FILES_A_REQUEST = 2
+"""A socket, and a file where its body is too large for memory."""
+
+
+class Alarm(msgspec.Struct, frozen=True):
+    """Something that people should know while it lasts."""
+
+    name: str
+    """loop, commit, disk, open_files, memory or clock."""
+    since: float
+    """Wall time."""
+    says: str
+    """A sentence: what is the matter, what the crawl does about it, what ends it."""
+
+
+class Gauges(msgspec.Struct):
+    """What was seen at the last look."""
+
+    loop_lag_s: float = 0.0
+    """How late the event loop was at its last beat."""
+    loop_lag_s_max: float = 0.0
+    """The most in the last minute."""
+    stalls: int = 0
+    """Times that it stood still for longer than `watch.stall_s`, in this process."""
+    disks: list[dict[str, object]] = msgspec.field(default_factory=list)
+    """Per file system: path, free_bytes, total_bytes."""
+    open_files: int = 0
+    open_files_max: int = 0
+    memory_bytes: int = 0
+    memory_budget_bytes: int = 0
+    clock_shift_s: float = 0.0
+    """By how much the system's clock was set forward since this process began."""
+    clock_jumps: int = 0
+
+
+class Steered(Protocol):
+    """What watchdogs do to a crawl: `crawl.shard.Shard`."""
+
+    @property
+    def concurrency(self) -> int: ...
+
+    @property
+    def in_flight(self) -> int: ...
+
+    def hold(self, who: str, why: str) -> None: ...
+
+    def let_go(self, who: str) -> None: ...
+
+    def throttle(self, who: str, most: int | None) -> None: ...
+
+    def commit_soon(self) -> None: ...
+
+
+class Watchdogs:
+    """Looks every `watch.look_s` seconds until cancelled."""
+
+    def __init__(
+        self,
+        shard: Steered,
+        committer: Committer,
+        machine: Machine,
+        paths: Sequence[Path],
+        stalled: Path,
+        options: WatchOptions,
+        memory_budget_bytes: int,
+        clock: Clock,
+        tally: Tally,
+        logs: Logs,
+        shrink: Callable[[], None],
+    ) -> None:
+        """`paths` are directories that the crawl writes to; `stalled` is a file that tells where the event loop stands
+        still; `shrink` has fewer hosts in memory.
+        """
+        self._shard = shard
+        self._committer = committer
+        self._machine = machine
+        self._paths = paths
+        self._stalled = stalled
+        self._pulse: Pulse | None = None
+        self._options = options
+        self._clock = clock
+        self._tally = tally
+        self._logs = logs
+        self._shrink = shrink
+        self._lags: deque[float] = deque(maxlen=LAGS_KEPT)
+        self._alarms: dict[str, Alarm] = {}
+        self._stalled_at = 0.0
+        self._offset_s = machine.wall_offset_s()
+        self._offset_first_s = self._offset_s
+        self.gauges = Gauges(memory_budget_bytes=memory_budget_bytes)
+
+    @property
+    def alarms(self) -> list[Alarm]:
+        """What is the matter now, the oldest first."""
+        return sorted(self._alarms.values(), key=lambda alarm: alarm.since)
+
+    def reconfigure(self, options: WatchOptions) -> None:
+        """Go by other options from now on."""
+        self._options = options
+        if self._pulse is not None:
+            self._pulse.stall_s = options.stall_s
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        self._pulse = Pulse(self._stalled, self._clock, self._options.stall_s)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._beat())
+            while True:
+                self.look()
+                await asyncio.sleep(self._options.look_s)
+
+    def close(self) -> None:
+        """Stop watching; within half a second."""
+        if self._pulse is not None:
+            self._pulse.close()
+
+    def look(self) -> None:
+        """Look at everything once."""
+        now = self._clock.now()
+        self._look_at_loop(now)
+        self._look_at_commit(now)
+        self._look_at_disks(now)
+        self._look_at_files(now)
+        self._look_at_clock(now)
+        self._look_at_memory(now)
+
+    def limit_requests(self, most: int, concurrency: int) -> None:
+        """Fit the requests at once to the open files that the system allows.
+
+        Raises:
+            ConfigError: it allows too few for any crawl.
+        """
+        needed = FILES_OF_OUR_OWN + FILES_A_REQUEST * concurrency
+        if most >= needed:
+            return
+        fitting = (most - FILES_OF_OUR_OWN) // FILES_A_REQUEST
+        if fitting < 1:
+            raise ConfigError(
+                f"the system allows {most:,} open files, and a crawl needs {FILES_OF_OUR_OWN + FILES_A_REQUEST:,} or "
+                f"more: raise the limit (ulimit -Hn, ulimit -n {needed})"
+            )
+        self._shard.throttle("open_files_allowed", fitting)
+        self._tell(
+            f"the system allows {most:,} open files: {fitting} requests at once instead of {concurrency}; "
+            f"ulimit -n {needed} allows them all"
+        )
+
+    # ---- the watchdogs
+
+    async def _beat(self) -> None:
+        before = self._clock.now()
+        while True:
+            assert self._pulse is not None
+            self._pulse.beat(before)
+            await asyncio.sleep(BEAT_S)
+            now = self._clock.now()
+            self.took(now - before - BEAT_S, now)
+            before = now
+
+    def took(self, lag_s: float, now: float) -> None:
+        """Note how late a beat was."""
+        self._lags.append(lag_s)
+        self.gauges.loop_lag_s = max(lag_s, 0.0)
+        if lag_s < self._options.stall_s:
+            return
+        self.gauges.stalls += 1
+        self._stalled_at = now
+        stack = self._pulse.take_stack() if self._pulse is not None else ""
+        where = "logs/critical.log says where" if stack else "the process was stopped, or the machine was too busy"
+        if stack:
+            self._logs.critical("loop_stalled", lag_s=lag_s, stack=stack)
+        self._raise("loop", now, f"the event loop stood still for {lag_s:.1f} s; {where}")
+
+    def _look_at_loop(self, now: float) -> None:
+        self.gauges.loop_lag_s_max = max((0.0, *self._lags))
+        if now - self._stalled_at > STALL_TOLD_S:
+            self._clear("loop")
+
+    def _look_at_commit(self, now: float) -> None:
+        committer = self._committer
+        lasts_s = now - committer.began_at
+        if committer.stage and lasts_s >= self._options.commit_s_max:
+            since = committer.began_at
+            self._raise(
+                "commit", now, f"a commit takes long: {lasts_s:.0f} s so far, {committer.stage}; what was fetched "
+                "waits for it, and when much does nothing new begins", since,
+            )  # fmt: skip
+        else:
+            self._clear("commit")
+
+    def _look_at_disks(self, now: float) -> None:
+        found: dict[int, tuple[str, Disk]] = {}
+        for path in self._paths:
+            try:
+                disk = self._machine.disk(path)
+            except OSError:
+                continue  # Not made yet, or gone: whoever writes there will be told.
+            found.setdefault(disk.device, (str(path), disk))
+        least = self._options.disk_free_bytes_min
+        enough = least * DISK_MARGIN if "disk" in self._alarms else least
+        self.gauges.disks = [
+            {"path": path, "free_bytes": disk.free_bytes, "total_bytes": disk.total_bytes}
+            for path, disk in found.values()
+        ]
+        full = next(((path, disk) for path, disk in found.values() if disk.free_bytes < enough), None)
+        if full is None:
+            self._shard.let_go("disk")
+            self._clear("disk")
+            return
+        place, disk = full
+        says = (
+            f"room on the disk of {place}: {disk.free_bytes / 1e6:,.0f} MB are left, and the crawl keeps "
+            f"{least / 1e6:,.0f} MB free (watch.disk_free_bytes_min); it goes on by itself from "
+            f"{least * DISK_MARGIN / 1e6:,.0f} MB on"
+        )
+        self._shard.hold("disk", says)
+        self._raise("disk", now, f"paused for want of {says}")
+
+    def _look_at_files(self, now: float) -> None:
+        gauges, machine = self.gauges, self._machine
+        gauges.open_files, gauges.open_files_max = machine.open_files(), machine.open_files_max()
+        most = gauges.open_files_max * self._options.files_share_max
+        if gauges.open_files > most:
+            fewer = max(REQUESTS_MIN, self._shard.concurrency * 3 // 4)
+            self._shard.throttle("open_files", fewer)
+            self._raise(
+                "open_files", now, f"{gauges.open_files:,} files are open of {gauges.open_files_max:,} that the system "
+                f"allows (ulimit -n): {fewer} requests at once until there are fewer",
+            )  # fmt: skip
+        elif gauges.open_files < most * CALM:
+            self._shard.throttle("open_files", None)
+            self._clear("open_files")
+
+    def _look_at_memory(self, now: float) -> None:
+        gauges = self.gauges
+        gauges.memory_bytes = self._machine.memory_bytes()
+        most = gauges.memory_budget_bytes * self._options.memory_share_max
+        if gauges.memory_bytes < most * (CALM if "memory" in self._alarms else 1.0):
+            self._shard.throttle("memory", None)
+            self._clear("memory")
+            return
+        fewer = max(REQUESTS_MIN, min(self._shard.concurrency, max(self._shard.in_flight, 1)) // 2)
+        self._shard.throttle("memory", fewer)
+        self._shrink()
+        self._raise(
+            "memory", now, f"{gauges.memory_bytes / 1e6:,.0f} MB of memory are in use of {most / 1e6:,.0f} MB "
+            f"(memory.budget_bytes): {fewer} requests at once, fewer hosts in memory and earlier commits until there "
+            "is less",
+        )  # fmt: skip
+        self._shard.commit_soon()
+        self._machine.give_memory_back()
+
+    def _look_at_clock(self, now: float) -> None:
+        gauges, offset_s = self.gauges, self._machine.wall_offset_s()
+        if abs(offset_s - self._offset_s) > self._options.clock_jump_s_min:
+            gauges.clock_jumps += 1
+            self._clear("clock")  # Another jump is told anew.
+        self._offset_s = offset_s
+        gauges.clock_shift_s = shift_s = offset_s - self._offset_first_s
+        if abs(shift_s) <= self._options.clock_jump_s_min:
+            self._clear("clock")
+            return
+        way = "forward" if shift_s > 0 else "back"
+        self._raise(
+            "clock", now, f"the system's clock was set {way} by {abs(shift_s):,.0f} s; the crawl keeps its own time, "
+            "and asks no host sooner or later for it",
+        )  # fmt: skip
+
+    # ---- inside
+
+    def _raise(self, name: str, now: float, says: str, since: float | None = None) -> None:
+        before = self._alarms.get(name)
+        began = now if since is None else since
+        self._alarms[name] = Alarm(name, before.since if before is not None else began, says)
+        if before is None:
+            self._logs.info("alarm", alarm=name, says=says)
+            self._tell(says)
+
+    def _clear(self, name: str) -> None:
+        gone = self._alarms.pop(name, None)
+        if gone is not None and name != "loop":
+            self._logs.info("alarm_over", alarm=name, since=gone.since)
+            self._tell(f"over: {gone.says.partition(':')[0].partition(';')[0]}")
+
+    def _tell(self, sentence: str) -> None:
+        self._tally.note(sentence)

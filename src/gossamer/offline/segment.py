@@ -1,0 +1,344 @@
+"""Segment: a file of URLs to fetch, sorted so that a site is in one place, read and written as a stream.
+
+It is a Parquet file, so that anybody can ask it questions (`duckdb -c "FROM 'next.parquet' LIMIT 5"`). Rows are
+sorted by `partition`, then `site`; within a site they stand in the order in which they should be fetched. A partition
+is a hash of the site, so neighbours in the file are strangers: sites that share a server, and so often the first
+letters of their names, are apart. What made the file stands in its metadata under `gossamer.segment`, as JSON. It
+holds no time: the same work makes the same file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from gossamer.model.errors import ConfigError
+from gossamer.model.links import Link
+from gossamer.url.fingerprint import PARTITIONS
+from gossamer.url.options import UrlOptions
+from gossamer.url.url import Url
+from gossamer.world.files import publish
+
+VERSION = 1
+"""Of the format; a reader refuses what is newer."""
+METADATA = b"gossamer.segment"
+BATCH_ROWS = 8_192
+GROUP_ROWS = 65_536
+"""Of a row group: about 10 MB of what is held while it is written."""
+_READ_BYTES = 1 << 18
+_FEW = pa.dictionary(pa.int32(), pa.string())
+
+SCHEMA = pa.schema(
+    [
+        ("partition", pa.uint16()),
+        ("site", _FEW),
+        ("host", _FEW),
+        ("url", pa.string()),
+        ("key", pa.string()),
+        ("fingerprint", pa.uint64()),
+        ("level", pa.uint8()),
+        ("depth", pa.int32()),
+        ("hops", pa.int32()),
+        ("link_type", _FEW),
+        ("referrer", pa.string()),
+        ("listed", pa.uint8()),
+        ("seed", pa.uint8()),
+    ]
+)
+"""`url` as written; `key` null where it is the URL itself; `level` from 0, the most urgent, to 7; `listed` is how often
+the URL stood in a segment, this one included; `seed` as `Link.seed`. `referrer` is empty for a seed."""
+
+
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    """What a segment says of itself."""
+
+    version: int = VERSION
+    made_by: str = ""
+    """Product, version and command."""
+    urls: int = 0
+    sites: int = 0
+    part: int = 1
+    parts: int = 1
+    """Which of how many files that were made together; a site is in one of them."""
+    rules: str = ""
+    """How keys were made: the rules of the section `url` that are not the default, as JSON."""
+    order: str = ""
+    """What was asked for, as JSON: repeating it finds this file done."""
+
+
+class Rows(msgspec.Struct, frozen=True):
+    """Some rows of a segment, as the crawl takes them. `links`, `levels` and `listed` are of one length."""
+
+    end: int
+    """The number of the row behind the last of them: where to go on."""
+    links: list[Link]
+    levels: list[int]
+    listed: list[int]
+
+
+class Segment:
+    """Reads a segment. Use as a context, or `close` it. In memory: a batch, and a page of each column."""
+
+    def __init__(self, path: Path) -> None:
+        """Open a file and read what it says of itself.
+
+        Raises:
+            ConfigError: it cannot be read, was cut short, or is no segment.
+        """
+        self.path = path
+        try:
+            self._file = pq.ParquetFile(
+                path, buffer_size=_READ_BYTES, pre_buffer=False, page_checksum_verification=True
+            )
+        except FileNotFoundError as error:
+            raise ConfigError(f"there is no file {path}; `gossamer segment build` makes one") from error
+        except pa.ArrowInvalid as error:
+            raise ConfigError(f"{path} is no segment, or was cut short: it has no end of a Parquet file") from error
+        except OSError as error:
+            raise ConfigError(f"cannot read the segment {path}: {_said(error)}") from error
+        try:
+            self.about = self._described()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    @property
+    def rows(self) -> int:
+        """How many URLs it holds."""
+        count: int = self._file.metadata.num_rows
+        return count
+
+    def batches(self, start: int = 0, rows_max: int = BATCH_ROWS) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield rows from row `start` on, in order, each batch with the number of the row behind it.
+
+        `key` is filled in. About 0.1 µs a row.
+
+        Raises:
+            ConfigError: the file is damaged.
+        """
+        at = 0
+        try:
+            for group in range(self._file.num_row_groups):
+                held = self._file.metadata.row_group(group).num_rows
+                if at + held <= start:
+                    at += held
+                    continue
+                for batch in self._file.iter_batches(rows_max, row_groups=[group]):
+                    skipped = max(0, min(start - at, batch.num_rows))
+                    at += batch.num_rows
+                    if at > start:
+                        yield at, _whole(batch.slice(skipped))
+        except (pa.ArrowException, OSError) as error:
+            raise ConfigError(f"the segment {self.path} is damaged: {_said(error)}; make it again") from error
+
+    def links(self, start: int = 0, rows_max: int = BATCH_ROWS) -> Iterator[Rows]:
+        """Yield rows from row `start` on as links, whose keys are those of the file. About 0.5 µs each.
+
+        Raises:
+            ConfigError: the file is damaged.
+        """
+        for end, batch in self.batches(start, rows_max):
+            partitions, sites, hosts, urls, keys, prints, levels, depths, hops, kinds, referrers, listed, seeds = (
+                values_of(column) for column in batch.columns
+            )
+            named = map(Url, urls, keys, prints, hosts, sites, partitions)
+            yield Rows(end, list(map(Link, named, kinds, depths, hops, referrers, seeds)), levels, listed)
+
+    def partitions(self) -> list[tuple[int, int, int]]:
+        """Return for each row group its first and last partition and its rows."""
+        column = SCHEMA.get_field_index("partition")
+        found = []
+        for number in range(self._file.num_row_groups):
+            group = self._file.metadata.row_group(number)
+            held = group.column(column).statistics
+            found.append((held.min, held.max, group.num_rows))
+        return found
+
+    def _described(self) -> About:
+        said = (self._file.schema_arrow.metadata or {}).get(METADATA) or (self._file.metadata.metadata or {}).get(
+            METADATA
+        )
+        if said is None:
+            raise ConfigError(f"{self.path} is a Parquet file, but no segment; `gossamer segment build` makes one")
+        try:
+            about = msgspec.json.decode(said, type=About)
+        except msgspec.MsgspecError as error:
+            raise ConfigError(f"{self.path} is no segment that can be read here: {error}") from error
+        missing = [name for name in SCHEMA.names if name not in self._file.schema_arrow.names]
+        if about.version > VERSION or missing:
+            lacks = f"lacks {', '.join(missing)}" if missing else f"is of version {about.version}, newer than {VERSION}"
+            raise ConfigError(f"the segment {self.path} {lacks}; make it with this version of gossamer")
+        return about
+
+
+class SegmentWriter:
+    """Writes a segment: aside first, and under its name once it is whole and synced. Use as a context.
+
+    Rows come sorted by partition and site; what is held is one row group. A block that raises leaves nothing.
+    """
+
+    def __init__(self, path: Path, about: About) -> None:
+        """Begin a segment. Raises OSError where nothing can be written."""
+        self.path = path
+        self._about = about
+        self._aside = path.with_name(f".{path.name}.new")
+        self._writer = pq.ParquetWriter(
+            self._aside, SCHEMA, compression="zstd", write_page_checksum=True, use_dictionary=_DICTIONARIES
+        )
+        self._held: list[pa.Table] = []
+        self._held_rows = 0
+        self._last: tuple[int, str] = (-1, "")
+        self.urls = 0
+        self.sites = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.finish()
+        else:
+            self.drop()
+
+    def write(self, rows: pa.Table) -> None:
+        """Take rows that follow those that were written. `key` may be as the URL; it is left out then."""
+        if not rows.num_rows:
+            return
+        rows = pa.table([_fitted(rows, field) for field in SCHEMA], schema=SCHEMA)
+        self._count(rows)
+        self._held.append(rows)
+        self._held_rows += rows.num_rows
+        if self._held_rows >= GROUP_ROWS:
+            self._flush(GROUP_ROWS)
+
+    def write_links(self, links: list[Link], levels: list[int], listed: list[int]) -> None:
+        """Take links that follow those that were written."""
+        self.write(table_of(links, levels, listed))
+
+    def finish(self) -> About:
+        """Write what is held, and give the file its name. Blocks for a sync."""
+        self._flush(1)
+        about = msgspec.structs.replace(self._about, urls=self.urls, sites=self.sites)
+        self._writer.add_key_value_metadata({METADATA: msgspec.json.encode(about)})
+        self._writer.close()
+        publish(self._aside, self.path)
+        return about
+
+    def drop(self) -> None:
+        """Leave nothing of it."""
+        self._writer.close()
+        self._aside.unlink(missing_ok=True)
+
+    def _flush(self, rows_min: int) -> None:
+        if self._held_rows < rows_min:
+            return
+        table = pa.concat_tables(self._held).unify_dictionaries()
+        whole = table.num_rows if rows_min == 1 else table.num_rows // GROUP_ROWS * GROUP_ROWS
+        self._writer.write_table(table.slice(0, whole), row_group_size=GROUP_ROWS)
+        rest = table.slice(whole)
+        self._held, self._held_rows = ([rest], rest.num_rows) if rest.num_rows else ([], 0)
+
+    def _count(self, rows: pa.Table) -> None:
+        """Count URLs and sites, and see that they are in order."""
+        partitions = rows["partition"].combine_chunks()
+        sites = _text(rows["site"].combine_chunks())
+        first, last = (partitions[0].as_py(), sites[0].as_py()), (partitions[-1].as_py(), sites[-1].as_py())
+        changes = pc.or_(
+            pc.not_equal(sites.slice(1), sites.slice(0, len(sites) - 1)),
+            pc.not_equal(partitions.slice(1), partitions.slice(0, len(partitions) - 1)),
+        )
+        assert self._last <= first <= last < (PARTITIONS, ""), "a segment's rows come by partition and site"
+        self.urls += rows.num_rows
+        self.sites += (pc.sum(changes).as_py() or 0) + (first != self._last)
+        self._last = last
+
+
+_DICTIONARIES = ["site", "host", "link_type", "partition", "level", "depth", "hops", "listed", "seed", "referrer"]
+"""Columns that repeat themselves within a site."""
+
+
+def table_of(links: list[Link], levels: list[int], listed: list[int]) -> pa.Table:
+    """Return links as rows of a segment, in their order. About 2 µs each."""
+    urls = [link.url for link in links]
+    values = {
+        "partition": [url.partition for url in urls],
+        "site": [url.site for url in urls],
+        "host": [url.host for url in urls],
+        "url": [url.text for url in urls],
+        "key": [url.key for url in urls],
+        "fingerprint": [url.fingerprint for url in urls],
+        "level": levels,
+        "depth": [link.depth for link in links],
+        "hops": [link.hops for link in links],
+        "link_type": [link.link_type for link in links],
+        "referrer": [link.referrer for link in links],
+        "listed": listed,
+        "seed": [link.seed for link in links],
+    }
+    return pa.table([pa.array(values[field.name], _plain(field.type)) for field in SCHEMA], names=SCHEMA.names)
+
+
+def values_of(column: pa.Array) -> list[Any]:
+    """Return a column's values, none of them null; by way of NumPy, ten times as fast as `to_pylist`."""
+    if pa.types.is_dictionary(column.type):
+        named = values_of(column.dictionary)
+        return [named[index] for index in column.indices.to_numpy().tolist()]
+    values: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
+    return values
+
+
+def rules_of(options: UrlOptions) -> str:
+    """Return how keys are made, as segments say it: what of the section `url` is not as it is by default."""
+    return json.dumps({"rules": options.rules, **options.model_dump(exclude_defaults=True)})
+
+
+def _whole(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the columns in order, keys filled in."""
+    columns = [batch.column(name) for name in SCHEMA.names]
+    at = SCHEMA.get_field_index("key")
+    columns[at] = pc.coalesce(columns[at], batch.column("url"))
+    return pa.record_batch(columns, names=SCHEMA.names)
+
+
+def _fitted(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray:
+    column = rows[field.name]
+    if field.name == "key":
+        same = pc.fill_null(pc.equal(column, rows["url"]), True)
+        return pc.if_else(same, pa.scalar(None, pa.string()), column)
+    if column.type == field.type:
+        return column
+    return column.dictionary_encode() if field.type == _FEW else column.cast(field.type)
+
+
+def _text(column: pa.Array) -> pa.Array:
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _said(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200]

@@ -1,0 +1,165 @@
+"""Work: a build under way, in a folder beside its target, so that it can be killed at any moment and goes on.
+
+`TARGET.part/` holds sorted runs of records and rows, and `state.json`, which says which of them count and how far the
+current step is. What the state says was synced before it said so; what it does not name is removed and made again.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from gossamer.model.errors import ConfigError
+from gossamer.world.files import sync_directory, write_whole
+from gossamer.world.process import DirectoryLock
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """A finished file that is read."""
+
+    path: str
+    length: int
+    rows: int = 0
+    foreign: bool = False
+    """Keys in it were made by other rules: they are made again."""
+    links_only: bool = False
+    """Of a WARC file: its pages stand in a table."""
+
+
+class Inputs(msgspec.Struct):
+    """What a build reads, as it stood when the build began."""
+
+    pages: list[Piece] = []
+    links: list[Piece] = []
+    warcs: list[Piece] = []
+    running: list[str] = []
+    """Crawls that went on meanwhile: their finished files count."""
+
+
+class State(msgspec.Struct):
+    """How far a build is."""
+
+    order: str
+    """What was asked for, in words, as JSON."""
+    inputs: Inputs | None = None
+    step: str = ""
+    position: int = 0
+    runs: dict[str, list[str]] = {}
+    """Names of the files that count, by kind."""
+    figures: dict[str, int] = {}
+    """What was counted so far."""
+    serial: int = 0
+    publishing: list[tuple[str, str]] = []
+    """Everything is made: these files get these names."""
+
+
+class Work:
+    """The folder of a build. Use as a context: one process at a time works in it."""
+
+    def __init__(self, target: Path, order: str) -> None:
+        """Begin a build, or take up the one that was begun with the same order.
+
+        Raises:
+            ConfigError: it was begun with another order, or another process works on it.
+        """
+        self.target = target
+        self.folder = target.with_name(target.name + ".part")
+        self._file = self.folder / "state.json"
+        if not target.parent.is_dir():
+            raise ConfigError(f"there is no directory {target.parent}; make it, or name another with -o")
+        try:
+            self.folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"cannot make {self.folder}: {error.strerror}; name another target with -o") from error
+        self._lock = DirectoryLock(self.folder / "lock")
+        if not self._lock.acquire(0.0):
+            self._lock.release()
+            raise ConfigError(f"another process works on {target}; wait for it, or name another with -o")
+        stored = self._stored()
+        self.resumed = stored is not None
+        self.state = stored or State(order)
+        if self.state.order != order:
+            self._lock.release()
+            raise ConfigError(
+                f"{self.folder} holds an unfinished build that was asked for otherwise ({_told(self.state.order)}); "
+                "give the same options to finish it, or remove that folder to begin anew"
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, ConfigError) and not self.state.runs and not self.state.position:
+            shutil.rmtree(self.folder, ignore_errors=True)  # Asked for wrongly: there is nothing to go on with.
+        self._lock.release()
+
+    def new_name(self, kind: str) -> str:
+        """Return the name for another file of a kind; it counts when it is put into `state.runs` and saved."""
+        self.state.serial += 1
+        return f"{kind}-{self.state.serial:06d}"
+
+    def paths(self, kind: str) -> list[Path]:
+        """Return the files of a kind that count."""
+        return [self.folder / name for name in self.state.runs.get(kind, [])]
+
+    def save(self) -> None:
+        """Note how far it is. What the note says must be on disk by then."""
+        write_whole(self._file, msgspec.json.encode(self.state))
+
+    def begin(self, step: str, *obsolete: str) -> None:
+        """Note that a step begins, and drop the files of kinds that nobody needs any more."""
+        self.state.step, self.state.position = step, 0
+        for kind in obsolete:
+            self.state.runs.pop(kind, None)
+        self.save()
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Remove files that the state does not name: what a kill left half-made, and what has served."""
+        known = {
+            "lock",
+            "state.json",
+            "logs",
+            "tables",
+            *(name for names in self.state.runs.values() for name in names),
+        }
+        for path in self.folder.iterdir():
+            if path.name not in known:
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+
+    def close(self) -> None:
+        """Remove the folder: the build is finished. The state goes last."""
+        self.state.runs = {}
+        for path in self.folder.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name not in ("lock", "state.json"):
+                path.unlink()
+        self._file.unlink(missing_ok=True)
+        (self.folder / "lock").unlink(missing_ok=True)
+        self.folder.rmdir()
+        sync_directory(self.folder.parent)
+
+    def _stored(self) -> State | None:
+        try:
+            return msgspec.json.decode(self._file.read_bytes(), type=State)
+        except FileNotFoundError:
+            return None
+        except msgspec.MsgspecError as error:
+            self._lock.release()
+            raise ConfigError(f"{self._file} is no state of a build; remove {self.folder} to begin anew") from error
+
+
+def _told(order: str) -> str:
+    """Return the words of an order that are not empty."""
+    words = msgspec.json.decode(order)
+    return ", ".join(f"{name} {value}" for name, value in words.items() if value)[:300]

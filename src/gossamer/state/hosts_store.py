@@ -1,0 +1,104 @@
+"""Hosts store: what is learned of hosts, kept from crawl to crawl: a store of its own beside those of the crawls.
+
+It holds facts about the web, not about a crawl: they are true whether or not the epoch in which they were learned is
+committed. So it is written before the commit, by the commit's thread, and not synced: what a killed process wrote is
+there, and after a power cut every host rests (`Contacts`). One crawl at a time uses it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rocksdict import AccessType, Rdict, WriteBatch
+
+from gossamer.state.store import META_PARTITION, refusals, store_options
+from gossamer.world.clock import give_way
+
+VERSION = b"1"
+WRITE_BUFFER_BYTES = 4 << 20
+SLICE_ITEMS_MAX = 500
+SLICE_BYTES_MAX = 512 << 10
+"""Of what is written before the loop has a turn."""
+_VERSION = META_PARTITION + b"version"
+
+
+class OtherVersionError(Exception):
+    """The store was written in another format; the message says which."""
+
+
+class HostsStore:
+    """Keys begin with the partition of their site, as everywhere. Reading is for the loop, `write` for one thread."""
+
+    def __init__(self, directory: Path, cache_bytes: int = 8 << 20) -> None:
+        """Open or make the store in `directory`, whose lock the caller holds.
+
+        Raises:
+            OSError: the disk does not answer.
+            OtherVersionError: it is of another version.
+        """
+        path = directory / "store"
+        with refusals(f"cannot open the hosts store {directory}"):
+            path.mkdir(parents=True, exist_ok=True)
+            options = store_options(cache_bytes, WRITE_BUFFER_BYTES)
+            self._db = Rdict(str(path), options, access_type=AccessType.read_write())
+            found = self._db.get(_VERSION)
+        self.is_new = found is None
+        """Nobody has used it before."""
+        if found is None:
+            self._db.put(_VERSION, VERSION)
+        elif found != VERSION:
+            self._db.close()
+            raise OtherVersionError(found.decode("ascii", "replace"))
+        self._open: dict[bytes, bytes] = {}
+        self._closing: dict[bytes, bytes] = {}
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return the newest value: 1 to 3 µs."""
+        value = self._open.get(key) or self._closing.get(key)
+        if value is not None:
+            return value
+        stored: bytes | None = self._db.get(key)
+        return stored
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Keep a value from the next `cut` on."""
+        self._open[key] = value
+
+    def cut(self) -> None:
+        """Close what was gathered: it is written next."""
+        assert not self._closing, "what was cut before is not settled"
+        self._closing, self._open = self._open, {}
+
+    def write(self) -> None:
+        """Write what was cut; survives the death of the process from then on. For the commit's thread.
+
+        Raises:
+            OSError: the disk refuses.
+        """
+        batch, items, size = WriteBatch(raw_mode=True), 0, 0
+        with refusals("cannot write to the hosts store"):
+            for key, value in self._closing.items():
+                batch.put(key, value)
+                items, size = items + 1, size + len(value)
+                if items >= SLICE_ITEMS_MAX or size >= SLICE_BYTES_MAX:
+                    self._db.write(batch)
+                    give_way()
+                    batch, items, size = WriteBatch(raw_mode=True), 0, 0
+            if items:
+                self._db.write(batch)
+
+    def settle(self) -> None:
+        """Forget what was written: the store has it."""
+        self._closing = {}
+
+    def close(self) -> None:
+        """Write what is left, sync, and let go."""
+        try:
+            self.write()
+            self.settle()
+            self.cut()
+            self.write()
+            with refusals("cannot sync the hosts store"):
+                self._db.flush_wal(True)
+        finally:
+            self._db.close()

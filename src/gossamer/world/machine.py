@@ -1,0 +1,107 @@
+"""Machine: what the system says of this process, its disks and its clock."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+_PAGE_BYTES = resource.getpagesize()
+_DESCRIPTORS = Path("/proc/self/fd" if sys.platform.startswith("linux") else "/dev/fd")
+
+
+class Disk(NamedTuple):
+    """A file system, and the room that is left for us on it."""
+
+    device: int
+    free_bytes: int
+    total_bytes: int
+
+
+class Machine(Protocol):
+    """What is watched; a test puts its own in the place."""
+
+    def disk(self, path: Path) -> Disk:
+        """Return the file system that a path is on. A few microseconds. Raises OSError when it does not answer."""
+        ...
+
+    def memory_bytes(self) -> int:
+        """Return the memory that this process holds (RSS)."""
+        ...
+
+    def give_memory_back(self) -> None:
+        """Return to the system what was freed."""
+        ...
+
+    def open_files(self) -> int:
+        """Return how many files, sockets and pipes are open."""
+        ...
+
+    def open_files_max(self) -> int:
+        """Return how many may be."""
+        ...
+
+    def raise_open_files(self, wanted: int) -> int:
+        """Have the system allow so many, as far as it does, and return how many it allows."""
+        ...
+
+    def wall_offset_s(self) -> float:
+        """Return by how much the wall clock is ahead of the one that nobody sets."""
+        ...
+
+
+class ThisMachine:
+    """The machine that we run on."""
+
+    def disk(self, path: Path) -> Disk:
+        found = os.statvfs(path)
+        return Disk(path.stat().st_dev, found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize)
+
+    def memory_bytes(self) -> int:
+        try:
+            with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - each second, and a Path costs more
+                return int(file.read().split()[1]) * _PAGE_BYTES
+        except OSError:
+            most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            return most if sys.platform == "darwin" else most << 10
+
+    def give_memory_back(self) -> None:
+        if sys.platform.startswith("linux"):
+            trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+            if trim is not None:
+                trim(0)
+
+    def open_files(self) -> int:
+        return sum(1 for _ in os.scandir(_DESCRIPTORS))
+
+    def open_files_max(self) -> int:
+        return _bounded(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+    def raise_open_files(self, wanted: int) -> int:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+            try:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+            except (OSError, ValueError):
+                return _bounded(soft)
+        return self.open_files_max()
+
+    def wall_offset_s(self) -> float:
+        return time.time() - steady_s()
+
+
+def _bounded(limit: int) -> int:
+    return sys.maxsize if limit == resource.RLIM_INFINITY else limit
+
+
+def steady_s() -> float:
+    """Return seconds by the clock that nobody sets; where the system has one, it goes on while the machine sleeps."""
+    return time.clock_gettime(_STEADY)
+
+
+_STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)

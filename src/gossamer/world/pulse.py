@@ -1,0 +1,67 @@
+"""Pulse: a thread that notices when the event loop stands still, and says where."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import traceback
+from contextlib import suppress
+from pathlib import Path
+
+from gossamer.world.clock import Clock
+from gossamer.world.files import write_whole
+
+LOOK_S = 0.5
+FRAMES_MAX = 12
+
+
+class Pulse:
+    """The loop calls `beat` often. When it has not for `stall_s` seconds, `file` tells since when and where it is, for
+    whoever asks from outside: the loop itself cannot answer then. The file goes when the loop does.
+    """
+
+    def __init__(self, file: Path, clock: Clock, stall_s: float) -> None:
+        self._file = file
+        self._clock = clock
+        self.stall_s = stall_s
+        self._beat_at = clock.now()
+        self._loop_thread = threading.get_ident()
+        self._ended = threading.Event()
+        self._stack = ""
+        file.unlink(missing_ok=True)
+        self._thread = threading.Thread(target=self._watch, name="pulse", daemon=True)
+        self._thread.start()
+
+    def beat(self, now: float) -> None:
+        """Say that the loop runs. To be called from it."""
+        self._beat_at = now
+
+    def take_stack(self) -> str:
+        """Return where the loop stood when it was last seen standing, once."""
+        stack, self._stack = self._stack, ""
+        return stack
+
+    def close(self) -> None:
+        """End the thread; within one look."""
+        self._ended.set()
+        self._thread.join()
+        self._file.unlink(missing_ok=True)
+
+    def _watch(self) -> None:
+        told_of = 0.0
+        while not self._ended.wait(LOOK_S):
+            beat_at = self._beat_at
+            if self._clock.now() - beat_at < self.stall_s:
+                if told_of:
+                    self._file.unlink(missing_ok=True)
+                    told_of = 0.0
+            elif told_of != beat_at:
+                told_of = beat_at
+                self._stack = self._where()
+                with suppress(OSError):
+                    write_whole(self._file, json.dumps({"since": beat_at, "stack": self._stack}).encode())
+
+    def _where(self) -> str:
+        frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001 - the only way to see another thread
+        return "".join(traceback.format_stack(frame)[-FRAMES_MAX:]) if frame is not None else ""

@@ -1,0 +1,97 @@
+"""Pywb serves every version that a continuous crawl saw, also where the server only said that nothing had changed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from time import sleep
+from urllib.parse import urlsplit
+
+import pytest
+
+from gossamer.api.changes import changes
+from gossamer.archive.views.changes import Change
+from tests.acceptance.nginx import Nginx
+from tests.acceptance.replay import Pywb, tool
+from tests.archive import strict
+from tests.ring.crawls import OWN, command_line, until
+
+pytestmark = pytest.mark.acceptance
+
+FIRST, SECOND = (
+    b"<!doctype html><title>p</title><p>words of the first version</p>",
+    (b"<!doctype html><title>p</title><p>the second one says something else</p>"),
+)
+SETS = (
+    *OWN, "revisit.interval_s_mean=1.5", "revisit.interval_s_min=1.2", "revisit.interval_s_max=2.0",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A crawl of three pages behind nginx, which gives them tags and dates: one changes, one stays, one is a copy."""
+    at = tmp_path_factory.mktemp("revisited")
+    root = at / "root"
+    root.mkdir()
+    (root / "index.html").write_bytes(b'<!doctype html><a href="/changes.html">c</a> <a href="/stays.html">s</a>')
+    (root / "changes.html").write_bytes(FIRST)
+    (root / "stays.html").write_bytes(FIRST.replace(b"first", b"only"))
+    with Nginx(root, at / "nginx") as nginx, command_line(at / "crawl") as running:
+        running.crawl((f"{nginx.origin}/",), *SETS, mode="continuous")
+        until(lambda: (at / "crawl/state/store").exists() and len(list(nginx.log())) >= 6)
+        sleep(2.5)
+        (root / "changes.html").write_bytes(SECOND)
+        before = len(list(nginx.log()))
+        until(lambda: len(list(nginx.log())) >= before + 10)
+        assert running.process is not None
+        running.process.terminate()
+        assert running.wait() == 130, running.errors.read_text()
+    return at, nginx.origin
+
+
+def test_every_visit_replays_with_the_version_that_stood(lived: tuple[Path, str]) -> None:
+    at, origin = lived
+    warcs = sorted((at / "crawl/warc").iterdir())
+    pywb = Pywb(at / "pywb")
+    pywb.indexed("ours", warcs, at / "crawl/index.cdxj")
+    pywb.added("theirs", warcs)
+    with pywb:
+        for page in ("/changes.html", "/stays.html"):
+            visits: list[Change] = list(changes(at / "crawl", url=origin + page))
+            assert {"appeared", "same"} <= {one.change for one in visits}
+            assert {one.status for one in visits} == {200, 304}
+            stands = b""
+            for one in visits:
+                if one.change in ("appeared", "changed"):
+                    stands = FIRST if one.change == "appeared" else SECOND
+                    stands = stands.replace(b"first", b"only") if page == "/stays.html" else stands
+                stamp = one.at[:19].translate({ord(mark): None for mark in "-:T"})
+                replayed = pywb.get("ours", origin + page, at=stamp, gzip=False)
+                assert (replayed.status, replayed.body) == (200, stands), one
+                if one.status == 200:  # Of its own index pywb shows a 304 as what it is.
+                    replayed = pywb.get("theirs", origin + page, at=stamp, gzip=False)
+                    assert (replayed.status, replayed.body) == (200, stands), one
+
+
+def test_the_files_are_sound(lived: tuple[Path, str]) -> None:
+    at, _ = lived
+    warcs = sorted((at / "crawl/warc").iterdir())
+    assert strict.faults(warcs) == []
+    check = subprocess.run([tool("warcio"), "check", *warcs], capture_output=True, text=True)
+    assert check.returncode == 0, check.stdout + check.stderr
+    kinds = [(one.kind, urlsplit(one.target).path) for path in warcs for one in strict.read(path)]
+    assert kinds.count(("response", "/changes.html")) == 2
+    assert kinds.count(("response", "/stays.html")) == 1
+    assert kinds.count(("revisit", "/stays.html")) >= 2
+
+
+def test_exports_hold_the_last_version_whatever_the_last_visit_said(lived: tuple[Path, str]) -> None:
+    at, _ = lived
+    command = [sys.executable, "-m", "gossamer", "export", str(at / "crawl"), "--to", "markdown", "-o", str(at / "md")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    texts = "".join(path.read_text() for path in (at / "md").rglob("*.md"))
+    assert "something else" in texts
+    assert "only version" in texts
+    assert "first version" not in texts

@@ -1,0 +1,60 @@
+"""Metrics: what Prometheus reads, of what is counted."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from gossamer.api.metrics import metrics_of
+from tests.api.conftest import Make, Run
+from tests.api.site import Site, star
+
+
+def samples(text: bytes) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text.decode())
+        for sample in family.samples
+    }
+
+
+def test_what_is_counted_can_be_read_by_prometheus(run: Run, make: Make) -> None:
+    async def scenario() -> None:
+        async with Site(star(20)) as site:
+            crawler = make(site.root)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(crawler.run())
+                await site.asked(15)
+                site.open.clear()
+                status = crawler.status(detail=True)
+                found = samples(metrics_of(status))
+                site.open.set()
+        assert found["gossamer_pages_total", ()] == status["pages"]
+        assert found["gossamer_requests_in_flight", ()] == status["in_flight"]
+        assert found["gossamer_state", (("state", "running"),)] == 1.0
+        assert found["gossamer_alarm", (("alarm", "disk"),)] == 0.0
+        assert found["gossamer_fetched_pages_total", (("media_type", "text/html"),)] == status["pages"]
+        assert found["gossamer_commits_total", (("shard", "0"),)] >= 1
+        assert found["gossamer_open_files", ()] > 5
+        assert found["gossamer_memory_bytes", ()] > 1 << 20
+        names = {name for name, _ in found}
+        assert {"gossamer_disk_free_bytes", "gossamer_active_hosts_by_limit", "gossamer_loop_lag_seconds"} <= names
+        queued = sum(value for (name, _), value in found.items() if name == "gossamer_level_urls")
+        assert queued == status["queued"] + status["in_flight"]  # type: ignore[operator]
+
+    run(scenario())
+
+
+def test_hostile_labels_are_text_and_nothing_more() -> None:
+    evil = 'text/"html\n\\evil{x="1"} 5'
+    found = samples(metrics_of({"media_types": {evil: 3}, "rejected": {"": 2}}))
+    assert found["gossamer_fetched_pages_total", (("media_type", evil),)] == 3
+    assert found["gossamer_rejected_links_total", (("filter", "unknown"),)] == 2
+
+
+def test_who_does_not_ask_does_not_import_the_library() -> None:
+    code = "import sys, gossamer.api; sys.exit('prometheus_client' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

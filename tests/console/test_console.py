@@ -1,0 +1,224 @@
+"""The console's own promises: bounds on who calls, and how slowly; nothing for whom it does not know."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import pytest
+
+from gossamer.console.app import console_app
+from gossamer.console.server import served
+from gossamer.model.errors import ConfigError
+
+HOOK = "/websub/known"
+
+
+class Taken:
+    """One notification, as it came in."""
+
+    def __init__(self, crawl: Crawl) -> None:
+        self._crawl = crawl
+        self.update = crawl.body.extend
+
+    async def end(self) -> bool:
+        self._crawl.ended += 1
+        return bool(self._crawl.right)
+
+
+class Crawl:
+    """A crawl that notes what it is told."""
+
+    def __init__(self) -> None:
+        self.body = bytearray()
+        self.ended = 0
+        self.right: bool | None = True
+        self.failures: list[str] = []
+        self.questions: list[dict[str, str]] = []
+        self.is_running = True
+
+    def status(self) -> Mapping[str, object]:
+        if self.right is None:
+            raise ValueError("broken")
+        return {"state": "running", "pages": 3, "title": "<script>"}
+
+    def failed(self, error: Exception) -> None:
+        self.failures.append(str(error))
+
+    @property
+    def callbacks(self) -> Crawl | None:
+        return self if self.is_running else None
+
+    def intent(self, token: str, query: Mapping[str, str]) -> tuple[int, str]:
+        self.questions.append({"token": token, **dict(query)})
+        return (200, query.get("hub.challenge", "")) if token == "known" else (404, "no\n")
+
+    def notification(self, token: str, signature: str) -> Taken | None:
+        return Taken(self) if token == "known" else None
+
+
+@asynccontextmanager
+async def console(crawl: Crawl, request_s_max: float = 5.0, connections_max: int = 8) -> AsyncIterator[int]:
+    app = console_app(crawl, 1_000, request_s_max)
+    async with served(app, 0, connections_max, request_s_max) as (address, port):
+        assert address == "127.0.0.1"
+        yield port
+
+
+async def said(port: int, data: bytes) -> bytes:
+    """Return all that is answered until the other side closes."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(data)
+        async with asyncio.timeout(20):
+            return await reader.read()
+    except ConnectionError:
+        return b""  # It was ended while it was still speaking.
+    finally:
+        writer.close()
+
+
+def request(line: str, *headers: str, body: bytes = b"", host: str = "localhost") -> bytes:
+    length = [f"Content-Length: {len(body)}"] if body else []
+    return (
+        "\r\n".join([f"{line} HTTP/1.1", f"Host: {host}", "Connection: close", *length, *headers, "", ""]).encode()
+        + body
+    )
+
+
+def ask(crawl: Crawl, *requests: bytes, **bounds: object) -> list[bytes]:
+    async def run() -> list[bytes]:
+        async with console(crawl, **bounds) as port:  # type: ignore[arg-type]
+            return [await said(port, one) for one in requests]
+
+    return asyncio.run(run())
+
+
+def statuses(answers: list[bytes]) -> list[int]:
+    return [int(answer.split(b" ", 2)[1]) for answer in answers]
+
+
+def test_the_status_is_json_for_this_machines_own_names_alone() -> None:
+    names = ("localhost", "127.0.0.1:99", "[::1]:99", "LOCALHOST:1")
+    good = ask(Crawl(), *(request("GET /api/status", host=name) for name in names))
+    assert statuses(good) == [200] * 4
+    head, _, body = good[0].partition(b"\r\n\r\n")
+    assert json.loads(body)["pages"] == 3
+    assert b"content-type: application/json" in head.lower()
+    assert b"server:" not in head.lower()
+    bad = ask(
+        Crawl(), *(request("GET /api/status", host=name) for name in ("evil.example", "", "127.0.0.1.evil.example"))
+    )
+    assert statuses(bad) == [421, 421, 421]
+
+
+def test_what_is_not_there_or_not_allowed() -> None:
+    lines = ("GET /", "GET /api/", "POST /api/status", "DELETE /websub/known", "GET /websub/", "GET /websub/a/b")
+    assert statuses(ask(Crawl(), *(request(line) for line in lines))) == [404, 404, 405, 405, 404, 404]
+
+
+def test_hubs_come_under_any_name_and_their_challenge_is_text() -> None:
+    crawl = Crawl()
+    (answer,) = ask(crawl, request(f"GET {HOOK}?hub.challenge=%3Cb%3E&hub.mode=subscribe", host="public.example"))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert body == b"<b>"
+    assert b"content-type: text/plain" in head.lower()
+    assert b"nosniff" in head
+    assert crawl.questions == [{"token": "known", "hub.challenge": "<b>", "hub.mode": "subscribe"}]
+
+
+def test_a_notification_is_taken_in_pieces_and_a_wrong_one_is_answered_alike() -> None:
+    crawl = Crawl()
+    chunked = (
+        b"POST /websub/known HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"4\r\nnews\r\n1\r\n!\r\n0\r\n\r\n"
+    )
+    right = ask(crawl, request(f"POST {HOOK}", body=b"news"), chunked)
+    crawl.right = False
+    wrong = ask(crawl, request(f"POST {HOOK}", body=b"news"))
+    assert statuses(right + wrong) == [204, 204, 204]
+    assert bytes(crawl.body) == b"newsnews!news"
+    assert crawl.ended == 3
+
+
+def test_too_much_is_refused_whatever_was_announced() -> None:
+    crawl = Crawl()
+    lie = b"POST /websub/known HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+    answers = ask(
+        crawl,
+        request(f"POST {HOOK}", body=b"x" * 1_001),
+        lie + b"500\r\n" + b"x" * 0x500 + b"\r\n0\r\n\r\n",
+        b"POST /websub/known HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999\r\n\r\nx",
+        request("POST /websub/unknown", body=b"x"),
+    )
+    assert statuses(answers) == [413, 413, 413, 410]
+    assert crawl.ended == 0
+    assert len(crawl.body) <= 1_000
+
+
+def test_a_mistake_of_ours_is_noted_and_ends_one_answer() -> None:
+    crawl = Crawl()
+    crawl.right = None
+    assert statuses(ask(crawl, request("GET /api/status"), request("GET /"))) == [500, 404]
+    assert crawl.failures == ["broken"]
+
+
+def test_before_and_after_the_crawl_hubs_are_told_to_come_again() -> None:
+    crawl = Crawl()
+    crawl.is_running = False
+    (answer,) = ask(crawl, request(f"POST {HOOK}", body=b"news"))
+    assert statuses([answer]) == [503]
+    assert b"retry-after" in answer.lower()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"", b"GET /api/st", b"POST /websub/known HTTP/1.1\r\nHost: x\r\n", b"\r\n\r\n",
+        b"POST /websub/known HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nn",
+    ],
+)  # fmt: skip
+def test_who_never_ends_is_ended(data: bytes) -> None:
+    crawl = Crawl()
+    (answer,) = ask(crawl, data, request_s_max=0.2)
+    assert answer == b"" or statuses([answer])[0] in (400, 408)
+    assert crawl.ended == 0
+
+
+def test_nonsense_is_refused_and_heads_have_a_bound() -> None:
+    nonsense = ask(
+        Crawl(), b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", b"GET / HTTP/9.9\r\nConnection: close\r\n\r\n", b"GET\r\n\r\n"
+    )
+    assert all(status >= 400 for status in statuses(nonsense))
+    (long,) = ask(Crawl(), b"GET /api/status HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 200_000 + b"\r\n\r\n")
+    assert b"200 OK" not in long
+
+
+def test_connections_have_a_bound_and_those_beyond_it_make_way() -> None:
+    async def run() -> None:
+        async with console(Crawl(), request_s_max=1.0, connections_max=3) as port:
+            idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+            assert await said(port, request("GET /api/status")) == b""
+            for one, _ in idle:
+                assert await one.read() == b""
+            assert statuses([await said(port, request("GET /api/status"))]) == [200]
+            for _, one in idle:
+                one.close()
+
+    asyncio.run(run())
+
+
+def test_a_port_that_is_taken_is_the_operators_to_mend() -> None:
+    async def run(port: int) -> None:
+        async with served(console_app(Crawl(), 1, 1.0), port, 1, 1.0):
+            raise AssertionError
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigError, match=f"127.0.0.1:{port}: Address already in use; name another"):
+            asyncio.run(run(port))

@@ -1,0 +1,47 @@
+"""What was set while a crawl ran outlives `kill -9` of child, supervisor and both."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gossamer.simweb.options import SimwebOptions
+from gossamer.simweb.process import SimwebProcess
+from tests.crash.crawls import VICTIMS, Crawl, Victim, crawl_of, environment, until
+
+WEB = SimwebOptions.plain(hosts=4, pages=200, latency_s=0.03, bytes_median=3_000)
+
+
+def commanded(crawl: Crawl, *arguments: str) -> str:
+    command = [sys.executable, "-m", "gossamer", arguments[0], str(crawl.directory), *arguments[1:]]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_what_was_set_holds_after_a_kill(victim: Victim, tmp_path: Path) -> None:
+    with SimwebProcess(WEB, tmp_path / "web") as served:
+        crawl = crawl_of(served, tmp_path / "crawl", "crawl.concurrency=1")
+        try:
+            crawl.start()
+            until(lambda: '"pages": 1' in crawl.said() or '"pages": 2' in crawl.said())
+            said = commanded(crawl, "set", "limits.max_pages=40", "politeness.delay_s_min=0.01")
+            assert "limits.max_pages: none → 40" in said
+            commanded(crawl, "host", "h0001.d001.test", "delay_s=0.5")
+            crawl.kill(victim)
+            if victim != "child":
+                crawl.start()
+            until(lambda: crawl.ask("status")["runs"] == 2 if crawl.runs else True)
+            assert crawl.wait() == 0, crawl.complaints
+        finally:
+            crawl.close()
+        status = crawl.ask("status")
+        assert status["pages"] == 40
+        assert status["ended"] == "limit"
+        shown = commanded(crawl, "config", "show") if False else (crawl.directory / "crawl.toml").read_text()
+        assert "max_pages = 40  # from gossamer set" in shown
+        assert '"h0001.d001.test" = {"delay_s" = 0.5}' in shown

@@ -1,0 +1,253 @@
+"""Watchdogs: each sees its cause, does what it promises, and lets go when the cause is gone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from gossamer.crawl.logs import Logs
+from gossamer.crawl.options import CrawlOptions, WatchOptions
+from gossamer.crawl.tally import Tally, Totals
+from gossamer.crawl.watchdogs import FILES_OF_OUR_OWN, REQUESTS_MIN, STALL_TOLD_S, Watchdogs
+from gossamer.model.errors import ConfigError
+from gossamer.testing import FakeClock
+from gossamer.world.machine import Disk, ThisMachine
+
+BUDGET_BYTES = 1_000_000_000
+OPTIONS = WatchOptions(disk_free_bytes_min=1_000, stall_s=5.0)
+
+
+class SomeMachine:
+    """A machine as a test wants it."""
+
+    def __init__(self) -> None:
+        self.disks = {"crawl": Disk(1, 10_000, 100_000), "spill": Disk(2, 10_000, 100_000)}
+        self.memory = 100_000_000
+        self.files = 10
+        self.files_max = 1_000
+        self.offset_s = 1e9
+        self.given_back = 0
+
+    def disk(self, path: Path) -> Disk:
+        if path.name not in self.disks:
+            raise FileNotFoundError(path)
+        return self.disks[path.name]
+
+    def memory_bytes(self) -> int:
+        return self.memory
+
+    def give_memory_back(self) -> None:
+        self.given_back += 1
+
+    def open_files(self) -> int:
+        return self.files
+
+    def open_files_max(self) -> int:
+        return self.files_max
+
+    def raise_open_files(self, wanted: int) -> int:
+        return self.files_max
+
+    def wall_offset_s(self) -> float:
+        return self.offset_s
+
+
+class SomeCommits:
+    stage = ""
+    began_at = 0.0
+
+
+class SomeShard:
+    def __init__(self) -> None:
+        self.held: dict[str, str] = {}
+        self.ceilings: dict[str, int] = {}
+        self.in_flight = 100
+        self.commits = 0
+
+    @property
+    def concurrency(self) -> int:
+        return min((100, *self.ceilings.values()))
+
+    def hold(self, who: str, why: str) -> None:
+        self.held[who] = why
+
+    def let_go(self, who: str) -> None:
+        self.held.pop(who, None)
+
+    def throttle(self, who: str, most: int | None) -> None:
+        if most is None:
+            self.ceilings.pop(who, None)
+        else:
+            self.ceilings[who] = most
+
+    def commit_soon(self) -> None:
+        self.commits += 1
+
+
+class Watched(NamedTuple):
+    dogs: Watchdogs
+    machine: SomeMachine
+    shard: SomeShard
+    commits: SomeCommits
+    clock: FakeClock
+    notes: list[str]
+    shrunk: list[int]
+
+    def alarms(self) -> list[str]:
+        self.clock.advance(1.0)
+        self.dogs.look()
+        return [alarm.name for alarm in self.dogs.alarms]
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[Watched]:
+    clock, machine, shard, commits = FakeClock(), SomeMachine(), SomeShard(), SomeCommits()
+    logs, tally = Logs(tmp_path / "logs", clock), Tally(Totals(), CrawlOptions())
+    notes: list[str] = []
+    shrunk: list[int] = []
+    tally.listeners.append(notes.append)
+    dogs = Watchdogs(
+        shard, commits, machine, [tmp_path / name for name in ("crawl", "spill", "absent")], tmp_path / "stalled",
+        OPTIONS, BUDGET_BYTES, clock, tally, logs, lambda: shrunk.append(1),
+    )  # type: ignore[arg-type]  # fmt: skip
+    yield Watched(dogs, machine, shard, commits, clock, notes, shrunk)
+    logs.close()
+
+
+def test_all_is_well(watched: Watched) -> None:
+    assert watched.alarms() == []
+    assert watched.dogs.gauges.open_files == 10
+    assert [disk["free_bytes"] for disk in watched.dogs.gauges.disks] == [10_000, 10_000]
+    assert watched.notes == []
+
+
+@pytest.mark.parametrize("place", ["crawl", "spill"])
+def test_any_disk_that_is_nearly_full_holds_the_crawl_until_there_is_a_quarter_more(
+    watched: Watched, place: str
+) -> None:
+    machine, shard = watched.machine, watched.shard
+    machine.disks[place] = Disk(machine.disks[place].device, 999, 100_000)
+    assert watched.alarms() == ["disk"]
+    assert place in shard.held["disk"]
+    assert "watch.disk_free_bytes_min" in shard.held["disk"]
+    machine.disks[place] = Disk(machine.disks[place].device, 1_100, 100_000)
+    assert watched.alarms() == ["disk"], "no to and fro at the bound"
+    machine.disks[place] = Disk(machine.disks[place].device, 1_250, 100_000)
+    assert watched.alarms() == []
+    assert shard.held == {}
+    assert len(watched.notes) == 2
+    assert watched.notes[0].startswith("paused for want of room on the disk of ")
+    assert watched.notes[1].startswith("over: paused for want of room")
+
+
+def test_a_commit_that_takes_long_is_told_with_its_stage_until_it_is_over(watched: Watched) -> None:
+    watched.commits.stage, watched.commits.began_at = "waiting for the disk", watched.clock.now()
+    assert watched.alarms() == []
+    watched.clock.advance(OPTIONS.commit_s_max)
+    assert watched.alarms() == ["commit"]
+    assert "waiting for the disk" in watched.dogs.alarms[0].says
+    assert watched.dogs.alarms[0].since == watched.commits.began_at
+    watched.commits.stage = ""
+    assert watched.alarms() == []
+
+
+def test_open_files_that_grow_too_many_take_requests_away_step_by_step(watched: Watched) -> None:
+    watched.machine.files = 950
+    assert watched.alarms() == ["open_files"]
+    assert watched.shard.concurrency == 75
+    watched.alarms()
+    assert watched.shard.concurrency == 56
+    for _ in range(20):
+        watched.alarms()
+    assert watched.shard.concurrency == REQUESTS_MIN
+    watched.machine.files = 850
+    assert watched.alarms() == ["open_files"]
+    watched.machine.files = 800
+    assert watched.alarms() == []
+    assert watched.shard.concurrency == 100
+    assert len(watched.notes) == 2, "once when it begins, once when it is over"
+
+
+def test_few_allowed_files_limit_requests_from_the_start_and_too_few_refuse(watched: Watched) -> None:
+    watched.dogs.limit_requests(FILES_OF_OUR_OWN + 200, 100)
+    assert watched.shard.ceilings == {}
+    watched.dogs.limit_requests(FILES_OF_OUR_OWN + 60, 100)
+    assert watched.shard.concurrency == 30
+    assert "30 requests at once instead of 100" in watched.notes[0]
+    with pytest.raises(ConfigError, match="ulimit -n"):
+        watched.dogs.limit_requests(64, 100)
+
+
+def test_memory_near_its_budget_means_fewer_requests_and_hosts_and_an_early_commit(watched: Watched) -> None:
+    watched.machine.memory = 960_000_000
+    assert watched.alarms() == ["memory"]
+    assert watched.shard.concurrency == 50
+    assert (watched.shard.commits, watched.machine.given_back, watched.shrunk) == (1, 1, [1])
+    watched.machine.memory = 900_000_000
+    assert watched.alarms() == ["memory"]
+    assert watched.shard.held == {}, "a crawl never stops for memory: it might wait for ever"
+    watched.machine.memory = 800_000_000
+    assert watched.alarms() == []
+    assert watched.shard.concurrency == 100
+
+
+@pytest.mark.parametrize(("jump_s", "way"), [(3_600.0, "forward by 3,600 s"), (-86_400.0, "back by 86,400 s")])
+def test_a_clock_that_was_set_is_told(watched: Watched, jump_s: float, way: str) -> None:
+    watched.machine.offset_s += jump_s
+    assert watched.alarms() == ["clock"]
+    assert way in watched.dogs.alarms[0].says
+    assert watched.dogs.gauges.clock_shift_s == jump_s
+    watched.machine.offset_s += 1.0
+    assert watched.alarms() == ["clock"]
+    assert watched.dogs.gauges.clock_jumps == 1
+    watched.machine.offset_s -= jump_s + 1.0
+    assert watched.alarms() == []
+    assert watched.dogs.gauges.clock_jumps == 2
+
+
+def test_a_loop_that_stood_still_is_an_alarm_for_a_while(watched: Watched) -> None:
+    watched.dogs.took(0.2, watched.clock.now())
+    assert watched.alarms() == []
+    watched.dogs.took(7.0, watched.clock.now())
+    assert watched.alarms() == ["loop"]
+    assert watched.dogs.gauges.stalls == 1
+    assert watched.dogs.gauges.loop_lag_s_max == 7.0
+    watched.clock.advance(STALL_TOLD_S)
+    assert watched.alarms() == []
+
+
+def test_other_options_hold_from_the_next_look_on(watched: Watched) -> None:
+    watched.dogs.reconfigure(OPTIONS.model_copy(update={"disk_free_bytes_min": 20_000}))
+    assert watched.alarms() == ["disk"]
+    watched.dogs.reconfigure(OPTIONS)
+    assert watched.alarms() == []
+
+
+def test_this_machine_knows_its_disk_memory_and_files(tmp_path: Path) -> None:
+    machine = ThisMachine()
+    assert 0 < machine.disk(tmp_path).free_bytes <= machine.disk(tmp_path).total_bytes
+    before = machine.open_files()
+    with (tmp_path / "one").open("wb"), (tmp_path / "two").open("wb"):
+        assert machine.open_files() == before + 2
+    held = machine.memory_bytes()
+    ballast = bytearray(b"x") * (64 << 20)
+    assert machine.memory_bytes() - held > 48 << 20
+    assert len(ballast) == 64 << 20
+    assert machine.open_files() < machine.open_files_max()
+    assert abs(machine.wall_offset_s() - machine.wall_offset_s()) < 1.0
+
+
+def test_watching_ends_when_it_is_cancelled(watched: Watched) -> None:
+    async def scenario() -> None:
+        watching = asyncio.create_task(watched.dogs.run())
+        await asyncio.sleep(0.25)
+        watching.cancel()
+        await asyncio.wait([watching])
+        watched.dogs.close()
+        assert watching.cancelled()
+
+    asyncio.run(scenario())

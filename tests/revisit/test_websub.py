@@ -1,0 +1,272 @@
+"""Subscriptions, step by step as the recommendation has them, without a network."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qs
+
+import pytest
+
+from gossamer.model.links import Found
+from gossamer.model.visits import Errand, Failure
+from gossamer.revisit.told.options import WebsubOptions
+from gossamer.revisit.told.signature import Check
+from gossamer.revisit.told.websub import HUBS_MAX, Subscription, Subscriptions
+from gossamer.state.epoch import Epochs
+from gossamer.state.store import Store
+from gossamer.testing import reply
+from gossamer.world.dice import unguessable
+from tests.revisit.test_told import NAMER, NOW, url
+
+TOPIC = "https://e.example/feed"
+HUB = "https://hub.example/"
+PAGE = url(TOPIC)
+
+
+@pytest.fixture
+def epochs(tmp_path: Path) -> Iterator[Epochs]:
+    store = Store(tmp_path / "store")
+    yield Epochs(store)
+    store.close()
+
+
+def made(epochs: Epochs, now: float = NOW, **options: object) -> Subscriptions:
+    return Subscriptions(
+        epochs,
+        WebsubOptions.model_validate(options),
+        "https://me.example/hooks",
+        NAMER.name,
+        lambda hub: hub.host != "excluded.example",
+        unguessable,
+        now,
+    )
+
+
+def stated(*hubs: str, topic: str = TOPIC) -> list[Found]:
+    return [*(Found(hub, "hub") for hub in hubs), Found(topic, "self"), Found("https://e.example/a", "feed")]
+
+
+def sent(errands: list[Errand]) -> tuple[Errand, dict[str, str]]:
+    (errand,) = errands
+    return errand, {name: value for name, (value,) in parse_qs(errand.form.decode()).items()}
+
+
+def standing(subscriptions: Subscriptions, lease: str = "1000") -> Subscription:
+    """A subscription that its hub has verified."""
+    subscriptions.found(PAGE, stated(HUB), NOW)
+    errand, _ = sent(subscriptions.due(NOW))
+    assert subscriptions.verify(errand.token, "subscribe", TOPIC, lease, NOW)
+    one = subscriptions.get(errand.token)
+    assert one is not None
+    return one
+
+
+def test_a_request_says_all_that_section_5_1_asks_for(epochs: Epochs) -> None:
+    subscriptions = made(epochs)
+    subscriptions.found(PAGE, stated(HUB), NOW)
+    errand, fields = sent(subscriptions.due(NOW))
+    assert errand.url.text == HUB
+    assert fields["hub.callback"] == f"https://me.example/hooks/websub/{errand.token}"
+    assert fields["hub.mode"] == "subscribe"
+    assert fields["hub.topic"] == TOPIC
+    assert fields["hub.lease_seconds"] == "864000"
+    assert 40 < len(fields["hub.secret"]) < 200
+    assert len(errand.token) >= 32
+    assert subscriptions.due(NOW) == [], "it was asked"
+
+
+@pytest.mark.parametrize(
+    ("policy", "hub", "given"),
+    [
+        ("https", HUB, True), ("https", "http://hub.example/", False), ("always", "http://hub.example/", True),
+        ("never", HUB, False),
+    ],
+)  # fmt: skip
+def test_secrets_go_where_they_may(epochs: Epochs, policy: str, hub: str, *, given: bool) -> None:
+    subscriptions = made(epochs, secret=policy)
+    subscriptions.found(PAGE, stated(hub), NOW)
+    assert ("hub.secret" in sent(subscriptions.due(NOW))[1]) == given
+
+
+def test_topics_of_others_and_hubs_that_are_none_are_left_alone(epochs: Epochs) -> None:
+    subscriptions = made(epochs, subscriptions_max=2)
+    subscriptions.found(PAGE, [Found(TOPIC, "self")], NOW)
+    subscriptions.found(PAGE, stated(HUB, topic="https://victim.example/feed"), NOW)
+    subscriptions.found(PAGE, stated("ftp://hub.example/", "mailto:x"), NOW)
+    assert len(subscriptions) == 0
+    subscriptions.found(PAGE, stated("https://excluded.example/"), NOW)
+    assert subscriptions.due(NOW) == []
+    subscriptions.found(PAGE, [Found(HUB, "hub")], NOW)
+    assert len(subscriptions) == 1
+    for number in range(5):
+        subscriptions.found(url(f"https://e.example/{number}"), [Found(HUB, "hub")], NOW)
+    assert len(subscriptions) == 2
+    assert all(len(one.hubs) <= HUBS_MAX for one in subscriptions.all())
+
+
+def test_only_what_was_asked_for_is_confirmed(epochs: Epochs) -> None:
+    subscriptions = made(epochs)
+    subscriptions.found(PAGE, stated(HUB), NOW)
+    token = subscriptions.all()[0].token
+    assert not subscriptions.verify(token, "subscribe", TOPIC, "10", NOW), "nothing was sent yet"
+    subscriptions.due(NOW)
+    assert subscriptions.get(token) is None, "and nothing may be told before it is verified"
+    for wrong in (("guessed", "subscribe", TOPIC), (token, "unsubscribe", TOPIC), (token, "subscribe", TOPIC + "x"),
+                  (token, "", TOPIC)):  # fmt: skip
+        assert not subscriptions.verify(*wrong, "10", NOW)
+    assert subscriptions.verify(token, "subscribe", TOPIC, "1000", NOW)
+    assert not subscriptions.verify(token, "subscribe", TOPIC, "1000", NOW), "once for each time that we asked"
+
+
+@pytest.mark.parametrize(
+    ("said", "lease_s"), [("1000", 1000), ("5", 60), ("", 864_000), ("x", 864_000), ("0", 864_000)]
+)
+def test_a_lease_is_renewed_before_it_ends_under_the_same_address(epochs: Epochs, said: str, lease_s: int) -> None:
+    subscriptions = made(epochs)
+    one = standing(subscriptions, said)
+    assert one.lease_until == NOW + lease_s
+    assert subscriptions.due(NOW + lease_s * 0.79) == []
+    errand, fields = sent(subscriptions.due(NOW + lease_s * 0.81))
+    assert errand.token == one.token
+    assert fields["hub.secret"] == one.secret
+    assert subscriptions.get(one.token) is one, "what comes meanwhile counts"
+    assert subscriptions.verify(one.token, "subscribe", TOPIC, said, NOW + lease_s * 0.82)
+    assert one.lease_until == NOW + lease_s * 0.82 + lease_s
+
+
+def test_a_hub_that_refuses_is_asked_later_and_the_next_one_has_its_turn(epochs: Epochs) -> None:
+    subscriptions = made(epochs, retry_s_first=60.0, retry_s_max=200.0)
+    other = "https://other.example/hub"
+    subscriptions.found(PAGE, stated(HUB, other), NOW)
+    now, asked, pauses, errors = NOW, [], [], []
+    for number in range(5):
+        errand, _ = sent(subscriptions.due(now))
+        asked.append(errand.url.text)
+        answer = reply(b"no", 500) if number % 2 else Failure("timeout", "no end of it", retry=True)
+        assert subscriptions.answered(errand, answer, now) is None
+        errors.append(subscriptions.all()[0].error)
+        after = subscriptions.next_at()
+        assert after is not None
+        pauses.append(after - now)
+        now = after
+    assert asked == [HUB, other, HUB, other, HUB]
+    assert pauses == [60.0, 120.0, 200.0, 200.0, 200.0]
+    assert errors == ["no end of it", "HTTP 500"] * 2 + ["no end of it"]
+
+
+def test_a_hub_that_takes_it_and_never_verifies_is_asked_again(epochs: Epochs) -> None:
+    subscriptions = made(epochs, answer_s_max=30.0)
+    subscriptions.found(PAGE, stated(HUB), NOW)
+    errand, _ = sent(subscriptions.due(NOW))
+    assert subscriptions.answered(errand, reply(b"", 202), NOW) is None
+    assert subscriptions.due(NOW + 29) == []
+    assert sent(subscriptions.due(NOW + 31))[0].token == errand.token
+
+
+def test_a_verification_before_the_answer_counts(epochs: Epochs) -> None:
+    subscriptions = made(epochs)
+    subscriptions.found(PAGE, stated(HUB), NOW)
+    errand, _ = sent(subscriptions.due(NOW))
+    assert subscriptions.verify(errand.token, "subscribe", TOPIC, "1000", NOW)
+    subscriptions.answered(errand, Failure("timeout", "its answer was late", retry=True), NOW)
+    one = subscriptions.get(errand.token)
+    assert one is not None
+    assert not one.failures
+
+
+def test_redirects_of_a_hub_are_followed_with_the_request_and_end(epochs: Epochs) -> None:
+    subscriptions = made(epochs)
+    subscriptions.found(PAGE, stated(HUB), NOW)
+    errand, _ = sent(subscriptions.due(NOW))
+    hops = 0
+    following: Errand | None = errand
+    while following is not None:
+        last = following
+        moved = reply(b"", 308, [("Location", f"https://hub.example/{hops}")])
+        following = subscriptions.answered(following, moved, NOW)
+        hops += 1
+    assert (hops, last.form) == (4, errand.form)
+    away = reply(b"", 307, [("Location", "https://excluded.example/")])
+    assert subscriptions.answered(errand, away, NOW) is None
+    assert subscriptions.answered(errand, reply(b"", 301, [("Location", "https://hub.example/x")]), NOW) is None
+
+
+def test_a_denied_topic_is_left_alone_for_long(epochs: Epochs) -> None:
+    subscriptions = made(epochs)
+    one = standing(subscriptions)
+    assert not subscriptions.denied(one.token, TOPIC + "x", "", NOW)
+    assert not subscriptions.denied("guessed", TOPIC, "", NOW)
+    assert subscriptions.denied(one.token, TOPIC, "not\nhere" + "x" * 999, NOW)
+    assert subscriptions.get(one.token) is None
+    assert len(one.error) <= 200
+    assert subscriptions.due(NOW + 86_000) == []
+    assert len(subscriptions.due(NOW + 87_000)) == 1
+
+
+def test_another_hub_is_asked_when_the_page_names_another(epochs: Epochs) -> None:
+    subscriptions = made(epochs)
+    one = standing(subscriptions)
+    subscriptions.found(PAGE, stated(HUB), NOW + 1)
+    assert subscriptions.due(NOW + 1) == []
+    subscriptions.found(PAGE, stated("https://new.example/"), NOW + 1)
+    errand, _ = sent(subscriptions.due(NOW + 1))
+    assert (errand.url.text, errand.token) == ("https://new.example/", one.token)
+
+
+def test_leaving_is_confirmed_once_and_forgets(epochs: Epochs) -> None:
+    subscriptions = made(epochs)
+    one = standing(subscriptions)
+    assert subscriptions.leave(NOW) == 1
+    errand, fields = sent(subscriptions.due(NOW))
+    assert fields == {
+        "hub.callback": f"https://me.example/hooks/websub/{one.token}", "hub.mode": "unsubscribe", "hub.topic": TOPIC
+    }  # fmt: skip
+    assert subscriptions.verify(errand.token, "unsubscribe", TOPIC, "", NOW)
+    assert subscriptions.get(one.token) is None
+    assert len(made(epochs)) == 0
+
+
+def test_all_of_it_survives_with_the_epoch_and_what_was_under_way_is_asked_anew(epochs: Epochs) -> None:
+    first = made(epochs)
+    first.found(PAGE, stated(HUB), NOW)
+    errand, _ = sent(first.due(NOW))
+    second = made(epochs, NOW + 1)
+    assert sent(second.due(NOW + 1))[0].token == errand.token
+    assert second.verify(errand.token, "subscribe", TOPIC, "1000", NOW + 2)
+    third = made(epochs, NOW + 3)
+    assert third.due(NOW + 3) == []
+    one = third.get(errand.token)
+    assert one is not None
+    assert [page.text for page in third.pinged(one, NOW + 4)] == [TOPIC]
+    assert made(epochs).all()[0].pings == 1
+
+
+@pytest.mark.parametrize("method", ["sha1", "sha256", "sha384", "sha512", "SHA256"])
+def test_signatures_by_every_method_of_section_7_1(method: str) -> None:
+    body = b"news" * 1000
+    right = hmac.new(b"secret", body, getattr(hashlib, method.lower())).hexdigest()
+
+    def check(header: str, secret: str = "secret") -> bool:
+        one = Check(secret, header)
+        one.update(body[:7])
+        one.update(body[7:])
+        return one.is_right()
+
+    assert check(f"{method}={right}")
+    assert check(f"{method}={right.upper()}")
+    wrong = (
+        "",
+        method,
+        f"{method}=",
+        f"{method}={right[:-1]}",
+        f"{method}={right}0",
+        f"md5={right}",
+        f"={right}",
+        "é=é",
+    )
+    assert not any(check(header) for header in wrong)
+    assert not check(f"{method}={right}", "other")
+    assert check("", ""), "who was given no secret signs nothing"

@@ -1,0 +1,337 @@
+"""Continuous crawls of a small site that changes under them, in real time: what is asked, kept and told."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from warcio.archiveiterator import ArchiveIterator
+
+from gossamer import Crawler
+from gossamer.api.changes import changes, instant_of
+from gossamer.api.status import status_of, why_of
+from gossamer.archive.views.changes import Change
+from gossamer.assembly.revisits import frontier_options_of, patient
+from gossamer.cli.main import status_of_command
+from gossamer.config import configure
+from gossamer.config.gather import reopen
+from gossamer.frontier.politeness import politeness
+from gossamer.model.errors import ConfigError
+from tests.ring.crawls import OWN, rows
+
+QUICK = (
+    *OWN,
+    "crawl.mode='continuous'",
+    "revisit.interval_s_mean=0.5",
+    "revisit.interval_s_min=0.2",
+    "revisit.interval_s_max=1.0",
+    "revisit.failed_s_first=0.3",
+    "robots.obey=false",
+)
+
+
+@dataclass
+class Site:
+    """Pages by path, each with its body and whether it has a tag; what is not there is 404."""
+
+    pages: dict[str, bytes]
+    tagged: frozenset[str] = frozenset()
+    asked: list[tuple[str, dict[str, str], int]] = field(default_factory=list)
+    """Path, headers, and the status that was answered."""
+    port: int = 0
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                lines = head.decode().split("\r\n")
+                path = lines[0].split()[1]
+                headers = {name.lower(): value.strip() for name, _, value in (one.partition(":") for one in lines[1:])}
+                writer.write(self.reply(path, headers))
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    def reply(self, path: str, headers: dict[str, str]) -> bytes:
+        body = self.pages.get(path)
+        status = 200 if body is not None else 404
+        body = body if body is not None else b"gone"
+        tag = f'"{hashlib.md5(body).hexdigest()}"' if path in self.tagged and status == 200 else ""
+        if tag and headers.get("if-none-match") == tag:
+            status, body = 304, b""
+        self.asked.append((path, headers, status))
+        words = {200: "OK", 304: "Not Modified", 404: "Not Found"}[status]
+        fields = f"ETag: {tag}\r\n" if tag else ""
+        fields += f"Content-Length: {len(body)}\r\n" if status != 304 else ""
+        return f"HTTP/1.1 {status} {words}\r\nContent-Type: text/html\r\n{fields}\r\n".encode() + body
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+
+def page(words: str, *links: str) -> bytes:
+    anchors = "".join(f'<p><a href="{link}">{link.strip("/")}</a></p>' for link in links)
+    return f"<!doctype html><title>t</title><p>{words}</p>{anchors}".encode()
+
+
+def crawl(
+    site: Site,
+    directory: Path,
+    seconds: float,
+    *sets: str,
+    turn: Callable[[], None] | None = None,
+    resuming: bool = False,
+) -> None:
+    """Crawl for a time; half way `turn` changes the site."""
+
+    async def run() -> None:
+        server = await asyncio.start_server(site.answer, "127.0.0.1", site.port)
+        site.port = server.sockets[0].getsockname()[1]
+        if resuming:
+            crawler = Crawler.resume(directory, config=reopen(directory / "crawl.toml", sets=sets))
+        else:
+            config = configure(options={"allow_private": True}, sets=(*QUICK, *sets), seeds=(f"{site.origin}/",))
+            crawler = Crawler(output=directory, config=config)
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(crawler.run())
+            await asyncio.sleep(seconds / 2)
+            if turn is not None:
+                turn()
+            await asyncio.sleep(seconds / 2)
+            crawler.stop()
+            assert await task == "stopped", "a continuous crawl does not end by itself"
+        server.close()
+
+    asyncio.run(run())
+
+
+def told(site: Site, directory: Path, since: str = "") -> Counter[tuple[str, str]]:
+    return Counter((one.change, one.url.removeprefix(site.origin)) for one in changes(directory, since))
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> tuple[Site, Path]:
+    """A site of which one page changes its words, one its digits, one goes, and one comes."""
+    site = Site(
+        {
+            "/": page("the front of this site", "/same", "/untagged", "/words", "/digits", "/going"),
+            "/same": page("always the same"),
+            "/untagged": page("the same, and no tag to say so"),
+            "/words": page("these words are the first"),
+            "/digits": page("visitors so far: 1001"),
+            "/going": page("here today"),
+        },
+        frozenset(("/", "/same", "/words", "/digits", "/going")),
+    )
+
+    def turn() -> None:
+        del site.pages["/going"]
+        site.pages["/words"] = page("those phrases came second")
+        site.pages["/digits"] = page("visitors so far: 1002")
+        site.pages["/"] = page("the front of this site", "/same", "/untagged", "/words", "/digits", "/coming")
+        site.pages["/coming"] = page("here from now on")
+
+    directory = tmp_path_factory.mktemp("revisits") / "crawl"
+    crawl(site, directory, 5.0, turn=turn)
+    return site, directory
+
+
+def test_changes_are_told_once_each(lived: tuple[Site, Path]) -> None:
+    site, directory = lived
+    found = told(site, directory)
+    appeared = {path for change, path in found if change == "appeared"}
+    assert appeared == {"/", "/same", "/untagged", "/words", "/digits", "/going", "/coming"}
+    assert set(found.values()) == {1}
+    assert {path for change, path in found if change == "vanished"} == {"/going"}
+    # The front has another link text: that is a change of its words too. Digits are none.
+    assert {path for change, path in found if change == "changed"} == {"/", "/words"}
+
+
+def test_requests_are_conditional_and_unchanged_pages_cost_a_head(lived: tuple[Site, Path]) -> None:
+    site, directory = lived
+    same = [(headers, status) for path, headers, status in site.asked if path == "/same"]
+    assert len(same) >= 4
+    assert "if-none-match" not in same[0][0]
+    assert same[0][1] == 200
+    assert all("if-none-match" in headers and status == 304 for headers, status in same[1:])
+    untagged = [headers for path, headers, _ in site.asked if path == "/untagged"]
+    assert all("if-none-match" not in headers and "if-modified-since" not in headers for headers in untagged)
+    table = [row for row in rows(directory / "pages") if str(row["url"]).endswith(("/same", "/untagged"))]
+    by_page = {path: [row for row in table if str(row["url"]).endswith(path)] for path in ("/same", "/untagged")}
+    assert {row["outcome"] for row in by_page["/same"][1:]} == {"not_modified"}
+    assert {row["warc_type"] for row in by_page["/untagged"][1:]} == {"revisit"}
+    assert len({row["digest"] for row in by_page["/same"]}) == 1, "a row that was not modified has what stands"
+    assert all(row["duplicate_of"] == "" for row in table), "nobody is a copy of himself"
+
+
+def test_revisit_records_refer_to_the_response_that_stands(lived: tuple[Site, Path]) -> None:
+    _, directory = lived
+    profiles: Counter[str] = Counter()
+    responses: dict[tuple[str, str], str] = {}
+    for file in sorted((directory / "warc").glob("*.warc.gz")):
+        with file.open("rb") as stream:
+            for record in ArchiveIterator(stream):
+                fields = record.rec_headers
+                uri, date = fields.get_header("WARC-Target-URI"), fields.get_header("WARC-Date")
+                if record.rec_type == "response":
+                    responses[uri, date] = fields.get_header("WARC-Record-ID")
+                if record.rec_type == "revisit":
+                    to = fields.get_header("WARC-Refers-To-Target-URI"), fields.get_header("WARC-Refers-To-Date")
+                    assert responses[to] == fields.get_header("WARC-Refers-To")
+                    assert to[0] == uri
+                    profiles[fields.get_header("WARC-Profile").rpartition("/")[2]] += 1
+                    latest = max(one for other, one in responses if other == uri)
+                    assert to[1] == latest or profiles["identical-payload-digest"], "304 is of the last version"
+    assert profiles["server-not-modified"] >= 8
+    assert profiles["identical-payload-digest"] >= 2
+
+
+def test_versions_of_a_page_are_listed_with_their_records(lived: tuple[Site, Path]) -> None:
+    site, directory = lived
+    found: list[Change] = list(changes(directory, url=f"{site.origin}/words"))
+    kinds = [one.change for one in found]
+    assert kinds[0] == "appeared"
+    assert kinds.count("changed") == 1
+    assert set(kinds) == {"appeared", "same", "changed"}
+    bodies = {one.digest for one in found}
+    assert len(bodies) == 2
+    changed = found[kinds.index("changed")]
+    with (directory / "warc" / changed.warc_file).open("rb") as stream:
+        stream.seek(changed.warc_offset or 0)
+        record = next(iter(ArchiveIterator(stream)))
+        assert b"came second" in record.content_stream().read()
+
+
+def test_why_and_status_tell_of_the_past_and_of_what_is_due(lived: tuple[Site, Path]) -> None:
+    site, directory = lived
+    story = why_of(directory, f"{site.origin}/words")
+    revisits, recent = story["revisits"], story["recent_visits"]
+    assert isinstance(revisits, dict)
+    assert isinstance(recent, list)
+    assert revisits["changes"] == 1
+    assert any(line.endswith(" changed") for line in recent)
+    assert str(story["next_due"]) > str(story["fetched_at"])
+    status = status_of(directory)
+    assert status["state"] == "stopped"
+    assert status["mode"] == "continuous"
+    facts = status["revisits"]
+    assert isinstance(facts, dict)
+    assert facts["pages"] + facts["given_up"] == 7
+    assert 0.3 < facts["expected_freshness"] <= 1.0
+    assert facts["changes_seen"] == 2
+    assert status["discovered"] == 7
+
+
+def test_the_commands_print_what_the_functions_return(
+    lived: tuple[Site, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    site, directory = lived
+    assert status_of_command(["changes", str(directory), "--json"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(one["change"], one["url"]) for one in lines] == [(one.change, one.url) for one in changes(directory)]
+    assert [one["at"] for one in lines] == sorted(one["at"] for one in lines)
+    assert status_of_command(["changes", str(directory), "--url", f"{site.origin}/words"]) == 0
+    assert "same" in capsys.readouterr().out
+    assert status_of_command(["status", str(directory)]) == 0
+    assert "freshness" in capsys.readouterr().out
+    assert status_of_command(["changes", str(directory), "--since", "1s"]) == 0
+    assert capsys.readouterr().out == ""
+    assert status_of_command(["changes", str(directory), "--since", "soon"]) == 2
+    assert "12h" in capsys.readouterr().err
+    assert status_of_command(["changes", str(directory / "nowhere")]) == 2
+
+
+def test_a_batch_crawl_goes_on_as_a_continuous_one(tmp_path: Path) -> None:
+    site = Site({"/": page("the front", "/a", "/b"), "/a": page("a page"), "/b": page("another")}, frozenset(("/a",)))
+    directory = tmp_path / "crawl"
+
+    async def batch() -> None:
+        server = await asyncio.start_server(site.answer, "127.0.0.1", 0)
+        site.port = server.sockets[0].getsockname()[1]
+        config = configure(
+            options={"allow_private": True}, sets=(*OWN, "robots.obey=false"), seeds=(f"{site.origin}/",)
+        )
+        assert await Crawler(output=directory, config=config).run() == "finished"
+        server.close()
+
+    asyncio.run(batch())
+    assert len(site.asked) == 3
+    assert status_of(directory)["revisits"] is None
+    assert told(site, directory) == Counter({("appeared", "/"): 1, ("appeared", "/a"): 1, ("appeared", "/b"): 1})
+
+    def turn() -> None:
+        site.pages["/b"] = page("something else now")
+
+    crawl(site, directory, 4.0, *QUICK, turn=turn, resuming=True)
+    asked = Counter(path for path, _, _ in site.asked)
+    assert min(asked.values()) >= 3
+    assert ("changed", "/b") in told(site, directory)
+    assert told(site, directory)["appeared", "/a"] == 1
+    assert {status for path, _, status in site.asked if path == "/a"} == {200, 304}
+    status = status_of(directory)
+    assert status["discovered"] == status["terminal"] == 3
+    # There is no way back: the pages' due times would be lost.
+    config = reopen(directory / "crawl.toml", sets=("crawl.mode='batch'",))
+    with pytest.raises(ConfigError, match="stays so"):
+        asyncio.run(Crawler.resume(directory, config=config).run())
+
+
+def test_a_policy_of_ones_own_divides_the_visits(tmp_path: Path) -> None:
+    documentation = (Path(__file__).parents[2] / "docs/continuous.md").read_text()
+    (shown,) = re.findall(r"^```python\n(.*?)^```$", documentation, re.MULTILINE | re.DOTALL)
+    (tmp_path / "mine.py").write_text(f"CALLS = []\n{shown}".replace("return", "CALLS.append(price)\n        return"))
+    site = Site({"/": page("the front", "/a"), "/a": page("a page")})
+    crawl(site, tmp_path / "crawl", 3.0, f"revisit.policy='{tmp_path / 'mine.py'}:ByRoot'")
+    assert min(Counter(path for path, _, _ in site.asked).values()) >= 2
+    (mine,) = [
+        module for name, module in sys.modules.items() if getattr(module, "__file__", "") == str(tmp_path / "mine.py")
+    ]
+    assert len(mine.CALLS) > 10
+
+
+@pytest.mark.parametrize(
+    ("sets", "says"),
+    [
+        (("revisit.policy='best'",), "no policy 'best'"),
+        (("revisit.policy='nowhere:Policy'",), "revisit.policy"),
+        (("frontier.form='walk'",), "frontier.form = sweep"),
+        (("revisit.max_age_s={'(' = 5.0}",), "("),
+    ],
+)
+def test_mistakes_are_told_before_anything_starts(tmp_path: Path, sets: tuple[str, ...], says: str) -> None:
+    def begin() -> None:
+        config = configure(options={"allow_private": True}, sets=(*QUICK, *sets), seeds=("http://127.0.0.1:9/",))
+        asyncio.run(Crawler(output=tmp_path / "crawl", config=config).run())
+
+    with pytest.raises(ConfigError) as refused:
+        begin()
+    assert says in str(refused.value)
+
+
+def test_a_continuous_crawl_has_time_to_wait_where_a_batch_crawl_closes_the_host() -> None:
+    seeds = ("http://127.0.0.1:9/",)
+    batch = configure(options={"allow_private": True}, seeds=seeds)
+    continuous = configure(options={"allow_private": True, "mode": "continuous"}, seeds=seeds)
+    rules = politeness(batch.politeness)
+    assert patient(rules, batch) == rules
+    assert patient(rules, continuous).retry_after_s_max == 30 * 86_400
+    assert patient(rules, continuous).crawl_delay_s_max == 30 * 86_400
+    assert frontier_options_of(batch) == batch.frontier
+    assert frontier_options_of(continuous).host_sleeps_max > 1_000_000
+    assert frontier_options_of(continuous).host_sleep_s_max == 86_400
+
+
+def test_times_are_read_as_people_write_them() -> None:
+    assert instant_of("1970-01-02") == 86_400.0
+    assert instant_of("1970-01-02T00:00:10+00:00") == 86_410.0
+    assert instant_of("2h") == pytest.approx(instant_of("120m"), abs=5.0)
