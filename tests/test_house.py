@@ -52,6 +52,7 @@ FILES_ALLOWED = {
     "report": "reads what the archive left",
     "resolve": "the operator's hosts file",
     "seen": "two of its forms are files of fingerprints that the journals' manifest names",
+    "simulate/freshness.py": "its shard has a store of its own in a directory that the caller gives",
     "simulate/rooms.py": "each simulated shard has a store of its own in a temporary directory",
     "simweb": "writes the hosts file for its names",
     "state": "the store, the journals and the slots are files",

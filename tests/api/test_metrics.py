@@ -29,6 +29,8 @@ def test_what_is_counted_can_be_read_by_prometheus(run: Run, make: Make) -> None
                 group.create_task(crawler.run())
                 await site.asked(15)
                 site.open.clear()
+                while not crawler.status()["shards"][0]["commits"]:  # type: ignore[index]  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
                 status = crawler.status(detail=True)
                 found = samples(metrics_of(status))
                 site.open.set()

@@ -12,7 +12,7 @@ from gossamer.simweb.options import SimwebOptions
 from gossamer.simweb.process import SimwebProcess
 from tests.crash.crawls import VICTIMS, Crawl, Victim, crawl_of, environment, until
 
-WEB = SimwebOptions.plain(hosts=4, pages=200, latency_s=0.03, bytes_median=3_000)
+WEB = SimwebOptions.plain(hosts=4, pages=200, latency_s=0.25, bytes_median=3_000)
 
 
 def commanded(crawl: Crawl, *arguments: str) -> str:
@@ -35,13 +35,13 @@ def test_what_was_set_holds_after_a_kill(victim: Victim, tmp_path: Path) -> None
             crawl.kill(victim)
             if victim != "child":
                 crawl.start()
-            until(lambda: crawl.ask("status")["runs"] == 2 if crawl.runs else True)
             assert crawl.wait() == 0, crawl.complaints
         finally:
             crawl.close()
         status = crawl.ask("status")
         assert status["pages"] == 40
         assert status["ended"] == "limit"
-        shown = commanded(crawl, "config", "show") if False else (crawl.directory / "crawl.toml").read_text()
+        assert status["runs"] == 2
+        shown = (crawl.directory / "crawl.toml").read_text()
         assert "max_pages = 40  # from gossamer set" in shown
         assert '"h0001.d001.test" = {"delay_s" = 0.5}' in shown

@@ -130,3 +130,27 @@ def test_crawl_delay_counts_in_every_rest() -> None:
     host.crawl_delay_s = 90.0
 
     assert feel(host, ANSWERED, FAILED, Contact(0.05, "busy", 10.0)) == [90.0, 90.0, 90.0]
+
+
+def test_as_long_as_nobody_answered_a_failing_host_is_closed_without_sleeping() -> None:
+    host, options = record(), OPTIONS.model_copy(update={"unanswered_failures_max": 2})
+    for _ in range(2):
+        assert not host.closed
+        settle(host, FAILED, T0, RULES, options, 0.0, nobody_answered=True)
+    assert host.closed == "it never answered: refused"
+
+    patient = record()
+    for _ in range(3):
+        settle(patient, FAILED, T0, RULES, options, 0.0, nobody_answered=False)
+    assert not patient.closed
+    for _ in range(2):
+        settle(
+            patient,
+            FAILED,
+            T0,
+            RULES,
+            options.model_copy(update={"unanswered_failures_max": 0}),
+            0.0,
+            nobody_answered=True,
+        )
+    assert not patient.closed, "0 switches it off"

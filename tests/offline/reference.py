@@ -37,6 +37,8 @@ class Index:
 
     ways: dict[str, Way] = field(default_factory=dict)
     times: dict[str, int] = field(default_factory=dict)
+    seeds: set[str] = field(default_factory=set)
+    roots: bytes = b""
 
 
 def expected(  # noqa: C901 - plain beats clever here
@@ -63,7 +65,7 @@ def expected(  # noqa: C901 - plain beats clever here
     for key in set(ways) & set(index.ways):
         ways[key] = nearer(ways[key], index.ways[key])
     seeds = [url for text in seeds if (url := judge.namer.name(text)) is not None]
-    scope(judge, seeds, pages, last)
+    scope(judge, seeds, pages, index)
     while True:
         offers = list(_offers(judge, links, last, ways, index, config))
         changed = relaxed(offers, ways, last, config)
@@ -97,11 +99,14 @@ def expected(  # noqa: C901 - plain beats clever here
     return found
 
 
-def scope(judge: Any, seeds: list[Url], pages: Any, last: Mapping[str, Mapping[str, Any]]) -> None:
-    """Make roots of the seeds, of what was fetched as one, and of where they redirect."""
+def scope(judge: Any, seeds: list[Url], pages: Any, index: Index) -> None:
+    """Make roots of the seeds, of what was fetched as one, and of where they redirect; the index remembers them."""
+    if index.roots:
+        judge.roots.load(index.roots)
+    keys = index.seeds
     for url in seeds:
         judge.roots.add_seed(url)
-    keys = {url.key for url in seeds}
+        keys.add(url.key)
     for row in pages:
         if row["link_type"] == "seed" and (url := judge.namer.name(row["url"])).key not in keys:
             judge.roots.add_seed(url)
@@ -117,6 +122,7 @@ def scope(judge: Any, seeds: list[Url], pages: Any, last: Mapping[str, Mapping[s
                 if target.key not in keys:
                     keys.add(target.key)
                     changed = True
+    index.roots = judge.roots.dump()
 
 
 def relaxed(offers: Any, ways: dict[str, Way], last: Mapping[str, Mapping[str, Any]], config: Config) -> bool:

@@ -17,7 +17,8 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 @pytest.fixture(autouse=True)
 def _quiet() -> None:
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    for name in ("werkzeug", "flask_websub"):  # It tells of callbacks that were refused while the crawl was dead.
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def test_subscribe_publish_fetch_die_publish_fetch(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -204,7 +205,7 @@ def test_a_crawl_that_has_ended_stays_as_it_is_when_it_is_only_settled(site: Sit
         (("one.parquet",), {}, "add --mode offline"),
         (("missing.parquet",), {"mode": "offline"}, "there is no segment"),
         (("hosts",), {"mode": "offline"}, "is no segment"),
-        ((), {"mode": "offline"}, "no seeds"),
+        ((), {"mode": "offline"}, "no segment; name one"),
         ((), {"mode": "offline", "watch": "nowhere"}, "make it, or name another"),
         ((), {"mode": "ofline"}, "--mode"),
         (("http://a.test/",), {"mode": "offline", "segment": ["nothing"]}, "there is no segment"),
@@ -225,6 +226,36 @@ def test_mistakes_are_told_before_anything_starts(
 def test_an_offline_crawl_does_not_walk(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot walk"):
         configure(options={"mode": "offline"}, sets=["frontier.form='walk'"])
+
+
+@pytest.mark.parametrize(("begun", "resumed"), [("offline", "batch"), ("batch", "offline")])
+def test_a_crawl_keeps_to_what_it_is(site: Site, tmp_path: Path, begun: str, resumed: str) -> None:
+    seeds, hosts = (site.url("http://a.test/next"),), str(tmp_path / "hosts")
+    crawl(seeds, tmp_path / "crawl", *OWN, mode=begun, hosts=hosts)
+    with pytest.raises(ConfigError, match="begin another"):
+        crawl((), tmp_path / "crawl", f"crawl.mode='{resumed}'", resuming=True)
+
+
+def test_seeds_of_the_file_that_serves_builder_and_crawler_are_the_builders(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "list.txt").write_text(site.url("http://b.test/") + "\n")
+    (tmp_path / "web.toml").write_text(
+        f'[seeds]\nurls = ["{site.url("http://a.test/")}"]\nfile = "list.txt"\n[crawl]\nmode = "offline"\n'
+    )
+    segment = given(site, tmp_path / "one.parquet", "http://c.test/next")
+    seeds = configure(tmp_path / "web.toml", seeds=[str(segment)]).seeds
+    assert (seeds.urls, seeds.file, seeds.segments) == ((), "", (str(segment),))
+    own = configure(tmp_path / "web.toml", seeds=[str(segment), site.url("http://a.test/next")]).seeds
+    assert own.urls == (site.url("http://a.test/next"),)
+    alone = configure(tmp_path / "web.toml").seeds
+    assert (len(alone.urls), Path(alone.file).name) == (1, "list.txt")
+
+
+def test_the_configuration_that_the_page_shows_is_right(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs/offline.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (tmp_path / "web.toml").write_text(shown)
+    config = configure(tmp_path / "web.toml")
+    assert config.state.hosts_store == str(tmp_path / "hosts")
 
 
 def test_taking_in_goes_on_where_a_commit_left_it(site: Site, tmp_path: Path) -> None:

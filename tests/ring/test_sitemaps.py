@@ -138,6 +138,25 @@ def test_a_sitemap_that_another_host_names_later_is_read_once_more(
     assert crawled.status["discovered"] == crawled.status["terminal"]
 
 
+def test_a_sitemap_that_has_moved_is_still_one(site: HostileServer, tmp_path: Path) -> None:
+    root = site.root
+    site.answers["/robots.txt"] = robots(f"{root}old.xml")
+    site.answers["/old.xml"] = whole(b"", "text/html")._replace(status=301, headers=(("Location", "/new"),))
+    site.answers["/new"] = whole(gzip.compress(f"{root}only.html\n".encode()), "application/octet-stream")
+    wanted = pages(site, "linked.html", "only.html")
+    crawled = crawl((root,), tmp_path / "c", *OWN)
+    assert fetched(crawled) == wanted | {root, f"{root}new"}
+    assert crawled.outcomes[f"{root}old.xml"] == "redirected"
+
+
+def test_a_random_walk_reads_none(site: HostileServer, tmp_path: Path) -> None:
+    site.answers["/robots.txt"] = robots(f"{site.root}s.xml")
+    pages(site, "linked.html")
+    crawl((site.root,), tmp_path / "c", *OWN, "frontier.form='walk'", "walk.steps_max=20")
+    assert site.counts["/linked.html"] == 1
+    assert "/s.xml" not in site.counts
+
+
 def test_a_sitemap_that_only_a_link_leads_to_speaks_for_its_directory(site: HostileServer, tmp_path: Path) -> None:
     site.answers["/"] = html("<a href=/blog/s.xml>map</a>")
     site.answers["/blog/s.xml"] = whole(sitemap(f"{site.root}blog/in.html", f"{site.root}out.html"), "text/xml")

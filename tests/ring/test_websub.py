@@ -141,21 +141,6 @@ def status(root: str) -> dict[str, object]:
         return {}
 
 
-def test_who_is_killed_after_a_ping_was_taken_fetches_when_it_is_back(
-    publisher: Publisher, hub: Hub, tmp_path: Path
-) -> None:
-    """A hub that heard 2xx says it once: the ping is durable by then."""
-    with crawling(publisher, tmp_path / "c", "politeness.delay_s_min=2.0") as (running, root):
-        until(lambda: hub.subscribers)
-        news = publisher.write()
-        before = publisher.counts["/feed.atom"]
-        hub.publish(publisher.topic)
-        running.kill_child()
-        until(lambda: publisher.counts[news], 30)
-        assert publisher.counts["/feed.atom"] >= before + 2
-        assert status(root)["subscriptions"][0]["pings"] == 1  # type: ignore[index]
-
-
 def test_a_stop_leaves_the_hub_where_that_is_wished_and_a_stopped_crawl_finds_its_subscription_again(
     publisher: Publisher, hub: Hub, tmp_path: Path
 ) -> None:

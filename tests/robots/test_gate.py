@@ -184,6 +184,18 @@ def test_an_unreachable_file_disallows_and_is_asked_for_again_ever_later() -> No
     assert record.first_failed_at == NOW
 
 
+@pytest.mark.parametrize("outcome", ["connect_error", "dns_error"])
+def test_where_there_was_no_connection_the_first_pauses_are_short(outcome: str) -> None:
+    record, now, pauses = None, NOW, []
+    for _ in range(11):
+        record = gate().after_reply(record, None, Failure(outcome, "refused", retry=True), b"", now)
+        assert isinstance(record, RobotsRecord)
+        assert kind(record, now) == "wait"
+        pauses.append(record.retry_at - now)
+        now = record.retry_at
+    assert pauses == [5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600]
+
+
 def test_pauses_are_jittered_within_their_bound() -> None:
     def low(low: float, high: float) -> float:
         assert 0 < low < high <= 1

@@ -53,11 +53,11 @@ class HostsKept:
         return contacts
 
     def close(self, contacts: Contacts | None = None) -> None:
-        """Let go of the directory; what is in it, `contacts` included, survives a power cut from then on."""
+        """Let go of the directory, `contacts` included; what was learned survives a power cut from then on."""
         try:
             self.store.close()
             if contacts is not None:
-                contacts.close(synced=True)
+                contacts.close()
         finally:
             self._lock.release()
 

@@ -88,6 +88,7 @@ LOCK_S_MAX = 5.0
 """How long a directory is waited for: a child whose supervisor was killed lets go within that."""
 SEEN_FORM = META_PARTITION + b"seen_form"
 URL_RULES = META_PARTITION + b"url_rules"
+OFFLINE = META_PARTITION + b"offline"
 STALLED = "state/stalled.json"
 """Says where the event loop stands still, while it does."""
 FILTERS = META_PARTITION + b"filters"
@@ -205,6 +206,22 @@ def namer_of(config: Config, epochs: Epochs) -> Namer:
     elif begun != rules:
         raise ConfigError("this crawl began with other rules in the section [url] and keeps them; set them back")
     return Namer(config.url.canonicalizer())
+
+
+def keep_mode(config: Config, epochs: Epochs) -> None:
+    """See that a crawl that was begun offline stays so, and no other becomes it: what led on from its pages is lost.
+
+    Raises:
+        ConfigError: it is resumed as what it was not.
+    """
+    now = b"1" if config.crawl.mode == "offline" else b"0"
+    begun = epochs.get("meta", OFFLINE)
+    if begun is None:
+        begun = b"0" if epochs.number > 1 else now
+        epochs.put("meta", OFFLINE, begun)
+    if begun != now:
+        kept = "began with --mode offline and keeps it" if begun == b"1" else "did not begin with --mode offline"
+        raise ConfigError(f"crawl.mode: this crawl {kept}; set it back, or begin another")
 
 
 def scoped(config: Config) -> Config:

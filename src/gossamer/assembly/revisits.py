@@ -57,6 +57,7 @@ def patient(rules: Politeness, config: Config) -> Politeness:
         rules,
         crawl_delay_s_max=max(rules.crawl_delay_s_max, longest_s),
         retry_after_s_max=max(rules.retry_after_s_max, longest_s),
+        hosts={host: patient(own, config) for host, own in rules.hosts.items()},
     )
 
 

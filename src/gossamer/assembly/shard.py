@@ -14,7 +14,7 @@ import msgspec
 from gossamer.archive.archive import Archives, Followers
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.archive.uploads import Uploads, uploads_of
-from gossamer.assembly.exchanging import Membership, exchange_of
+from gossamer.assembly.exchanging import Membership, exchange_of, membership_of
 from gossamer.assembly.home import OWNED, Home
 from gossamer.assembly.hosts import HostsKept, hosts_kept, remembered_of
 from gossamer.assembly.parts import (
@@ -29,6 +29,7 @@ from gossamer.assembly.parts import (
     filters_of,
     held,
     judges_again,
+    keep_mode,
     locked,
     namer_of,
     near_seen_of,
@@ -98,6 +99,7 @@ from gossamer.scope.traps import Trapped, Traps
 from gossamer.seen.shingles import sketch
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
+from gossamer.state.hosts_store import HostsStore
 from gossamer.state.journals import Entry, Journals
 from gossamer.state.slots import Slots
 from gossamer.state.store import Store
@@ -176,7 +178,7 @@ class Assembled:
         if self.hosts_kept is not None:
             self.hosts_kept.close(self.contacts)
         else:
-            self.contacts.close(synced=True)
+            self.contacts.close()
         self.slots.close()
         self.lock.release()
 
@@ -253,6 +255,11 @@ class _Kept:
     logs: Logs
     hosts: HostsKept | None
 
+    @property
+    def host_store(self) -> HostsStore | None:
+        """What is remembered of hosts from crawl to crawl."""
+        return self.hosts.store if self.hosts is not None else None
+
 
 def _kept(config: Config, home: Home, clock: Clock, opening_min: int, undo: ExitStack) -> _Kept:
     slots = held(Slots(home.state), undo)
@@ -271,7 +278,9 @@ def _kept(config: Config, home: Home, clock: Clock, opening_min: int, undo: Exit
     totals = stored(store, TALLY, Totals, Totals())
     totals.incarnation = max(totals.incarnation + 1, opening_min)
     logs = held(Logs(home.logs, clock, config.logs), undo)
-    return _Kept(slots, store, contacts, Epochs(store), journals, Tally(totals, config.crawl), logs, hosts)
+    epochs = Epochs(store)
+    keep_mode(config, epochs)
+    return _Kept(slots, store, contacts, epochs, journals, Tally(totals, config.crawl), logs, hosts)
 
 
 def _assembled(
@@ -279,9 +288,8 @@ def _assembled(
 ) -> Assembled:
     directory = home.directory
     slots, store, epochs, journals, tally = kept.slots, kept.store, kept.epochs, kept.journals, kept.tally
-    namer = namer_of(config, epochs)
+    namer, asked = namer_of(config, epochs), scoped(config)
     exchange = exchange_of(config, home, store, epochs, kept.contacts, tally.totals.incarnation, namer, clock)
-    asked = scoped(config)
     roots, exclusions, traps = Roots(asked.scope.scope), ExcludedHost(), traps_of(config, epochs)
     chain_of = _chains(roots, exclusions, [*filters_of(config), Trapped(traps)], scope_lists(asked))
     chain = chain_of(scope_options(config))
@@ -289,10 +297,9 @@ def _assembled(
     trapping = Trapping(traps, epochs, sketch, tally)
     rules, prioritizer = patient(politeness_of(config), config), prioritizer_of(config)
     forms = (frontier_options_of(config), budget_of(config), config.walk)
-    hosts = kept.hosts.store if kept.hosts is not None else None
     frontier = frontier_of(
         store, epochs, kept.contacts, rules, forms, prioritizer, namer.name, dice, clock.now(), share_new_of(config),
-        remembered_of(config, hosts, clock.now()),
+        remembered_of(config, kept.host_store, clock.now()),
     )  # fmt: skip
     revisiting = revisiting_of(config, schedule := schedule_of(config, epochs, frontier, dice), frontier)
     url_seen, history = url_seen_of(config, epochs, journals), History(epochs)
@@ -304,20 +311,12 @@ def _assembled(
     protocols = protocol_modules(config, config.operator.user_agent(__version__), clock, spills)
     resolver = resolver_of(config, clock, archives)
     quarantine, apart = quarantine_of(config, directory, epochs, slots), apart_of(config, directory, modules.apart)
-    permit = permit_of(config, exclusions, SiteRobots(epochs, config.robots, namer.name, dice, hosts), trapping)
-    # A hub's host is another shard's, whose gates it must pass.
-    hubs = hubs_of(config, epochs, namer, permit, clock.now()) if exchange is None else None
+    robots = SiteRobots(epochs, config.robots, namer.name, dice, kept.host_store)
     rooms = Rooms(
-        namer=namer,
-        chain=chain,
-        roots=roots,
-        url_seen=url_seen,
-        prioritizer=prioritizer,
-        sink=frontier,
-        source=frontier,
-        hosts=frontier.control,
+        namer=namer, chain=chain, roots=roots, url_seen=url_seen, prioritizer=prioritizer,
+        sink=frontier, source=frontier, hosts=frontier.control,
         resolver=resolver,
-        permit=permit,
+        permit=(permit := permit_of(config, exclusions, robots, trapping)),
         protocols=protocols,
         content_seen=content_seen,
         examiner=examiner(config, modules.inside, clock, slots, spills),
@@ -333,20 +332,17 @@ def _assembled(
         watcher=frontier if frontier.watches_links else None,
         revisiting=revisiting,
         hints=hints_of(config, epochs, namer, schedule),
-        hubs=hubs,
+        # A hub's host is another shard's, whose gates it must pass.
+        hubs=(hubs := hubs_of(config, epochs, namer, permit, clock.now()) if exchange is None else None),
         beyond=memory.beyond if asked.scope.scope != "any" else None,
         router=exchange,
-    )
+    )  # fmt: skip
     pipeline = Pipeline(rooms, retries_of(config, dice), config.crawl, clock, kept.logs, tally)
     pipeline.judges_again = judges_again(config, epochs)
-    growing: list[_Growing] = [frontier, epochs, *(one for one in (schedule, exchange) if one is not None)]
-    told_to_cut = (frontier, memory, trapping, url_seen, schedule)
-    committer, crowding = _committing(config, kept, archives, told_to_cut, growing, clock)
+    cuts, growing = (frontier, memory, trapping, url_seen, schedule), (frontier, epochs, schedule, exchange)
+    committer, crowding = _committing(config, kept, archives, cuts, growing, clock)
     shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)
-    membership = None
-    if exchange is not None and isinstance(frontier, Frontier):
-        membership = Membership(exchange, shard, pipeline, frontier, rooms.beyond, tally, kept.logs, clock)
-        membership.join(committer)
+    membership = membership_of(exchange, shard, pipeline, frontier, rooms.beyond, tally, kept.logs, clock, committer)
     watchdogs = watchdogs_of(config, directory, clock, shard, committer, tally, kept.logs, frontier.shrink)
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent, partial(page_facts, epochs))
     return Assembled(
@@ -368,18 +364,17 @@ def _committing(
     kept: _Kept,
     archives: Archives,
     rooms: Sequence[object],
-    growing: Sequence[_Growing],
+    growing: Sequence[_Growing | None],
     clock: Clock,
 ) -> tuple[Committer, Callable[[], float]]:
     """Return who closes epochs, with those of the rooms that have something to give, and how full the open one is."""
-    cuts = [room for room in rooms if isinstance(room, Cuts)]
-    hosts = kept.hosts.store if kept.hosts is not None else None
+    cuts, those = [room for room in rooms if isinstance(room, Cuts)], [one for one in growing if one is not None]
     committer = Committer(
-        kept.epochs, kept.journals, kept.contacts, archives, cuts, kept.tally, kept.logs, clock, hosts
+        kept.epochs, kept.journals, kept.contacts, archives, cuts, kept.tally, kept.logs, clock, kept.host_store
     )
     committer.on_epoch = kept.slots.note_epoch
     committer.on_durable = archives.add_epoch
-    return committer, partial(_crowding, kept.contacts, growing, config.crawl.epoch_bytes_max)
+    return committer, partial(_crowding, kept.contacts, those, config.crawl.epoch_bytes_max)
 
 
 def _chains(

@@ -22,7 +22,8 @@ def hints_of(config: Config, epochs: Epochs, namer: Namer, revisits: Revisits | 
     if config.crawl.mode == "offline":
         return None
     wanted = config.told.sitemaps
-    sitemaps = wanted == "always" or (wanted == "auto" and config.scope.depth_max is None)
+    clicks_count = config.scope.depth_max is not None or config.frontier.form == "walk"
+    sitemaps = wanted == "always" or (wanted == "auto" and not clicks_count)
     return SitemapHints(epochs, config.told, namer.name, revisits, sitemaps=sitemaps, feeds=wants_feeds(config))
 
 

@@ -12,7 +12,7 @@ from typer.exceptions import TyperException
 
 import gossamer
 from gossamer.cli.options import with_flags, with_port
-from gossamer.cli.segments import segment_app
+from gossamer.cli.segmenting import segment_app
 from gossamer.model.errors import ConfigError
 
 app = typer.Typer(

@@ -44,5 +44,7 @@ def preset_values(name: str) -> dict[str, object]:
         ConfigError: there is none of this name.
     """
     if name not in PRESETS:
-        raise ConfigError(f"no preset is called {name!r}{nearest(name, PRESETS)}; there are: {', '.join(PRESETS)}")
+        raise ConfigError(
+            f"no preset is called {name!r}{nearest(name, PRESETS) or '; known are ' + ', '.join(PRESETS)}"
+        )
     return dict(PRESETS[name].values)

@@ -68,7 +68,12 @@ def check_seeds(config: Config) -> None:
         ConfigError: there is none, or one is wrong.
     """
     has_segments = _has_segments(config.seeds)
-    if not check_addresses(config, all_seeds(config)) and not has_segments:
+    has_seeds = check_addresses(config, all_seeds(config)) > 0
+    if config.crawl.mode == "offline" and not (has_seeds or has_segments):
+        raise ConfigError(
+            "no segment; name one (gossamer crawl --mode offline FILE), or where they appear (--watch DIR)"
+        )
+    if not has_seeds and not has_segments:
         raise ConfigError("no seeds; name a URL (gossamer crawl https://example.org/) or a file of them (--seeds FILE)")
 
 

@@ -1,7 +1,8 @@
 """Watchdogs: what a crawl watches of itself and of its machine, and what it does about it.
 
-Each look costs some tens of microseconds. What a watchdog sees is an alarm, with a sentence for people, in `status`, as
-a metric, once in `info.log` and once on the terminal; what it does is undone by itself when the cause is gone.
+Each look takes about 0.2 ms with 300 files open. What a watchdog sees is an alarm, with a sentence for people, in
+`status`, as a metric, once in `info.log` and once on the terminal; what it does is undone by itself when the cause is
+gone.
 """
 
 from __future__ import annotations

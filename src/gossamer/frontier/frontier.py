@@ -11,10 +11,10 @@ from gossamer.frontier.bench import Bench
 from gossamer.frontier.bias import LevelBias
 from gossamer.frontier.control import Control
 from gossamer.frontier.counts import COUNTS_KEY, Counts
-from gossamer.frontier.door import AddressDoor
+from gossamer.frontier.door import AddressDoor, Shared
 from gossamer.frontier.facts import facts_of
 from gossamer.frontier.health import settle
-from gossamer.frontier.host import Host, Lease, Place
+from gossamer.frontier.host import Host, Lease
 from gossamer.frontier.hosts import HOST_BYTES, Hosts
 from gossamer.frontier.index import HostIndex
 from gossamer.frontier.ledger import Ledger
@@ -91,7 +91,7 @@ class Frontier:
             self._queues.by_level = self.counts.levels
         self.counts.levels = self._queues.by_level
         self._bench = Bench(politeness.per_address, politeness.per_site, politeness.site_delay_s)
-        self._addresses: AddressDoor | None = None
+        self._shared: Shared | None = None
         self._index = index = HostIndex(epochs, dice, bias)
         index.hosts, index.hosts_deferred = self.counts.working, self.counts.deferred
         index.hosts_most = max(index.hosts, self.counts.most)
@@ -164,23 +164,11 @@ class Frontier:
         """Number of the budget round."""
         return self._budgets.round if self._budgets is not None else 0
 
-    def share_addresses(self, door: AddressDoor) -> None:
-        """Have addresses borrowed before they are asked: other shards may use them too. Call it before anything else.
-
-        The door calls `open_address` and `shut_address`.
-        """
+    def share_addresses(self, door: AddressDoor) -> Shared | None:
+        """Have addresses borrowed before they are asked: other shards may use them too. Before all else."""
         if self.politeness.per_address or self.politeness.address_delay_s:
-            self._addresses = door
-
-    def open_address(self, address: str, rest_until: float) -> None:
-        """Let the hosts at an address have their turns, when it has rested."""
-        self._bench.unshut(address, rest_until)
-
-    def shut_address(self, address: str) -> None:
-        """Let the hosts at an address wait, each alone."""
-        place = self._bench.at(address)
-        if place is not None:
-            self._bench.shut(place)
+            self._shared = Shared(self._bench, door)
+        return self._shared
 
     def shrink(self) -> None:
         """Have fewer hosts in memory from now on: memory is short. They come back when requests wait for hosts."""
@@ -273,8 +261,8 @@ class Frontier:
             rest_until = max(rest_until, self._resumed_at + self.politeness.address_delay_s)
         place = self._bench.place(address, fingerprint, rest_until, own, lease.host.rules.per_host)
         self._bench.settle(lease.host, place)
-        if self._addresses is not None and not own:
-            self._borrow(place, self._addresses, now)
+        if self._shared is not None:
+            self._shared.borrow(place, now)
         lease.host.located_until = until
         self.give_back(lease, now)
 
@@ -288,11 +276,8 @@ class Frontier:
         record = lease.host.record
         if record.closed or record.rest_until > now:
             return False
-        if self._addresses is not None and lease.place.name == lease.place.address:
-            if not self._addresses.may_ask(lease.place.address, now):
-                self._bench.shut(lease.place)
-                return False
-            self._addresses.began(lease.place.address)
+        if self._shared is not None and not self._shared.begin(lease.place, now):
+            return False
         politeness = lease.host.rules
         longest_s = politeness.longest_rest_s(record.crawl_delay_s)
         if politeness.per_host == 1:
@@ -331,8 +316,8 @@ class Frontier:
                     lease.ticket, host.fingerprint, place.fingerprint, host.record.rest_until, rest_until
                 )
                 lease.ticket = -1
-                if self._addresses is not None and place.name == place.address:
-                    self._addresses.ended(place.address, rest_until)
+                if self._shared is not None:
+                    self._shared.ended(place, rest_until)
             self._bench.release(place, rest_until)
             lease.place = None
             if lease.site is not None:
@@ -457,26 +442,16 @@ class Frontier:
             host.is_new = False
         self._queues.fresh_bytes = 0
         self._turns.room.fit(now)
-        for place in self._bench.forget_rested(now):
-            if self._addresses is not None and place.name == place.address:
-                self._addresses.leave(place.address)
+        forgotten = self._bench.forget_rested(now)
+        if self._shared is not None:
+            self._shared.leave(forgotten)
         self._ledger.cut()
         index = self._index
-        self.counts.working, self.counts.deferred, self.counts.most = (
-            index.hosts,
-            index.hosts_deferred,
-            index.hosts_most,
-        )
+        self.counts.working, self.counts.deferred = index.hosts, index.hosts_deferred
+        self.counts.most = index.hosts_most
         self._epochs.put("meta", COUNTS_KEY, msgspec.msgpack.encode(self.counts))
 
     # ---- inside
-
-    def _borrow(self, place: Place, door: AddressDoor, now: float) -> None:
-        at = door.want(place.address, now)
-        if at is None:
-            self._bench.shut(place)
-        else:
-            self._bench.unshut(place.address, at)
 
     def _lend(self, host: Host, now: float) -> Lease | None:
         if host.place is not None and host.located_until <= now:

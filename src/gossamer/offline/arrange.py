@@ -41,10 +41,12 @@ def arrange(build: Build, about: About) -> tuple[list[Path], Path | None]:
         left = stack.enter_context(SegmentWriter(left_path, about)) if left_path is not None else None
         for table in in_order(build):
             mask = capped.mask(table)
-            taken = table.filter(pa.array(mask))
+            taken = table
+            if not mask.all():
+                taken = table.filter(pa.array(mask))
+                if left is not None:
+                    left.write(table.filter(pa.array(~mask)))
             outs.write(taken)
-            if left is not None:
-                left.write(table.filter(pa.array(~mask)))
             way = way_of(taken["depth"].to_numpy(), taken["hops"].to_numpy())
             times = taken["listed"].to_numpy().astype(np.uint32)
             way |= times << np.uint32(WAY_BITS)
@@ -79,6 +81,7 @@ def in_order(build: Build) -> Iterator[pa.Table]:
             table = sorted_rows(once(table))
             yield table
             del table
+        pa.default_memory_pool().release_unused()
         build.progress("sorting", at + 1, count)
 
 

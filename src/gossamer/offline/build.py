@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+import pyarrow as pa
 from xxhash import xxh3_128_hexdigest
 
 from gossamer.assembly.building import judge_of
@@ -147,6 +148,7 @@ def _make(
         "arrange": lambda: None,
     }
     while True:
+        pa.default_memory_pool().release_unused()
         if work.state.step in steps:
             steps[work.state.step]()
         following = _after(work)
@@ -183,7 +185,7 @@ def _finish(made: Build, about: About, targets: Sequence[Path]) -> Built:
     names = list(zip(paths, targets, strict=True))
     figures, resumed = dict(work.state.figures), work.resumed
     if known.directory is not None:
-        known.commit(made.runs(ADDED), left, (made.seeds, made.judge.roots), names, made.buffer_bytes)
+        known.commit(made.runs(ADDED), left, (made.seeds, made.judge.roots), names, made.buffer_bytes // 4)
     else:
         work.state.publishing = [(str(path), str(target)) for path, target in names]
         work.save()

@@ -257,7 +257,8 @@ class SegmentWriter:
         table = pa.concat_tables(self._held).unify_dictionaries()
         whole = table.num_rows if rows_min == 1 else table.num_rows // GROUP_ROWS * GROUP_ROWS
         self._writer.write_table(table.slice(0, whole), row_group_size=GROUP_ROWS)
-        rest = table.slice(whole)
+        # A copy: a slice would hold on to all of what was written.
+        rest = table.slice(whole).take(pa.array(range(table.num_rows - whole), pa.int32()))
         self._held, self._held_rows = ([rest], rest.num_rows) if rest.num_rows else ([], 0)
 
     def _count(self, rows: pa.Table) -> None:

@@ -230,6 +230,8 @@ class _Waiting:
                 part = table.take(pa.array(order[bounds[at] : bounds[at + 1]])).combine_chunks()
                 writer.write_batch(part.to_batches()[0] if part.num_rows else _NONE)
         publish(aside, path)
+        del table
+        pa.default_memory_pool().release_unused()
 
 
 _NONE = pa.RecordBatch.from_arrays([pa.array([], one.type) for one in ROWS], schema=ROWS)

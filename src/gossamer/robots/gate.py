@@ -47,6 +47,8 @@ class Redirect(msgspec.Struct, frozen=True, gc=False):
     hops: int
 
 
+UNANSWERED = frozenset(("connect_error", "dns_error"))
+"""Outcomes that cost nobody anything: there was no connection."""
 ALLOWED, _DENIED = Verdict("allowed"), Verdict("denied", reason="robots.txt disallows it")
 _UNKNOWN = Verdict("unknown", reason="robots.txt must be read first")
 
@@ -122,7 +124,8 @@ class RobotsGate:
             if failure.outcome == "http_error" and not failure.retry:
                 # A server without HTTP's codes that has no such file, for good (FTP's 550).
                 return RobotsRecord(Kind.ALLOW_ALL, b"", now, now + self._options.ttl_s)
-            return self._failed(previous, now, 0.0, options.unanswered_first_s)
+            first_s = options.unanswered_first_s if failure.outcome in UNANSWERED else None
+            return self._failed(previous, now, 0.0, first_s)
         status = reply.status
         if 200 <= status < 300:
             if reply.truncated not in ("", "length"):

@@ -34,7 +34,7 @@ class RobotsOptions(BaseModel):
     unanswered_first_s: float = Field(
         default=5.0,
         gt=0,
-        description="The first pause where nothing answered at all: no connection, no address; doubles.",
+        description="The first pause where there was no connection, or no address; doubles.",
     )
     retry_s_max: float = Field(default=3_600.0, gt=0, description="The longest such pause.")
     robots_wait_max_s: float = Field(

@@ -17,8 +17,6 @@ from pathlib import Path
 import msgspec
 
 FILE = "contacts"
-SYNCED = b"closed in order\0"
-"""In the place of the boot id: the file outlives this start of the machine."""
 UNDER_WAY_MAX = 16_384
 """Requests at once."""
 ENDED_MAX = 65_536
@@ -126,12 +124,7 @@ class Contacts:
         """The ring is half full: commit before it laps."""
         return self.ended_since_commit > (ENDED_MAX - self._first) // 2
 
-    def close(self, *, synced: bool = False) -> None:
-        """Let go of the file. With `synced` it survives a power cut, as all that it relies on is known to."""
-        if synced:
-            self._map.flush()
-            _HEADER.pack_into(self._map, 0, SYNCED, self.recovered.unknown_at, 0.0)
-            self._map.flush()
+    def close(self) -> None:
         self._map.close()
 
     def _append(self, host: int, address: int, host_at: float, address_at: float) -> None:
@@ -175,7 +168,7 @@ def _read(data: bytes, boot_id: bytes, now: float, wall_offset_s: float) -> Reco
             hosts[host] = max(hosts.get(host, 0.0), host_at + shift_s)
         if address:
             addresses[address] = max(addresses.get(address, 0.0), address_at + shift_s)
-    if (not is_same_boot and written_at_boot != SYNCED) or shift_s > 0.0:
+    if not is_same_boot or shift_s > 0.0:
         unknown_at = now  # Who rested for longer than the ring remembers has an instant that came too soon.
     elif unknown_at:
         unknown_at += shift_s

@@ -16,8 +16,8 @@ class ToldOptions(BaseModel):
 
     sitemaps: When = Field(
         default="auto",
-        description="Read the sitemaps that robots.txt names. auto: unless scope.depth_max is set, which counts clicks "
-        "from a seed, and an address in a sitemap is none.",
+        description="Read the sitemaps that robots.txt names. auto: unless scope.depth_max is set or "
+        "the crawl walks: both go by clicks, and an address in a sitemap is none.",
     )
     sitemap_guess: bool = Field(
         default=False, description="Where robots.txt names none, also ask for /sitemap.xml: one request more per host."

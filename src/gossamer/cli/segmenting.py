@@ -1,4 +1,4 @@
-"""Segments: the commands under `segment`."""
+"""Segmenting: the commands `segment build`, `show`, `split` and `merge`, as they are typed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import typer
 
 segment_app = typer.Typer(help="Make and look at segments: what an offline crawl fetches next.")
 
-Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
-Sets = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set any key; repeatable.")]
+SegmentFile = Annotated[Path, typer.Argument(metavar="FILE", help="A segment.")]
 
 
 @segment_app.command("build")
@@ -40,7 +39,9 @@ def segment_build(
     max_depth: Annotated[
         int | None, typer.Option("--max-depth", metavar="N", help="No URLs further than this from a seed.")
     ] = None,
-    sets: Sets = None,
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set any key; repeatable.")
+    ] = None,
     per_host: Annotated[
         int, typer.Option("--per-host", metavar="N", help="At most so many URLs of a host; the others later.")
     ] = 0,
@@ -71,13 +72,10 @@ def segment_build(
     )  # fmt: skip
 
 
-SegmentFile = Annotated[Path, typer.Argument(metavar="FILE", help="A segment.")]
-
-
 @segment_app.command("show")
 def segment_show(
     file: SegmentFile,
-    as_json: Json = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     limit: Annotated[int, typer.Option("--limit", metavar="N", help="So many sites and rows.")] = 10,
 ) -> None:
     """Print what a segment holds: counts, the largest sites, the first rows."""

@@ -1,0 +1,72 @@
+"""Watch: in place on a terminal, as blocks of lines elsewhere, and over when the crawl is or somebody types q."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import struct
+import sys
+import termios
+from collections.abc import Iterator
+
+import pytest
+
+from gossamer.cli import watch as watching
+from gossamer.cli.picture import BARS, course_of, picture_rows
+
+SCRIPT = """
+import sys
+from gossamer.cli import watch
+watch.INTERVAL_S = 0.05
+turns = iter(range(10**6))
+sys.exit(watch.watch(lambda: (f"turn {next(turns)}\\n" + "x" * 500, False)))
+"""
+
+
+def test_where_there_is_no_terminal_blocks_of_lines_come_until_the_crawl_is_over(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(watching, "PLAIN_INTERVAL_S", 0.0)
+    texts: Iterator[tuple[str, bool]] = iter([("one", False), ("two", False), ("three", True), ("four", True)])
+    assert watching.watch(lambda: next(texts)) == 0
+    assert capsys.readouterr().out.split() == ["one", "two", "three"]
+
+
+def test_on_a_terminal_it_is_redrawn_in_place_and_q_ends_it_leaving_the_last() -> None:
+    leader, follower = pty.openpty()
+    fcntl.ioctl(leader, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 60, 0, 0))
+    child = os.posix_spawn(
+        sys.executable, [sys.executable, "-c", SCRIPT], {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        file_actions=[(os.POSIX_SPAWN_DUP2, follower, number) for number in (0, 1, 2)],
+    )  # fmt: skip
+    shown = b""
+    while b"turn 3" not in shown:
+        shown += os.read(leader, 1 << 16)
+    os.write(leader, b"q")
+    _, status = os.waitpid(child, 0)
+    os.close(follower)
+    while True:
+        try:
+            part = os.read(leader, 1 << 16)
+        except OSError:  # Nobody has the other end any more.
+            break
+        if not part:
+            break
+        shown += part
+    os.close(leader)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert shown.count(b"q: quit") >= 4
+    on_screen, _, after = shown.partition(watching.ALTERNATE_OFF.encode())
+    assert b"x" * 61 not in on_screen, "no line is longer than the terminal is wide"
+    assert b"turn" in after, "the last one stays"
+
+
+def test_rates_become_bars_and_strangers_text_harmless() -> None:
+    course = [[float(at), float(at), 0.0] for at in range(9)]
+    assert course_of({"course": course}).startswith(BARS[0] + BARS[1])
+    assert course_of({"course": course[:1]}) == ""
+    assert course_of({"course": [[0.0, 0.0, 0.0], [5.0, 0.0, 0.0]]}).startswith(BARS[0] * 2)
+    rows = picture_rows({"closings": [{"host": "a.test", "reason": "\x1b[2Jevil"}], "alarms": [{"says": "\x1b]0;x"}]})
+    assert all("\x1b" not in line for _, line in rows)
+    assert len(rows) == 2
