@@ -102,7 +102,7 @@ def test_the_examples_of_the_page_about_python_run_in_order(local: Path, capsys:
 
 def test_the_page_about_the_socket_names_every_verb() -> None:
     text = (ROOT / "docs/control.md").read_text(encoding="utf-8")
-    verbs = Verbs(None, None, dict).table()  # type: ignore[arg-type]
+    verbs = Verbs(None, None, None, dict).table()  # type: ignore[arg-type]
     assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == set(verbs)
 
 

@@ -129,7 +129,7 @@ def test_people_are_told_what_a_host_waits_for(shard: Shard) -> None:
     turn = frontier.next_turn()
     assert turn is not None
     assert turn[0] == T0 + 4
-    assert turn[1].endswith("(its site company.example rests)")
+    assert turn[2] == "its site company.example rests"
 
 
 def test_without_the_option_there_is_no_gate_and_no_site(tmp_path: Path) -> None:

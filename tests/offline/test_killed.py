@@ -44,8 +44,10 @@ def builder() -> Iterator[Builder]:
     made = Builder()
     yield made
     assert made.process.stdin is not None
+    assert made.process.stdout is not None
     made.process.stdin.close()
     made.process.wait(10)
+    made.process.stdout.close()
 
 
 def job_in(

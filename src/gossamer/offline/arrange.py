@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gossamer.archive.views.sorting import Sorter
-from gossamer.offline.choose import ADDED
+from gossamer.offline.choose import LISTED
 from gossamer.offline.records import heads
 from gossamer.offline.segment import About, SegmentWriter, values_of
 from gossamer.offline.steps import Build, Waiting
@@ -29,7 +29,8 @@ _RANK_MAX = 0xFFFFFFFF
 def arrange(build: Build, about: About) -> tuple[list[Path], Path | None]:
     """Write the segments, and what is left over of hosts that have too many; return where. Begun anew after a kill."""
     state, known = build.work.state, build.known
-    waiting = Waiting(build, [ADDED])
+    state.runs.pop(LISTED.name, None)
+    waiting = Waiting(build, [LISTED])
     paths = [build.work.folder / f"out-{part:04d}" for part in range(build.wish.parts)]
     # Left over is what an index remembers; without one it is found again in the tables.
     left_path = known.new_file("left") if known.directory is not None and build.wish.per_host else None
@@ -50,7 +51,7 @@ def arrange(build: Build, about: About) -> tuple[list[Path], Path | None]:
             way = way_of(taken["depth"].to_numpy(), taken["hops"].to_numpy())
             times = taken["listed"].to_numpy().astype(np.uint32)
             way |= times << np.uint32(WAY_BITS)
-            waiting[ADDED.name].add(taken.num_rows, fp=taken["fingerprint"].to_numpy(), way=way)
+            waiting[LISTED.name].add(taken.num_rows, fp=taken["fingerprint"].to_numpy(), way=way)
             waiting.settle(0)
             listed += taken.num_rows
         waiting.settle(0, last=True)

@@ -19,11 +19,12 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.links import SEED_ARGUMENT, SEED_FILE
 from gossamer.model.product import PRODUCT, __version__
 from gossamer.offline.arrange import arrange
-from gossamer.offline.choose import ADDED, RELAXED, SHORTER, choose, gather_others
+from gossamer.offline.choose import ADDED, LISTED, RELAXED, SHORTER, choose, gather_others
 from gossamer.offline.gather import gather_links, gather_origins, gather_pages, join_ways
 from gossamer.offline.inputs import found_in, source_of
-from gossamer.offline.kinds import FOUND, FROM, PAGE, chosen_kind, way_kind
+from gossamer.offline.kinds import FOUND, FROM, KNOWN, PAGE, chosen_kind, way_kind
 from gossamer.offline.known import Known
+from gossamer.offline.records import Runs
 from gossamer.offline.seeds import Named, bring_in
 from gossamer.offline.segment import About, Segment, rules_of
 from gossamer.offline.steps import Build, Progress, Wish, followed_types, targets_of
@@ -185,7 +186,8 @@ def _finish(made: Build, about: About, targets: Sequence[Path]) -> Built:
     names = list(zip(paths, targets, strict=True))
     figures, resumed = dict(work.state.figures), work.resumed
     if known.directory is not None:
-        known.commit(made.runs(ADDED), left, (made.seeds, made.judge.roots), names, made.buffer_bytes // 4)
+        added = Runs(KNOWN, [*work.paths(ADDED.name), *work.paths(LISTED.name)])
+        known.commit(added, left, (made.seeds, made.judge.roots), names, made.buffer_bytes // 4)
     else:
         work.state.publishing = [(str(path), str(target)) for path, target in names]
         work.save()

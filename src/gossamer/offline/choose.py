@@ -28,6 +28,8 @@ RELAXED = KNOWN._replace(name="relaxed")
 """Pages that turned out to be nearer than they were known to be: their links are, too."""
 ADDED = KNOWN._replace(name="added")
 """What is to be known from now on."""
+LISTED = KNOWN._replace(name="listed")
+"""What the segments list."""
 LISTED_MAX = 255
 _BATCH = 8_192
 
