@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+from gossamer.assembly import assemble
 from gossamer.simweb.options import SimwebOptions
 from gossamer.simweb.process import SimwebProcess
 from gossamer.simweb.truth import Scope, Truth
+from gossamer.testing.shards import Shards, ends_of
 from tests.cluster.crawls import config_of, crawl
 from tests.ring.test_truth import SMALL
 
@@ -67,3 +70,25 @@ def test_a_depth_reaches_what_it_reaches_in_one_shard(tmp_path: Path, seed: int,
         config = config_of(simweb, tmp_path / "crawl", 4, max_depth=depth)
         ends, _ = crawl(config, tmp_path / "crawl", 4)
         assert Truth(simweb.web).walk(simweb.seeds, depth_max=depth).differences(ends, simweb.web) == []
+
+
+def test_a_limit_on_pages_counts_over_all_shards(tmp_path: Path) -> None:
+    options = SimwebOptions.plain(seed=3, hosts=12, pages=400)
+    with SimwebProcess(options, tmp_path / "web") as simweb:
+        config = config_of(simweb, tmp_path / "crawl", 3, max_pages=150)
+        running = Shards(config, tmp_path / "crawl", 3)
+        assert asyncio.run(running.run()) == "limit"
+        asked = {(one.host, one.path) for one in simweb.requests() if one.path != "/robots.txt"}
+    ends = ends_of(config, tmp_path / "crawl", 3)
+    assert list(ends.values()).count("fetched") == 150
+    assert len(asked) == 150
+
+
+def test_one_shard_has_no_exchange(tmp_path: Path) -> None:
+    """What is off costs nothing: neither the ring nor the frontier knows of other shards."""
+    with SimwebProcess(SimwebOptions.plain(hosts=2, pages=5), tmp_path / "web") as simweb:
+        config = config_of(simweb, tmp_path / "crawl", 1)
+        shard = assemble(config, tmp_path / "crawl")
+        assert shard.membership is None
+        assert shard.pipeline._rooms.router is None
+        asyncio.run(shard.close())

@@ -19,6 +19,7 @@ from gossamer.crawl.tally import Tally
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.politeness import politeness
+from gossamer.frontier.walk import Walk
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
 from gossamer.model.visits import Errand, Failure, Reply
@@ -110,12 +111,13 @@ class Membership:
         exchange.attach(self, shard.relieve)
         addresses = exchange.addresses
         assert addresses is not None
-        frontier.share_addresses(addresses)
-        addresses.listen(self._opened, self._shut, self._outgoing)
+        self._shared = frontier.share_addresses(addresses)
+        if self._shared is not None:
+            addresses.listen(self._opened, self._shared.shut, self._outgoing)
 
     def join(self, committer: Committer) -> None:
         """Have a part in every commit."""
-        committer.cut_too(self)
+        committer.join(self)
         before = committer.on_epoch
 
         def committed(epoch: int) -> None:
@@ -227,11 +229,26 @@ class Membership:
     def _outgoing(self) -> None:
         self.exchange.on_outgoing()
 
-    def _shut(self, address: str) -> None:
-        if self._frontier.addresses is not None:
-            self._frontier.addresses.shut(address)
-
     def _opened(self, address: str, rest_until: float) -> None:
-        if self._frontier.addresses is not None:
-            self._frontier.addresses.open(address, rest_until)
+        assert self._shared is not None
+        self._shared.open(address, rest_until)
         self._shard.stir()
+
+
+def membership_of(
+    exchange: Exchange | None,
+    shard: Shard[Lease],
+    pipeline: Pipeline[Lease],
+    frontier: Frontier | Walk,
+    beyond: Beyond | None,
+    tally: Tally,
+    logs: Logs,
+    clock: Clock,
+    committer: Committer,
+) -> Membership | None:
+    """Return a shard's part in a crawl of several; None where it is alone."""
+    if exchange is None or not isinstance(frontier, Frontier):
+        return None
+    membership = Membership(exchange, shard, pipeline, frontier, beyond, tally, logs, clock)
+    membership.join(committer)
+    return membership

@@ -14,7 +14,7 @@ import msgspec
 from gossamer.archive.archive import Archives, Followers
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.archive.uploads import Uploads, uploads_of
-from gossamer.assembly.exchanging import Membership, exchange_of
+from gossamer.assembly.exchanging import Membership, exchange_of, membership_of
 from gossamer.assembly.home import OWNED, Home
 from gossamer.assembly.hosts import HostsKept, hosts_kept, remembered_of
 from gossamer.assembly.parts import (
@@ -57,7 +57,6 @@ from gossamer.assembly.revisits import (
 )
 from gossamer.assembly.scaling import refuse_half_scaled
 from gossamer.assembly.told import hints_of, hubs_of, scope_options
-from gossamer.cluster.exchange import Exchange
 from gossamer.config import Config
 from gossamer.config.lists import scope_lists
 from gossamer.crawl.apart import Apart
@@ -308,31 +307,42 @@ def _assembled(
     undo.callback(close, url_seen)
     alarm = _alarm(config, undo)
     modules, spills = chosen_modules(config, alarm), Spills(home.state / "spill", config.archive.digests)
-    numbers = (home.shard, tally.totals.incarnation)
-    archives, followers = archives_of(config, journals, directory, *numbers, modules, clock)
+    archives, followers = archives_of(config, journals, directory, home.shard, tally.totals.incarnation, modules, clock)
     protocols = protocol_modules(config, config.operator.user_agent(__version__), clock, spills)
     resolver = resolver_of(config, clock, archives)
     quarantine, apart = quarantine_of(config, directory, epochs, slots), apart_of(config, directory, modules.apart)
     robots = SiteRobots(epochs, config.robots, namer.name, dice, kept.host_store)
-    permit = permit_of(config, exclusions, robots, trapping)
-    # A hub's host is another shard's, whose gates it must pass.
-    hubs = hubs_of(config, epochs, namer, permit, clock.now()) if exchange is None else None
     rooms = Rooms(
-        namer=namer, chain=chain, roots=roots, url_seen=url_seen, prioritizer=prioritizer, sink=frontier,
-        source=frontier, hosts=frontier.control, resolver=resolver, permit=permit, protocols=protocols,
-        content_seen=content_seen, examiner=examiner(config, modules.inside, clock, slots, spills),
-        quarantine=quarantine, redirect_target=lambda reply: redirect_target(reply.url, reply.headers),
-        retry_after_s=retry_after_s, archive=archives, digest_algorithm=config.archive.digests, history=history,
-        copies=copies_of(config, content_seen, near_seen, history, url_seen, namer), trapping=trapping, apart=apart,
-        watcher=frontier if frontier.watches_links else None, revisiting=revisiting, hints=hints_of(config, epochs,
-        namer, schedule), hubs=hubs, beyond=memory.beyond if asked.scope.scope != "any" else None, router=exchange,
+        namer=namer, chain=chain, roots=roots, url_seen=url_seen, prioritizer=prioritizer,
+        sink=frontier, source=frontier, hosts=frontier.control,
+        resolver=resolver,
+        permit=(permit := permit_of(config, exclusions, robots, trapping)),
+        protocols=protocols,
+        content_seen=content_seen,
+        examiner=examiner(config, modules.inside, clock, slots, spills),
+        quarantine=quarantine,
+        redirect_target=lambda reply: redirect_target(reply.url, reply.headers),
+        retry_after_s=retry_after_s,
+        archive=archives,
+        digest_algorithm=config.archive.digests,
+        history=history,
+        copies=copies_of(config, content_seen, near_seen, history, url_seen, namer),
+        trapping=trapping,
+        apart=apart,
+        watcher=frontier if frontier.watches_links else None,
+        revisiting=revisiting,
+        hints=hints_of(config, epochs, namer, schedule),
+        # A hub's host is another shard's, whose gates it must pass.
+        hubs=(hubs := hubs_of(config, epochs, namer, permit, clock.now()) if exchange is None else None),
+        beyond=memory.beyond if asked.scope.scope != "any" else None,
+        router=exchange,
     )  # fmt: skip
     pipeline = Pipeline(rooms, retries_of(config, dice), config.crawl, clock, kept.logs, tally)
     pipeline.judges_again = judges_again(config, epochs)
     cuts, growing = (frontier, memory, trapping, url_seen, schedule), (frontier, epochs, schedule, exchange)
     committer, crowding = _committing(config, kept, archives, cuts, growing, clock)
     shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)
-    membership = _membership(exchange, shard, pipeline, frontier, rooms, kept, committer, clock)
+    membership = membership_of(exchange, shard, pipeline, frontier, rooms.beyond, tally, kept.logs, clock, committer)
     watchdogs = watchdogs_of(config, directory, clock, shard, committer, tally, kept.logs, frontier.shrink)
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent, partial(page_facts, epochs))
     return Assembled(
@@ -378,23 +388,6 @@ def _chains(
         return scope_chain(options, roots, exclusions, more, read)
 
     return chain_of
-
-
-def _membership(
-    exchange: Exchange | None,
-    shard: Shard[Lease],
-    pipeline: Pipeline[Lease],
-    frontier: Frontier | Walk,
-    rooms: Rooms[Lease],
-    kept: _Kept,
-    committer: Committer,
-    clock: Clock,
-) -> Membership | None:
-    if exchange is None or not isinstance(frontier, Frontier):
-        return None
-    membership = Membership(exchange, shard, pipeline, frontier, rooms.beyond, kept.tally, kept.logs, clock)
-    membership.join(committer)
-    return membership
 
 
 def _crowding(contacts: Contacts, growing: Sequence[_Growing], bytes_max: int) -> float:

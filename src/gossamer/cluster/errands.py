@@ -86,9 +86,10 @@ class Errands:
             self._ready.setdefault(sender, []).append(known)
             return False
         askers = self._running.setdefault((ask.origin, ask.url), [])
+        is_first = not askers
         if who not in askers:
             askers.append(who)
-        return len(askers) == 1 and askers[0] == who
+        return is_first
 
     def done(self, errand: Errand, result: Reply | Failure, body: bytes) -> None:
         """Note what an errand brought."""

@@ -197,9 +197,9 @@ class Config(Section):
     console: ConsoleOptions = ConsoleOptions()
     state: StateOptions = StateOptions()
     crawl: CrawlOptions = CrawlOptions()
+    cluster: ClusterOptions = ClusterOptions()
     watch: WatchOptions = WatchOptions()
     logs: LogsOptions = LogsOptions()
-    cluster: ClusterOptions = ClusterOptions()
     components: ComponentsOptions = ComponentsOptions()
     progress: ProgressOptions = ProgressOptions()
 

@@ -86,6 +86,10 @@ class Committer:
         while self._between:  # A commit under way may have been cut before.
             await self.commit()
 
+    def join(self, room: Cuts) -> None:
+        """Have another room give the open epoch what it holds, after all others."""
+        self._rooms.append(room)
+
     async def commit(self) -> None:
         """Close the open epoch and return when it is durable. A cancellation waits for that: the disk's part runs in
         a thread, and an epoch that is half closed would be in the way of every later one.
@@ -136,10 +140,6 @@ class Committer:
                 self.on_durable(EpochRow(number, now, now - began, cut_s, *sums))
             if visited and self.on_committed is not None:
                 await self.on_committed(visited)
-
-    def cut_too(self, room: Cuts) -> None:
-        """Have one more room give what it holds to every epoch from now on."""
-        self._rooms.append(room)
 
     async def hold(self, work: Callable[[], T]) -> T:
         """Return what `work` does in the commit's thread, between two commits: what is on disk is what is committed."""

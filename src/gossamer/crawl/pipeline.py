@@ -58,9 +58,9 @@ class Pipeline(Generic[L]):
         self._clock = clock
         self._logs = logs
         self._tally = tally
-        self.errands = Errands(rooms.permit, rooms.hosts, rooms.namer, logs, rooms.router)
         self.judges_again = False
         """Filters are others than when some of what is queued was: they are asked again before each request."""
+        self.errands = Errands(rooms.permit, rooms.hosts, rooms.namer, logs, rooms.router)
 
     def reconfigure(self, retries: Retries, options: CrawlOptions) -> None:
         """Go by other options from now on."""
@@ -110,6 +110,8 @@ class Pipeline(Generic[L]):
         """Queue a segment's URLs, as urgent as it has them, where they are ours and new. About 10 µs each."""
         rooms, now = self._rooms, self._clock.now()
         ours = [(link, level) for link, level in zip(links, levels, strict=True) if rooms.chain.reason(link) is None]
+        if rooms.router is not None:  # Every shard is fed all of it, and takes its own.
+            ours = [(link, level) for link, level in ours if rooms.router.has(link.url)]
         answers = rooms.url_seen.offer(
             [link.url for link, _ in ours], [link.depth for link, _ in ours], [link.hops for link, _ in ours]
         )

@@ -150,6 +150,10 @@ class Shard(Generic[L]):
             return "the right to crawl as this shard"
         if most is not None and under_way >= most:
             return "what is in flight: it may reach limits.max_pages"
+        if self.quota is not None and self._tally.totals.pages + self._visits >= self.quota:
+            return "the coordinator: its part of limits.max_pages is used up"
+        if not self.may_begin(self._clock.now()):
+            return "the coordinator: this shard must not begin anything without a word from it"
         if delivery is not None and delivery.full:
             return "whoever reads the pages"
         if self._tally.in_epoch >= EPOCH_SPAN_MAX * self._options.commit_pages or self._crowding() >= EPOCH_SPAN_MAX:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from gossamer.frontier.bench import Bench
@@ -32,10 +33,8 @@ class AddressDoor(Protocol):
         ...
 
 
-class SharedAddresses:
-    """The places that are addresses of all: borrowed before they are asked. A host with a gate of its own has a place
-    of its own, and borrows nothing.
-    """
+class Shared:
+    """The bench's addresses, as far as they are borrowed: not those that a host has for itself by agreement."""
 
     def __init__(self, bench: Bench, door: AddressDoor) -> None:
         self._bench = bench
@@ -52,7 +51,7 @@ class SharedAddresses:
             self._bench.shut(place)
 
     def borrow(self, place: Place, now: float) -> None:
-        """Ask for an address; until it is ours its hosts wait."""
+        """See that an address that a host is at can be asked."""
         if place.name != place.address:
             return
         at = self._door.want(place.address, now)
@@ -62,7 +61,7 @@ class SharedAddresses:
             self._bench.unshut(place.address, at)
 
     def begin(self, place: Place, now: float) -> bool:
-        """Note that a request goes out now; False when it may not."""
+        """Say whether a request may go out now, and note it then."""
         if place.name != place.address:
             return True
         if not self._door.may_ask(place.address, now):
@@ -72,11 +71,12 @@ class SharedAddresses:
         return True
 
     def ended(self, place: Place, rest_until: float) -> None:
-        """Note that a request ended, and until when its address rests."""
+        """Note that a request ended."""
         if place.name == place.address:
             self._door.ended(place.address, rest_until)
 
-    def leave(self, place: Place) -> None:
-        """Say that nobody here uses an address any more."""
-        if place.name == place.address:
-            self._door.leave(place.address)
+    def leave(self, places: Sequence[Place]) -> None:
+        """Give back what nobody here uses."""
+        for place in places:
+            if place.name == place.address:
+                self._door.leave(place.address)

@@ -11,7 +11,7 @@ from gossamer.frontier.bench import Bench
 from gossamer.frontier.bias import LevelBias
 from gossamer.frontier.control import Control
 from gossamer.frontier.counts import COUNTS_KEY, Counts
-from gossamer.frontier.door import AddressDoor, SharedAddresses
+from gossamer.frontier.door import AddressDoor, Shared
 from gossamer.frontier.facts import facts_of
 from gossamer.frontier.health import settle
 from gossamer.frontier.host import Host, Lease
@@ -91,7 +91,7 @@ class Frontier:
             self._queues.by_level = self.counts.levels
         self.counts.levels = self._queues.by_level
         self._bench = Bench(politeness.per_address, politeness.per_site, politeness.site_delay_s)
-        self.addresses: SharedAddresses | None = None
+        self._shared: Shared | None = None
         self._index = index = HostIndex(epochs, dice, bias)
         index.hosts, index.hosts_deferred = self.counts.working, self.counts.deferred
         index.hosts_most = max(index.hosts, self.counts.most)
@@ -164,10 +164,11 @@ class Frontier:
         """Number of the budget round."""
         return self._budgets.round if self._budgets is not None else 0
 
-    def share_addresses(self, door: AddressDoor) -> None:
-        """Have addresses borrowed before they are asked: other shards may use them too. To be called first."""
+    def share_addresses(self, door: AddressDoor) -> Shared | None:
+        """Have addresses borrowed before they are asked: other shards may use them too. Before all else."""
         if self.politeness.per_address or self.politeness.address_delay_s:
-            self.addresses = SharedAddresses(self._bench, door)
+            self._shared = Shared(self._bench, door)
+        return self._shared
 
     def shrink(self) -> None:
         """Have fewer hosts in memory from now on: memory is short. They come back when requests wait for hosts."""
@@ -260,8 +261,8 @@ class Frontier:
             rest_until = max(rest_until, self._resumed_at + self.politeness.address_delay_s)
         place = self._bench.place(address, fingerprint, rest_until, own, lease.host.rules.per_host)
         self._bench.settle(lease.host, place)
-        if self.addresses is not None:
-            self.addresses.borrow(place, now)
+        if self._shared is not None:
+            self._shared.borrow(place, now)
         lease.host.located_until = until
         self.give_back(lease, now)
 
@@ -275,7 +276,7 @@ class Frontier:
         record = lease.host.record
         if record.closed or record.rest_until > now:
             return False
-        if self.addresses is not None and not self.addresses.begin(lease.place, now):
+        if self._shared is not None and not self._shared.begin(lease.place, now):
             return False
         politeness = lease.host.rules
         longest_s = politeness.longest_rest_s(record.crawl_delay_s)
@@ -315,8 +316,8 @@ class Frontier:
                     lease.ticket, host.fingerprint, place.fingerprint, host.record.rest_until, rest_until
                 )
                 lease.ticket = -1
-                if self.addresses is not None:
-                    self.addresses.ended(place, rest_until)
+                if self._shared is not None:
+                    self._shared.ended(place, rest_until)
             self._bench.release(place, rest_until)
             lease.place = None
             if lease.site is not None:
@@ -441,16 +442,13 @@ class Frontier:
             host.is_new = False
         self._queues.fresh_bytes = 0
         self._turns.room.fit(now)
-        for place in self._bench.forget_rested(now):
-            if self.addresses is not None:
-                self.addresses.leave(place)
+        forgotten = self._bench.forget_rested(now)
+        if self._shared is not None:
+            self._shared.leave(forgotten)
         self._ledger.cut()
         index = self._index
-        self.counts.working, self.counts.deferred, self.counts.most = (
-            index.hosts,
-            index.hosts_deferred,
-            index.hosts_most,
-        )
+        self.counts.working, self.counts.deferred = index.hosts, index.hosts_deferred
+        self.counts.most = index.hosts_most
         self._epochs.put("meta", COUNTS_KEY, msgspec.msgpack.encode(self.counts))
 
     # ---- inside

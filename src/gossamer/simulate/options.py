@@ -83,8 +83,8 @@ class ExchangeOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     delay_s: float = Field(2.0, ge=0, description="From the page to the other shard's queue: a commit on either side")
-    cpu_us_per_link: float = Field(2.0, ge=0, description="CPU of a link that goes to another shard, at both together")
-    bytes_per_link: float = Field(100.0, ge=0, description="Bytes of such a link on the network")
+    cpu_us_per_link: float = Field(4.0, ge=0, description="CPU of a link that goes to another shard, at both together")
+    bytes_per_link: float = Field(75.0, ge=0, description="Bytes of such a link on the network")
     coordinator_us_per_report: float = Field(500.0, ge=0, description="CPU of the coordinator for a shard's report")
     report_s: float = Field(1.0, gt=0, description="Time between two reports of a shard")
 

@@ -1,0 +1,373 @@
+"""What links to another shard is kept until it is safe there, comes in order and once, and takes bounded memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from gossamer.cluster.exchange import Exchange
+from gossamer.cluster.options import ClusterOptions
+from gossamer.cluster.partitions import PartitionMap
+from gossamer.model.links import SEED_FILE, Link
+from gossamer.model.visits import Errand, Failure, Reply
+from gossamer.state.epoch import Epochs
+from gossamer.state.store import Store
+from gossamer.url.canonical import Canonicalizer
+from gossamer.url.name import Namer
+from gossamer.url.url import Url
+from gossamer.world.clock import WallClock
+
+NAMER = Namer(Canonicalizer())
+PARTITIONS = PartitionMap.even(2)
+RESEND_S = 5.0
+
+
+def url(number: int, shard: int) -> Url:
+    """Return the number-th address of a shard."""
+    found = (NAMER.name(f"https://site{one}.example/page") for one in range(10_000))
+    mine = (one for one in found if one is not None and PARTITIONS.owner(one.partition) == shard)
+    for _ in range(number):
+        next(mine)
+    return next(mine)
+
+
+THEIRS = [one for one in (NAMER.name(f"https://site{n}.example/p") for n in range(6_000)) if one is not None]
+THEIRS = [one for one in THEIRS if PARTITIONS.owner(one.partition) == 1]
+
+
+class Ring:
+    def __init__(self) -> None:
+        self.links: list[Link] = []
+        self.roots: list[tuple[str, str, int]] = []
+        self.linking: list[tuple[int, str]] = []
+        self.asked: list[Errand] = []
+        self.answered: list[tuple[Errand, Reply | Failure, bytes]] = []
+        self.gone: list[str] = []
+
+    def discover(self, links: Sequence[Link]) -> None:
+        self.links += links
+
+    def widen_from_afar(self, seed: Url, target: Url, kind: int) -> None:
+        self.roots.append((seed.text, target.text, kind))
+
+    def linked_from_afar(self, source: int, site: str, partition: int) -> None:
+        assert PARTITIONS.owner(partition) == 1
+        self.linking.append((source, site))
+
+    def run_for_another(self, errand: Errand) -> bool:
+        self.asked.append(errand)
+        return True
+
+    def errand_answered(self, errand: Errand, result: Reply | Failure, body: bytes) -> None:
+        self.answered.append((errand, result, body))
+
+    def failed(self, what: str, error: Exception) -> None:
+        raise AssertionError(what) from error
+
+    def lost(self, what: str) -> None:
+        self.gone.append(what)
+
+
+async def nothing() -> None: ...
+
+
+class Member:
+    """One shard's store and exchange; `die` is a death without commit."""
+
+    def __init__(self, number: int, directory: Path, *, needs_cover: bool = False) -> None:
+        self.number, self.directory, self.needs_cover = number, directory, needs_cover
+        self.opening = 0
+        self.start()
+
+    def start(self, *, rolled_back: bool = False) -> None:
+        self.opening += 1
+        self.store = Store(self.directory, 8 << 20, 8 << 20)
+        self.epochs, self.ring = Epochs(self.store), Ring()
+        self.exchange = Exchange(
+            self.number, self.opening, PARTITIONS, self.epochs, ClusterOptions(resend_s=RESEND_S), NAMER, WallClock(),
+            rolled_back=rolled_back, needs_cover=self.needs_cover,
+        )  # fmt: skip
+        self.exchange.attach(self.ring, nothing)
+
+    def die(self, *, rolled_back: bool = False) -> None:
+        self.store.close()
+        self.start(rolled_back=rolled_back)
+
+    def commit(self) -> None:
+        self.exchange.cut(0.0)
+        number = self.epochs.cut()
+        self.epochs.commit(number)
+        self.epochs.apply(number)
+        self.epochs.settle()
+        self.exchange.committed(number)
+
+    def send(self, begin: int, end: int) -> None:
+        assert (
+            self.exchange.own([Link(one, "anchor", 1, referrer="https://a.example/") for one in THEIRS[begin:end]])
+            == []
+        )
+
+    @property
+    def taken(self) -> list[str]:
+        return [link.url.text for link in self.ring.links]
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[tuple[Member, Member]]:
+    one, other = Member(0, tmp_path / "0"), Member(1, tmp_path / "1")
+    yield one, other
+    one.store.close()
+    other.store.close()
+
+
+def carry(one: Member, other: Member, now: float = 100.0, rounds: int = 6) -> None:
+    """Let frames go to and fro, and what arrives be committed."""
+    for _ in range(rounds):
+        for sender, to in ((one, other), (other, one)):
+            for _, frame in list(sender.exchange.outgoing(now)):
+                to.exchange.take(frame, now)
+        for member in (one, other):
+            member.exchange.take_arrived()
+            member.commit()
+
+
+def texts(begin: int, end: int) -> list[str]:
+    return [one.text for one in THEIRS[begin:end]]
+
+
+def test_a_batch_goes_with_its_commit_in_order_and_is_dropped_when_it_is_safe(pair: tuple[Member, Member]) -> None:
+    one, other = pair
+    one.send(0, 500)
+    assert list(one.exchange.outgoing(100.0)) != [], "a greeting"
+    assert one.exchange.sent() == {}, "nothing is sent before it is committed"
+    one.commit()
+    one.send(500, 900)
+    one.commit()
+    assert one.exchange.traffic()["batches_waiting"] == 2
+    carry(one, other)
+    assert other.taken == texts(0, 900)
+    assert one.exchange.traffic()["batches_waiting"] == 0
+    assert one.exchange.sent() == {1: 0}
+    assert other.exchange.taken() == {0: (one.exchange.incarnation, 2)}
+
+
+def test_what_was_sent_lately_is_not_sent_again_but_by_a_shorter_way(pair: tuple[Member, Member]) -> None:
+    one, _ = pair
+    link = Link(THEIRS[0], "anchor", 3)
+    for again in (link, link, Link(THEIRS[0], "anchor", 5), Link(THEIRS[0], "anchor", 2), Link(THEIRS[0], "anchor", 2)):
+        one.exchange.own([again])
+    one.commit()
+    assert one.exchange.traffic()["links_sent"] == 2
+    one.exchange.own([Link(THEIRS[0], "seed", 9, seed=SEED_FILE)])
+    one.commit()
+    assert one.exchange.traffic()["links_sent"] == 3, "a seed is more than a link"
+
+
+def test_a_dead_peer_makes_the_outbox_grow_on_disk_and_memory_stays(pair: tuple[Member, Member]) -> None:
+    one, other = pair
+    sizes = []
+    for epoch in range(20):
+        one.send(100 * epoch, 100 * (epoch + 1))
+        sizes.append(one.exchange.memory_bytes)
+        one.commit()
+        assert one.exchange.memory_bytes == 0
+        sent = sum(len(frame) for _, frame in one.exchange.outgoing(100.0 + RESEND_S * epoch))
+        assert sent < 20_000, "one batch at a time, to see whether it is back"
+    assert max(sizes) < 1.5 * min(sizes)
+    assert one.exchange.traffic()["batches_waiting"] == 20
+    carry(one, other, 500.0, rounds=20)
+    assert other.taken == texts(0, 2000)
+    assert one.exchange.traffic()["batches_waiting"] == 0
+
+
+def test_a_receiver_that_dies_before_its_commit_is_sent_the_rest(pair: tuple[Member, Member]) -> None:
+    one, other = pair
+    carry(one, other)
+    one.send(0, 100)
+    one.commit()
+    for _, frame in list(one.exchange.outgoing(100.0)):
+        other.exchange.take(frame, 100.0)
+    other.exchange.take_arrived()
+    assert len(other.taken) == 100
+    other.die()
+    assert other.taken == []
+    carry(one, other, 101.0)
+    carry(one, other, 101.0 + RESEND_S)
+    assert other.taken == texts(0, 100)
+
+
+def test_a_sender_that_dies_sends_what_it_committed_and_it_is_taken_once(pair: tuple[Member, Member]) -> None:
+    one, other = pair
+    one.send(0, 100)
+    one.commit()
+    carry(one, other)
+    one.send(100, 200)
+    one.commit()
+    one.send(200, 300)  # Of a page that is not committed: it will be fetched again.
+    one.die()
+    carry(one, other, 101.0)
+    assert other.taken == texts(0, 200)
+    assert one.exchange.traffic()["batches_waiting"] == 0
+
+
+def test_a_batch_waits_for_the_receivers_checkpoint_where_there_are_any(tmp_path: Path) -> None:
+    one, other = Member(0, tmp_path / "0", needs_cover=True), Member(1, tmp_path / "1", needs_cover=True)
+    one.send(0, 100)
+    one.commit()
+    carry(one, other)
+    other.store.checkpoint(tmp_path / "older")
+    other.exchange.covered(other.store.epoch)
+    carry(one, other)
+    assert one.exchange.traffic()["batches_waiting"] == 0
+    one.send(100, 300)
+    one.commit()
+    carry(one, other)
+    assert other.taken == texts(0, 300)
+    assert one.exchange.traffic()["batches_waiting"] == 1, "it stands in a commit, and in no checkpoint"
+    assert other.exchange.taken()[0][1] == one.exchange.sent()[1] == 2, "the end of the crawl does not wait for that"
+    other.store.close()
+    other.directory = tmp_path / "older"
+    other.start(rolled_back=True)
+    carry(one, other, 101.0)
+    carry(one, other, 101.0 + RESEND_S)
+    assert other.taken == texts(100, 300), "and only that"
+    one.store.close()
+    other.store.close()
+
+
+def test_a_sender_that_went_back_is_another_incarnation(tmp_path: Path) -> None:
+    """Its second batch is not the second batch that it sent before."""
+    one, other = Member(0, tmp_path / "0", needs_cover=True), Member(1, tmp_path / "1")
+    one.send(0, 100)
+    one.commit()
+    carry(one, other)
+    one.store.checkpoint(tmp_path / "older")
+    one.send(100, 200)
+    one.commit()
+    carry(one, other)
+    before = one.exchange.incarnation
+    one.store.close()
+    one.directory = tmp_path / "older"
+    one.start(rolled_back=True)
+    assert one.exchange.incarnation > before
+    one.send(300, 400)
+    one.commit()
+    carry(one, other, 101.0)
+    assert other.taken == [*texts(0, 200), *texts(300, 400)]
+    one.store.close()
+    other.store.close()
+
+
+def test_state_that_is_older_than_what_was_called_safe_is_told(tmp_path: Path) -> None:
+    one, other = Member(0, tmp_path / "0"), Member(1, tmp_path / "1")
+    other.store.checkpoint(tmp_path / "ancient")
+    one.send(0, 100)
+    one.commit()
+    carry(one, other)
+    one.send(100, 200)
+    one.commit()
+    other.store.close()
+    other.directory = tmp_path / "ancient"
+    other.start(rolled_back=True)
+    other.exchange._inbox.expected(0, one.exchange.incarnation, 1)  # It knew of the sender then.
+    carry(one, other, 101.0)
+    carry(one, other, 101.0 + RESEND_S)
+    assert other.taken == texts(100, 200)
+    assert len(other.ring.gone) == 1
+    assert "batches 1 to 1 of shard 0 are gone" in other.ring.gone[0]
+    one.store.close()
+    other.store.close()
+
+
+def test_what_has_no_room_comes_again(tmp_path: Path) -> None:
+    one, other = Member(0, tmp_path / "0"), Member(1, tmp_path / "1")
+    other.exchange._options = ClusterOptions(arrived_bytes_max=1 << 20)
+    links = [NAMER.name(f"{one.text}/{'x' * 900}{number}") for one in THEIRS[:1500] for number in range(2)]
+    one.exchange.own([Link(link, "anchor", 1) for link in links if link is not None])
+    one.commit()
+    carry(one, other)
+    for _, frame in list(one.exchange.outgoing(200.0)):
+        other.exchange.take(frame, 200.0)
+    carry(one, other, 201.0, rounds=12)
+    assert other.taken == [link.text for link in links if link is not None]
+    one.store.close()
+    other.store.close()
+
+
+def test_roots_and_linking_sites_travel_with_links(pair: tuple[Member, Member]) -> None:
+    one, other = pair
+    seed, page = url(0, 0), url(1, 0)
+    one.exchange.widened(seed, THEIRS[3], SEED_FILE)
+    for _ in range(2):
+        one.exchange.linked(page, [Link(THEIRS[0], "anchor", 1), Link(THEIRS[1], "anchor", 1)])
+    one.commit()
+    assert one.exchange.seeds_sent() == {1: 1}
+    carry(one, other)
+    assert other.ring.roots == [(seed.text, THEIRS[3].text, SEED_FILE)]
+    assert {site for _, site in other.ring.linking} == {THEIRS[0].site, THEIRS[1].site}
+    assert len(other.ring.linking) == 2
+
+
+def test_an_errand_is_run_by_the_shard_whose_host_it_is_and_answered_once(pair: tuple[Member, Member]) -> None:
+    one, other = pair
+    errand = Errand(url(0, 0), THEIRS[0], 1)
+    assert one.exchange.run_errand(errand)
+    assert not one.exchange.idle
+    for now in (100.0, 101.0, 100.0 + RESEND_S):
+        carry(one, other, now)
+    assert other.ring.asked == [errand], "asked again, and run once"
+    reply = Reply(THEIRS[0].text, 200, (("content-type", "text/plain"),), b"", "192.0.2.1", 5.0, 0.1, 10)
+    other.exchange.answer_errand(errand, reply, b"Disallow: /")
+    carry(one, other, 107.0)
+    carry(one, other, 107.0 + RESEND_S)
+    [(answered, result, body)] = one.ring.answered
+    assert (answered, body) == (errand, b"Disallow: /")
+    assert isinstance(result, Reply)
+    assert (result.status, result.ip) == (200, "192.0.2.1")
+    assert one.exchange.idle
+
+
+def test_an_errand_that_nobody_answers_ends_with_a_failure(pair: tuple[Member, Member]) -> None:
+    one, _ = pair
+    one.exchange.run_errand(Errand(url(0, 0), THEIRS[0], 1))
+    list(one.exchange.outgoing(WallClock().now() + 1_000.0))
+    [(_, result, _)] = one.ring.answered
+    assert isinstance(result, Failure)
+    assert result.retry
+
+
+def test_frames_of_a_process_that_is_no_more_are_not_heard(pair: tuple[Member, Member]) -> None:
+    one, other = pair
+    one.send(0, 100)
+    one.commit()
+    late = [frame for _, frame in one.exchange.outgoing(100.0)]
+    one.die()
+    for _, frame in list(one.exchange.outgoing(101.0)):
+        other.exchange.take(frame, 101.0)
+    arrived = other.exchange.activity
+    for frame in late:
+        other.exchange.take(frame, 102.0)
+    assert other.exchange.activity == arrived
+
+
+def test_the_companion_takes_what_arrives(pair: tuple[Member, Member]) -> None:
+    one, other = pair
+    one.send(0, 100)
+    one.commit()
+
+    async def run() -> None:
+        running = asyncio.create_task(other.exchange.run())
+        for now in (100.0, 101.0):
+            for sender, to in ((one, other), (other, one)):
+                for _, frame in list(sender.exchange.outgoing(now)):
+                    to.exchange.take(frame, now)
+        for _ in range(10):  # Turns of the loop: nothing here waits for time.
+            await asyncio.sleep(0)
+        assert other.exchange.idle
+        running.cancel()
+
+    asyncio.run(run())
+    assert other.taken == texts(0, 100)
