@@ -480,7 +480,7 @@ def test_a_url_given_back_to_a_closed_host_ends_too(opened: Open, how: str) -> N
 
 
 def test_a_host_that_fails_for_long_ends_the_crawl(opened: Open) -> None:
-    shard = opened()
+    shard = opened(unanswered_failures_max=0)
     add(shard, *(f"http://a.test/{number}" for number in range(100)))
     now, requests = T0, 0
     while (wake_at := shard.frontier.wake_at()) is not None:
@@ -617,9 +617,13 @@ def test_next_turn_tells_who_is_waited_for(opened: Open) -> None:
     assert shard.frontier.next_turn() is None
     add(shard, "http://a.test/1", "http://a.test/2")
     ended = visit(shard.frontier, T0)
-    assert shard.frontier.next_turn() == (ended + 7, "a.test (politeness)")
+    turn = shard.frontier.next_turn()
+    assert turn is not None
+    assert turn == (ended + 7, "a.test", "politeness")
     shard.frontier.control.rest(named("http://a.test/"), T0 + 500, "it is busy", ended)
-    assert shard.frontier.next_turn() == (T0 + 500, "a sleeping host")
+    turn = shard.frontier.next_turn()
+    assert turn is not None
+    assert (turn.at, turn.reason) == (T0 + 500, "it is busy")
 
 
 def test_a_crawl_of_another_version_is_refused_when_it_is_opened(opened: Open) -> None:

@@ -143,12 +143,7 @@ class Shard(Generic[L]):
         # Each visit in flight may become a page, so the limit is never passed; and neither an epoch that cannot close,
         # for a slow disk, nor what waits for a reader who does not come must grow without bound.
         most, delivery = self._limits.max_pages, self._tally.delivery
-        under_way = self._tally.totals.pages + self._visits
-        if self.quota is not None and under_way >= self.quota:
-            return "pages handed out to this shard"
-        if not self.may_begin(self._clock.now()):
-            return "the right to crawl as this shard"
-        if most is not None and under_way >= most:
+        if most is not None and self._tally.totals.pages + self._visits >= most:
             return "what is in flight: it may reach limits.max_pages"
         if self.quota is not None and self._tally.totals.pages + self._visits >= self.quota:
             return "the coordinator: its part of limits.max_pages is used up"
