@@ -104,8 +104,13 @@ class Watched(NamedTuple):
 
 
 @pytest.fixture
-def watched(tmp_path: Path) -> Iterator[Watched]:
-    clock, machine, shard, commits = FakeClock(), SomeMachine(), SomeShard(), SomeCommits()
+def machine() -> SomeMachine:
+    return SomeMachine()
+
+
+@pytest.fixture
+def watched(tmp_path: Path, machine: SomeMachine) -> Iterator[Watched]:
+    clock, shard, commits = FakeClock(), SomeShard(), SomeCommits()
     logs, tally = Logs(tmp_path / "logs", clock), Tally(Totals(), CrawlOptions())
     notes: list[str] = []
     shrunk: list[int] = []
@@ -225,6 +230,22 @@ def test_other_options_hold_from_the_next_look_on(watched: Watched) -> None:
     assert watched.alarms() == ["disk"]
     watched.dogs.reconfigure(OPTIONS)
     assert watched.alarms() == []
+
+
+@pytest.fixture
+def large_machine(machine: SomeMachine) -> SomeMachine:
+    machine.memory = 3_000_000_000
+    return machine
+
+
+def test_memory_of_a_program_that_crawls_among_other_things_is_not_the_crawls(
+    large_machine: SomeMachine, watched: Watched
+) -> None:
+    assert watched.alarms() == []
+    large_machine.memory += 500_000_000
+    assert watched.alarms() == []
+    large_machine.memory += 400_000_000
+    assert watched.alarms() == ["memory"]
 
 
 def test_this_machine_knows_its_disk_memory_and_files(tmp_path: Path) -> None:

@@ -42,8 +42,8 @@ def test_a_page_costs_the_sum_of_its_parts_or_what_it_is_said_to() -> None:
 def test_links_to_other_shards_cost_more_the_more_shards_there_are() -> None:
     web, exchange = WebOptions(links_per_page=50, same_host_share=0.8), ExchangeOptions()
     assert cpu_exchange_s(web, exchange, 1) == 0.0
-    assert cpu_exchange_s(web, exchange, 4) == pytest.approx(50 * 0.2 * 0.75 * 2e-6)
-    assert exchange_bytes(web, exchange, 4) == pytest.approx(2 * 50 * 0.2 * 0.75 * 100)
+    assert cpu_exchange_s(web, exchange, 4) == pytest.approx(50 * 0.2 * 0.75 * exchange.cpu_us_per_link / 1e6)
+    assert exchange_bytes(web, exchange, 4) == pytest.approx(2 * 50 * 0.2 * 0.75 * exchange.bytes_per_link)
     costs = [cpu_exchange_s(web, exchange, shards) for shards in (4, 16, 64)]
     assert costs == sorted(costs)
 

@@ -36,6 +36,9 @@ CALM = 0.9
 """What was too much is no more when it has come down to this share of it."""
 REQUESTS_MIN = 8
 """Requests at once that memory or open files never take away."""
+OWN_BYTES_AT_START = 192 << 20
+"""A process of ours holds less when its crawl begins. What is more belongs to a program that crawls among other things,
+and is not the crawl's to give back."""
 FILES_OF_OUR_OWN = 640
 """Open files beside those of requests: the store keeps up to 512, the rest are journals, pipes and name servers."""
 FILES_A_REQUEST = 2
@@ -127,6 +130,7 @@ class Watchdogs:
         self._stalled_at = 0.0
         self._offset_s = machine.wall_offset_s()
         self._offset_first_s = self._offset_s
+        self._others_bytes = max(0, machine.memory_bytes() - OWN_BYTES_AT_START)
         self.gauges = Gauges(memory_budget_bytes=memory_budget_bytes)
 
     @property
@@ -273,7 +277,7 @@ class Watchdogs:
 
     def _look_at_memory(self, now: float) -> None:
         gauges = self.gauges
-        gauges.memory_bytes = self._machine.memory_bytes()
+        gauges.memory_bytes = max(0, self._machine.memory_bytes() - self._others_bytes)
         most = gauges.memory_budget_bytes * self._options.memory_share_max
         if gauges.memory_bytes < most * (CALM if "memory" in self._alarms else 1.0):
             self._shard.throttle("memory", None)
