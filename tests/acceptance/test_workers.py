@@ -1,4 +1,4 @@
-"""Crawls of several shards by the command line, on a Ray of their own and on a cluster of two nodes."""
+"""What the command line says to those who ask for several workers in vain."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ import pytest
 
 from gossamer.simweb.options import SimwebOptions
 from gossamer.simweb.process import SimwebProcess
-from tests.cluster.nodes import Nodes
 from tests.crash.crawls import environment
-from tests.crash.harvest import Harvest, differences
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 
@@ -31,23 +29,6 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimwebProcess]:
         yield served
 
 
-@pytest.fixture(scope="module")
-def nodes() -> Iterator[Nodes]:
-    with Nodes() as cluster:
-        cluster.add()
-        cluster.add()
-        yield cluster
-
-
-@pytest.fixture(scope="module")
-def alone(web: SimwebProcess, tmp_path_factory: pytest.TempPathFactory) -> Harvest:
-    """What one worker brings in."""
-    directory = tmp_path_factory.mktemp("alone") / "crawl"
-    done = gossamer(*crawl_of(web, directory, 1))
-    assert done.returncode == 0, done.stderr
-    return Harvest(directory)
-
-
 def gossamer(*words: str | Path, timeout_s: float = 120.0) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "gossamer", *map(str, words)],
@@ -60,20 +41,6 @@ def crawl_of(web: SimwebProcess, directory: Path, workers: int, *sets: str) -> l
     words = ["crawl", *web.seeds, "--scope", "any", "--allow-private", "--hosts", str(web.hosts_file)]
     words += ["--politeness", "own", "--workers", str(workers), "--quiet", "-o", str(directory)]
     return words + [word for one in (*QUICK, *sets) for word in ("--set", one)]
-
-
-def test_the_result_of_three_workers_is_that_of_one(
-    web: SimwebProcess, nodes: Nodes, alone: Harvest, tmp_path: Path
-) -> None:
-    done = gossamer(*crawl_of(web, tmp_path / "crawl", 3), "--cluster", nodes.address)
-    assert done.returncode == 0, done.stderr
-    found = Harvest(tmp_path / "crawl")
-    assert differences(found, alone) == []
-    assert found.faults() == []
-    assert len({row["shard"] for row in found.rows}) > 1
-    assert len((tmp_path / "crawl/index.cdxj").read_bytes().splitlines()) == sum(
-        row["warc_offset"] is not None for row in found.rows
-    )
 
 
 @pytest.mark.parametrize(
