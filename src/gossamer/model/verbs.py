@@ -15,8 +15,9 @@ URL_CHARACTERS_MAX = 8_192
 AT_ONCE_MAX = 100_000
 """Seeds, hosts or keys in one request; over HTTP its body has a bound besides."""
 
-Kind: TypeAlias = Literal["invalid", "refused", "conflict", "overdue", "failed"]
-"""Why there is no result: the request is none; it cannot be met; not as the crawl stands; too slow; our mistake."""
+Kind: TypeAlias = Literal["invalid", "refused", "conflict", "missing", "overdue", "failed"]
+"""Why there is no result: the request is none; it cannot be met; not as the crawl stands; no such crawl; too slow; our
+mistake."""
 
 Text = Annotated[str, Meta(min_length=1, max_length=URL_CHARACTERS_MAX)]
 Texts = Annotated[tuple[Text, ...], Meta(min_length=1, max_length=AT_ONCE_MAX)]
@@ -38,6 +39,12 @@ class InvalidError(RefusedError):
     """No request: a field is missing, unknown, or of another type."""
 
     kind: Kind = "invalid"
+
+
+class MissingError(RefusedError):
+    """What is asked of is not there."""
+
+    kind: Kind = "missing"
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -221,6 +228,28 @@ class Checkpoint(msgspec.Struct, frozen=True):
     checkpoint: Annotated[str, Meta(description="The directory that holds it.")]
 
 
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
+    """One page that was found; title and snippet are as strangers wrote them."""
+
+    url: str
+    title: str
+    host: str
+    language: str
+    fetched_at: Annotated[str, Meta(description="UTC, as in 2026-01-31T12:00:00Z.")]
+    score: float
+    snippet: str
+    highlights: Annotated[tuple[tuple[int, int], ...], Meta(description="Characters of the snippet, from and to.")]
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to a query, best first."""
+
+    query: str
+    total: Annotated[int, Meta(description="Pages that answer, shown or not.")]
+    problems: Annotated[tuple[str, ...], Meta(description="What of the query was left out.")]
+    hits: tuple[Hit, ...]
+
+
 class Verb(NamedTuple):
     """One thing that can be asked or told."""
 
@@ -258,8 +287,13 @@ def read(name: str, fields: Mapping[str, object], *, from_texts: bool = False) -
     verb = VERBS.get(name)
     if verb is None:
         raise InvalidError(f"no verb {name!r}; there are: {', '.join(VERBS)}")
+    return checked(name, verb.takes, fields, from_texts=from_texts)
+
+
+def checked(name: str, takes: type[Request], fields: Mapping[str, object], *, from_texts: bool = False) -> Request:
+    """Return a request of a type. Raises as `read`."""
     try:
-        return msgspec.convert(dict(fields), verb.takes, strict=not from_texts)
+        return msgspec.convert(dict(fields), takes, strict=not from_texts)
     except msgspec.ValidationError as error:
         raise InvalidError(f"{name}: {_says(str(error))}") from error
 
