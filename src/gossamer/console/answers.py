@@ -11,6 +11,8 @@ STATUSES: Mapping[object, int] = {
     "invalid": 422, "refused": 422, "conflict": 409, "missing": 404, "overdue": 504, "failed": 500,
 }  # fmt: skip
 """Of what has no result, by its kind."""
+ERROR_CHARACTERS_MAX = 1_000
+"""What somebody sent stands in what is wrong with it; not all of it."""
 NEVER_KEPT = {"Cache-Control": "no-store"}
 
 
@@ -27,7 +29,7 @@ def result(value: object, status: int = 200) -> Response:
 
 def error(status: int, says: str, headers: Mapping[str, str] | None = None) -> Response:
     """Return an answer that there is none."""
-    body = msgspec.json.encode(Problem(" ".join(says.split())))
+    body = msgspec.json.encode(Problem(" ".join(says.split())[:ERROR_CHARACTERS_MAX]))
     return Response(body, status, {**NEVER_KEPT, **(headers or {})}, "application/json")
 
 

@@ -6,7 +6,7 @@ Each verb is a command of `gossamer` of the same name, a line on the control soc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Meta
@@ -94,7 +94,7 @@ class Release(Request, frozen=True):
 class Set(Request, frozen=True):
     """Keys that change, as values or as texts; with neither, the keys are told."""
 
-    values: Annotated[dict[str, object], Meta(description="Dotted keys and values; null: as if never set.")] = {}
+    values: Annotated[dict[str, Any], Meta(description="Dotted keys and values; null: as if never set.")] = {}
     assignments: Annotated[
         tuple[Text, ...], Meta(max_length=AT_ONCE_MAX, description="The same as texts: section.key=value, as in TOML.")
     ] = ()
@@ -104,7 +104,7 @@ class HostRules(Request, frozen=True):
     """What is agreed with one host; null: as for all."""
 
     host: Annotated[Text, Meta(description="Its name, as in a URL.")]
-    values: Annotated[dict[str, object], Meta(min_length=1, description="delay_s, per_host, pages.")]
+    values: Annotated[dict[str, Any], Meta(min_length=1, description="delay_s, per_host, pages.")]
 
 
 class Stop(Request, frozen=True):
