@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from gossamer.api.asking import Asking
 from gossamer.api.callbacks import Callbacks
 from gossamer.api.feeding import Feeding, check_segments
 from gossamer.api.low_water import LowWater, MoreSeeds
@@ -118,6 +119,7 @@ class Crawler:
         self._more_seeds = more_seeds
         self._settle = settle
         self._callbacks: Callbacks | None = None
+        self._asking = Asking(self.status)
         self._told = False
         """Whoever iterates has heard how it ended."""
         self._conversion: asyncio.Future[int] | None = None
@@ -218,6 +220,12 @@ class Crawler:
         if self._callbacks is not None:
             status["subscriptions"] = self._callbacks.subscriptions()
         return status
+
+    async def ask(self, request: dict[str, object]) -> dict[str, object]:
+        """Answer one request as the control socket does: `verb` and its fields; `ok` with `result`, or `error` with
+        its `kind`. Never raises.
+        """
+        return await self._asking.ask(request)
 
     def stop(self, *, now: bool = False) -> None:
         """End the crawl: finish what is in flight and commit, or with `now` commit and go."""
@@ -341,7 +349,8 @@ class Crawler:
 
     async def _serve(self, shard: Assembled, verbs: Mapping[str, Verb]) -> None:
         """Answer until cancelled."""
-        await Control(self.directory / "state", verbs, shard.logs).serve()
+        with self._asking.open(verbs, shard.logs):
+            await Control(self.directory / "state", verbs, shard.logs).serve()
 
     async def _locked(self) -> DirectoryLock:
         deadline = WallClock().now() + LOCK_S_MAX
