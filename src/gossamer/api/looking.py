@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from gossamer.api.search import indexes_of
 from gossamer.assembly import Assembled
@@ -25,6 +26,23 @@ def about(directory: Path, config: Config) -> dict[str, object]:
         "version": __version__,
         "search": config.search.enabled or bool(indexes_of(directory)),
     }
+
+
+def recent_of_all(answers: Sequence[object], after: int, most: int) -> dict[str, object]:
+    """Return what all shards tell of their last attempts as one. Their numbers are instants here: microseconds since
+    1970 at which they ended; nobody counts what is left out.
+    """
+    lists: dict[str, list[dict[str, Any]]] = {"pages": [], "errors": []}
+    for answer in answers:
+        for name, found in lists.items():
+            if isinstance(answer, Mapping):
+                found += [{**one, "number": round(1e6 * (one["at"] + one["fetch_s"]))} for one in answer[name]]
+    told = {
+        name: sorted((one for one in found if one["number"] > after), key=lambda one: one["number"])[-most:]
+        for name, found in lists.items()
+    }
+    last = max((one["number"] for found in told.values() for one in found), default=after)
+    return {"last": last, **told, "left_out": 0}
 
 
 class Looking:

@@ -1,6 +1,6 @@
 """Events: the route by which people look on: a stream of server-sent events, once a second.
 
-Those who look on are few, by a bound; each holds one message at most, and whoever takes none for `SEND_S_MAX` is let go.
+Those who look on are few, by a bound; each holds one message, and whoever takes none for `SEND_S_MAX` is let go.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from gossamer.console.feed import TICK_S, Desk, Feed
+from gossamer.console.server import CLOSING
 
 SUBSCRIBERS_MAX = 16
 SEND_S_MAX = 10.0
@@ -60,7 +61,7 @@ class _Stream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until it is over."""
-        closing = scope.get("state", {}).get("closing")
+        closing = scope.get("state", {}).get(CLOSING)
         audience = self._audience
         audience.present += 1
         try:
@@ -79,13 +80,16 @@ class _Stream(Response):
         try:
             async with asyncio.timeout(SEND_S_MAX):
                 await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
-                await send(_body(await feed.beginning()))
+            begun = b""
             while not any(task.done() for task in ends):
                 message = await feed.message()
+                if not begun:  # Nobody can say while the crawl starts.
+                    message = (begun := await feed.beginning()) + message
                 async with asyncio.timeout(SEND_S_MAX):
                     await send(_body(message))
-                now = loop.time()
-                await asyncio.wait(ends, timeout=TICK_S - now % TICK_S, return_when=asyncio.FIRST_COMPLETED)
+                # A little more, so that all of them wake in the same second.
+                wait_s = TICK_S - loop.time() % TICK_S + TICK_S / 100
+                await asyncio.wait(ends, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
             async with asyncio.timeout(SEND_S_MAX):
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
         except TimeoutError:

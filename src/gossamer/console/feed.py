@@ -19,6 +19,7 @@ ATTEMPTS_A_TICK_MAX = 10
 """Of either kind; how many more there were is told."""
 DETAIL_COST_MAX = 0.01
 """Hosts in memory are looked at so seldom that it takes no more than this share of the time."""
+BEGINNING = ("about", "course", "recent")
 UNTOLD = frozenset(("course", "rejected", "traps"))
 """Of a status: what the page has in another form, or does not show."""
 
@@ -28,7 +29,7 @@ encode = msgspec.json.Encoder().encode
 class Desk(Protocol):
     """Where a crawl's verbs are asked."""
 
-    async def ask(self, request: Mapping[str, object], /) -> Mapping[str, object]:
+    async def ask(self, request: dict[str, object], /) -> Mapping[str, object]:
         """Return `{"ok": True, "result": …}`, or `{"ok": False, "error": …}`."""
         ...
 
@@ -50,13 +51,15 @@ class Feed:
         """Messages made, for whoever asks what it costs."""
 
     async def beginning(self) -> bytes:
-        """Return what somebody who comes gets first: what the crawl is, its course so far and its last attempts."""
-        answers = [await self._asked(verb) for verb in ("about", "course", "recent")]
+        """Return what somebody who comes gets first: what the crawl is, its course so far and its last attempts.
+        Nothing while there is nobody to say.
+        """
+        answers = [await self._asked(verb) for verb in BEGINNING]
         if self._now() - self._tick > 1:  # Nobody was here: what went by meanwhile was left out for nobody.
             self._see(answers[-1])
-        return b"".join(
-            event(name, answer) for name, answer in zip(("about", "course", "recent"), answers, strict=True) if answer
-        )
+        if not all(answers):
+            return b""
+        return b"".join(event(name, answer) for name, answer in zip(BEGINNING, answers, strict=True))
 
     async def message(self) -> bytes:
         """Return the message of this second, the same for everybody."""

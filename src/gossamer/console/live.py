@@ -37,6 +37,10 @@ class Live(Protocol):
         """Return counts, rates and state; with `detail` also hosts and the course of rates."""
         ...
 
+    async def ask(self, request: dict[str, object], /) -> Mapping[str, object]:
+        """Answer a verb: `ok` with `result`, or `error`."""
+        ...
+
     def failed(self, error: Exception) -> None:
         """Note a mistake of ours in its log."""
         ...

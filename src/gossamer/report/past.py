@@ -1,4 +1,4 @@
-"""Past: what a crawl's finished tables tell of its course, its hosts and its last attempts, as a running crawl tells it.
+"""Past: what a crawl's finished tables tell of its course, its hosts and its last attempts, as a running one tells it.
 
 All of it is plain values, for JSON.
 """
@@ -33,8 +33,8 @@ _FAILING = """
         'robots_unreachable') OR status >= 500 OR status = 429
     GROUP BY 1 ORDER BY n DESC, 1 LIMIT {limit}"""
 _LAST = """
-    SELECT epoch(fetched_at), url, outcome::VARCHAR, status, coalesce(media_type::VARCHAR, ''), body_bytes, fetch_s, depth,
-        attempt, coalesce(title, ''), coalesce(error, '')
+    SELECT epoch(fetched_at), url, outcome::VARCHAR, status, coalesce(media_type::VARCHAR, ''), body_bytes, fetch_s,
+        depth, attempt, coalesce(title, ''), coalesce(error, '')
     FROM pages WHERE outcome {which} {well} ORDER BY fetched_at DESC, url LIMIT {limit}"""
 
 
