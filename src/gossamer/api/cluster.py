@@ -16,6 +16,7 @@ from typing import Any, Literal, Protocol, Self, cast
 import msgspec
 
 from gossamer.api.asking import Asking
+from gossamer.api.looking import about, recent_of_all
 from gossamer.api.restoring import check_vault, gather
 from gossamer.api.shards import keep_standing, map_of, owner_of
 from gossamer.api.verbs import checked
@@ -31,10 +32,11 @@ from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
 from gossamer.config.seeds import check_seeds
 from gossamer.crawl.control import Control, Verb
+from gossamer.crawl.course import Course, Point
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.shard import End
 from gossamer.model.errors import ConfigError, CrawlFailedError
-from gossamer.model.verbs import ConflictError, HostsOf, Nothing, RefusedError, Request, StatusOf, Stop, Why
+from gossamer.model.verbs import ConflictError, HostsOf, Nothing, RecentOf, RefusedError, Request, StatusOf, Stop, Why
 from gossamer.world.clock import WallClock
 from gossamer.world.files import write_whole
 
@@ -96,6 +98,7 @@ class ClusterCrawler:
         self._status = whole([{"state": "starting"}] * config.cluster.workers)
         self._stop: Literal["", "drain", "now"] = ""
         self._listeners: list[Callable[[str], None]] = []
+        self._course = Course()
         self._asking = Asking(self.status)
         self._logs: Logs | None = None
 
@@ -221,6 +224,7 @@ class ClusterCrawler:
                 continue
             heard_at = clock.now()
             self._status = standing["status"]
+            self._course.add(_point(heard_at, self._status))
             for note in standing["notes"]:
                 self._tell(note)
             if standing["is_over"]:
@@ -264,6 +268,9 @@ class ClusterCrawler:
             "metrics": self._figures,
             "why": self._why,
             "hosts": self._hosts,
+            "about": self._about,
+            "recent": self._recent,
+            "course": self._gone,
             "pause": self._pause,
             "unpause": self._unpause,
             "stop": self._stopped,
@@ -285,6 +292,16 @@ class ClusterCrawler:
     async def _hosts(self, request: HostsOf) -> object:
         shards = list(range(self.config.cluster.workers))
         return _hosts_of_all(await self._asked("hosts", request, shards, some=True), request.n)
+
+    async def _about(self, _: Nothing) -> object:
+        return about(self.directory, self.config)
+
+    async def _recent(self, request: RecentOf) -> object:
+        shards = list(range(self.config.cluster.workers))
+        return recent_of_all(await self._asked("recent", RecentOf(), shards, some=True), request.after, request.most)
+
+    async def _gone(self, _: Nothing) -> object:
+        return {"points": [list(point) for point in self._course.points()]}
 
     async def _pause(self, _: Nothing) -> object:
         await self._called("pause", paused=True)
@@ -373,6 +390,11 @@ def _joined(answers: Sequence[object]) -> object:
             else:
                 joined[name] = value
     return joined
+
+
+def _point(at: float, status: Mapping[str, Any]) -> Point:
+    pending = status.get("queued", 0) + status.get("in_flight", 0)
+    return Point(at, status.get("pages", 0), status.get("attempts", 0), status.get("wire_bytes", 0), pending)
 
 
 def _hosts_of_all(answers: Sequence[object], most: int) -> object:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 
+from gossamer.api.looking import Looking, about
 from gossamer.api.releasing import no_trap, release
 from gossamer.api.seeding import Seeding
 from gossamer.api.setting import Setting, assignments_of
@@ -20,6 +21,7 @@ from gossamer.model.verbs import (
     HostRules,
     HostsOf,
     Nothing,
+    RecentOf,
     RefusedError,
     Release,
     Request,
@@ -44,6 +46,7 @@ class Verbs:
         self._seeding = seeding
         self._setting = setting
         self._status = status
+        self._looking = Looking(shard)
 
     def table(self) -> dict[str, Verb]:
         """Return the verbs by name, as requests of any fields are put to them."""
@@ -53,6 +56,9 @@ class Verbs:
                 "metrics": self.metrics,
                 "why": self.why,
                 "hosts": self.hosts,
+                "about": self.about,
+                "recent": self.recent,
+                "course": self.course,
                 "seed": self.seed,
                 "exclude": self.exclude,
                 "release": self.release,
@@ -82,6 +88,17 @@ class Verbs:
         frontier = self._shard.frontier
         closed = [{"host": host, "reason": reason} for host, reason in frontier.closings]
         return {**frontier.overview(self._shard.clock.now(), request.n), "closed": closed[-request.n :]}
+
+    async def about(self, _: Nothing) -> object:
+        return about(self._shard.directory, self._shard.config)
+
+    async def recent(self, request: RecentOf) -> object:
+        """Tell of the last attempts; they are kept from the first question on."""
+        return self._looking.recent(request.after, request.most)
+
+    async def course(self, _: Nothing) -> object:
+        """Tell how the counts went, over all runs; the first time what is on disk is read, in a thread."""
+        return await self._looking.course()
 
     async def seed(self, request: Seed) -> object:
         """Add seeds, all or none; durable when the answer comes."""

@@ -9,8 +9,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from gossamer.console import events
 from gossamer.console.answers import NEVER_KEPT, answer
 from gossamer.console.desk import Desk
+from gossamer.console.events import Audience
+from gossamer.console.feed import Feed
 from gossamer.console.operations import Bounds, Fields, Method, Operation, route
 from gossamer.console.views import Configuration, Query, Views
 from gossamer.model import verbs
@@ -26,6 +29,7 @@ class Crawl:
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
         self.views = Views(desk.directory)
+        self.audience = Audience(Feed(desk))
 
 
 CrawlOf = Callable[[Mapping[str, str]], Crawl]
@@ -48,10 +52,11 @@ def operations(prefix: str, crawl_of: CrawlOf) -> Iterator[Operation]:
 
 
 def routes(prefix: str, crawl_of: CrawlOf, bounds: Bounds) -> Iterator[Route]:
-    """Yield the routes of `operations`, and of what Prometheus reads beside them."""
+    """Yield the routes of `operations`, of what Prometheus reads, and of what people look at."""
     for operation in operations(f"{prefix}api/", crawl_of):
         yield route(operation, bounds)
     yield metrics_route(f"{prefix}{METRICS}", crawl_of)
+    yield events.route(f"{prefix}api/events", lambda path: crawl_of(path).audience)
 
 
 def metrics_route(path: str, crawl_of: CrawlOf) -> Route:

@@ -18,6 +18,10 @@ HEAD_BYTES_MAX = 16 * 1024
 IDLE_S_MAX = 15
 BACKLOG = 64
 STOP_S = 2.0
+READ_S_MAX = 15.0
+"""Whoever takes nothing of what he is sent for so long is let go."""
+CLOSING = "closing"
+"""The name in a scope's state of an event that is set when the server ends: for answers that would go on."""
 
 
 @asynccontextmanager
@@ -44,13 +48,15 @@ async def served(
     )
     config.load()
     state = uvicorn.server.ServerState()
-    bounds = _Bounds(connections_max, request_s_max)
+    closing = asyncio.Event()
+    bounds = _Bounds(connections_max, request_s_max, closing)
     loop = asyncio.get_running_loop()
     # uvicorn's own Server would take the process's signals.
     server = await loop.create_server(lambda: _Bounded(config, state, bounds), sock=door, backlog=BACKLOG)
     try:
         yield f"http://{_written(*door.getsockname()[:2])}"
     finally:
+        closing.set()
         server.close()
         for connection in list(state.connections):
             connection.shutdown()
@@ -84,7 +90,8 @@ def _written(address: str, port: int) -> str:
 
 
 class _Bounds:
-    def __init__(self, connections_max: int, request_s_max: float) -> None:
+    def __init__(self, connections_max: int, request_s_max: float, closing: asyncio.Event) -> None:
+        self.closing = closing
         self.connections_max = connections_max
         self.request_s_max = request_s_max
         self.open: set[_Bounded] = set()
@@ -94,9 +101,10 @@ class _Bounded(H11Protocol):
     """uvicorn's HTTP/1.1, which waits for ever for a head that never ends, and takes whoever comes."""
 
     def __init__(self, config: uvicorn.Config, state: uvicorn.server.ServerState, bounds: _Bounds) -> None:
-        super().__init__(config, state, {})
+        super().__init__(config, state, {CLOSING: bounds.closing})
         self._bounds = bounds
         self._overdue: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         if len(self._bounds.open) >= self._bounds.connections_max:
@@ -110,6 +118,7 @@ class _Bounded(H11Protocol):
         if self in self._bounds.open:
             self._bounds.open.discard(self)
             self._stop_waiting()
+            self._is_read()
             super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -122,6 +131,15 @@ class _Bounded(H11Protocol):
         super().on_response_complete()
         self._wait_for_head()
 
+    def pause_writing(self) -> None:
+        self._is_read()
+        self._unread = asyncio.get_running_loop().call_later(READ_S_MAX, self.abort)
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        self._is_read()
+        super().resume_writing()
+
     def abort(self) -> None:
         """Close at once."""
         self.transport.abort()
@@ -131,6 +149,11 @@ class _Bounded(H11Protocol):
         # As long as an idle connection may take, and as long as a head may.
         wait_s = self._bounds.request_s_max + (IDLE_S_MAX if self.cycle is not None else 0.0)
         self._overdue = asyncio.get_running_loop().call_later(wait_s, self.abort)
+
+    def _is_read(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def _stop_waiting(self) -> None:
         if self._overdue is not None:

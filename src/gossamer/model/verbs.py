@@ -73,6 +73,13 @@ class HostsOf(Request, frozen=True):
     n: Annotated[int, Meta(ge=1, le=100, description="So many of each kind at most.")] = 20
 
 
+class RecentOf(Request, frozen=True):
+    """Which of the last attempts are to be told."""
+
+    after: Annotated[int, Meta(ge=0, description="Only those since the one of this number; 0: any.")] = 0
+    most: Annotated[int, Meta(ge=1, le=20, description="So many that went well at most, and as many others.")] = 20
+
+
 class Seed(Request, frozen=True):
     """More seeds."""
 
@@ -183,6 +190,51 @@ class HostsTold(msgspec.Struct, frozen=True, kw_only=True):
     closed: tuple[Closing, ...]
 
 
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    """What a crawl is."""
+
+    name: Annotated[str, Meta(description="Its directory's.")]
+    mode: str
+    workers: int
+    version: str
+    search: Annotated[bool, Meta(description="It has a full-text index.")]
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """A finished attempt; what strangers wrote is text, and cut where it is long."""
+
+    number: int
+    at: Annotated[float, Meta(description="Unix time at which it began.")]
+    url: str
+    outcome: str
+    status: int | None
+    media_type: str
+    body_bytes: int
+    fetch_s: float
+    depth: int
+    attempt: int
+    title: str
+    error: str
+
+
+class Recent(msgspec.Struct, frozen=True, kw_only=True):
+    """The last attempts, the oldest first."""
+
+    last: Annotated[int, Meta(description="The number of the last one of all.")]
+    pages: Annotated[tuple[Attempt, ...], Meta(description="Those that went well.")]
+    errors: Annotated[tuple[Attempt, ...], Meta(description="The others.")]
+    left_out: Annotated[int, Meta(description="How many there were beside them.")]
+
+
+class CourseTold(msgspec.Struct, frozen=True):
+    """Where the counts stood, over all runs: the last minutes finely, the last month coarsely."""
+
+    points: Annotated[
+        tuple[tuple[float, int, int, int, int | None], ...],
+        Meta(description="Unix time, pages, attempts, bytes received, and URLs waiting or under way where known."),
+    ]
+
+
 class Metrics(msgspec.Struct, frozen=True):
     """Figures."""
 
@@ -266,6 +318,9 @@ VERBS: Mapping[str, Verb] = {
     "metrics": Verb(Nothing, Metrics, False, "What Prometheus reads."),
     "why": Verb(Why, Story, False, "All that is known of one URL."),
     "hosts": Verb(HostsOf, HostsTold, False, "Hosts that are active, slow, failing or closed, and what limits them."),
+    "about": Verb(Nothing, About, False, "What the crawl is."),
+    "recent": Verb(RecentOf, Recent, False, "The last attempts; they are kept from the first question on."),
+    "course": Verb(Nothing, CourseTold, False, "How the counts went over time."),
     "seed": Verb(Seed, Added, True, "Add seeds, all or none; they are committed when the answer comes."),
     "exclude": Verb(Exclude, Excluded, True, "Leave hosts alone from now on; committed."),
     "release": Verb(Release, Released, True, "Let go of what was taken for a trap; committed."),
