@@ -55,6 +55,11 @@ def routes(prefix: str, crawl_of: CrawlOf, bounds: Bounds) -> Iterator[Route]:
     """Yield the routes of `operations`, of what Prometheus reads, and of what people look at."""
     for operation in operations(f"{prefix}api/", crawl_of):
         yield route(operation, bounds)
+    yield from beside(prefix, crawl_of)
+
+
+def beside(prefix: str, crawl_of: CrawlOf) -> Iterator[Route]:
+    """Yield the routes of what is told otherwise than as JSON."""
     yield metrics_route(f"{prefix}{METRICS}", crawl_of)
     yield events.route(f"{prefix}api/events", lambda path: crawl_of(path).audience)
 
