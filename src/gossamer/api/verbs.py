@@ -32,6 +32,7 @@ from gossamer.model.verbs import (
     Why,
     read,
 )
+from gossamer.scope.exclusions import HostSet
 from gossamer.scope.seeds import seed_url
 
 
@@ -112,12 +113,13 @@ class Verbs:
         return {"added": added}
 
     async def exclude(self, request: Exclude) -> object:
-        """Leave hosts alone from now on; what is queued for them ends as `excluded` in its turn."""
+        """Leave hosts alone from now on, all or none; what is queued for them ends as `excluded` in its turn."""
+        try:
+            HostSet(request.hosts)
+        except ConfigError as error:
+            raise RefusedError(str(error)) from error
         for host in request.hosts:
-            try:
-                self._shard.exclusions.add(host)
-            except ConfigError as error:
-                raise RefusedError(str(error)) from error
+            self._shard.exclusions.add(host)
         await self._shard.shard.commit()
         return {"excluded": request.hosts}
 

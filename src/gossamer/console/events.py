@@ -6,16 +6,18 @@ Those who look on are few, by a bound; each holds one message, and whoever takes
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from gossamer.console.feed import TICK_S, Desk, Feed
+from gossamer.console.answers import answer, error
+from gossamer.console.feed import SUBSCRIBERS_MAX, TICK_S, Audience
 from gossamer.console.server import CLOSING
+from gossamer.model.verbs import RefusedError
 
-SUBSCRIBERS_MAX = 16
 SEND_S_MAX = 10.0
 HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -25,31 +27,19 @@ HEADERS = [
 ]
 
 
-def routes(desk: Desk) -> list[Route]:
-    """Return the route of the stream."""
-    audience = Audience(Feed(desk))
+def route(path: str, audience_of: Callable[[Mapping[str, str]], Audience]) -> Route:
+    """Return the route of the stream. `audience_of` finds those who look on at the crawl that a path names."""
 
-    async def events(_: Request) -> Response:
+    async def events(request: Request) -> Response:
+        try:
+            audience = audience_of(request.path_params)
+        except RefusedError as refused:
+            return answer({"ok": False, "error": str(refused), "kind": refused.kind})
         if audience.is_full:
-            return JSONResponse(
-                {"error": f"{SUBSCRIBERS_MAX} pages are open already; close one"}, 503, {"Retry-After": "10"}
-            )
+            return error(503, f"{SUBSCRIBERS_MAX} pages look on already; close one", {"Retry-After": "10"})
         return _Stream(audience)
 
-    return [Route("/api/events", events, methods=["GET"])]
-
-
-class Audience:
-    """Those who look on."""
-
-    def __init__(self, feed: Feed) -> None:
-        self.feed = feed
-        self.present = 0
-
-    @property
-    def is_full(self) -> bool:
-        """No more may come."""
-        return self.present >= SUBSCRIBERS_MAX
+    return Route(path, events, methods=["GET"])
 
 
 class _Stream(Response):

@@ -8,7 +8,6 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-PREFIX = "/static/"
 TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -31,8 +30,8 @@ HEADERS = {
 }
 
 
-def routes() -> list[Route]:
-    """Return the routes of the page and of what it loads. All of them are read here, once: about 120 KB."""
+def routes(prefix: str) -> list[Route]:
+    """Return the routes of the page and of what it loads. All of it is read here, once: about 120 KB."""
     folder = files("gossamer.console") / "page"
     found = {
         entry.name: (entry.read_bytes(), TYPES[_ending(entry.name)])
@@ -44,12 +43,12 @@ def routes() -> list[Route]:
         return _answer(*found["index.html"])
 
     async def static(request: Request) -> Response:
-        name = request.path_params["name"]
+        name = request.path_params["file"]
         if name not in found:
             return PlainTextResponse("there is no such file\n", 404, HEADERS)
         return _answer(*found[name])
 
-    return [Route("/", page, methods=["GET"]), Route(PREFIX + "{name}", static, methods=["GET"])]
+    return [Route(prefix, page, methods=["GET"]), Route(prefix + "static/{file}", static, methods=["GET"])]
 
 
 def _answer(body: bytes, media_type: str) -> Response:

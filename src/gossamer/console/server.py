@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +14,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from gossamer.model.errors import ConfigError
 
-ADDRESS = "127.0.0.1"
 HEAD_BYTES_MAX = 16 * 1024
 IDLE_S_MAX = 15
 BACKLOG = 64
@@ -25,13 +25,15 @@ CLOSING = "closing"
 
 
 @asynccontextmanager
-async def served(app: ASGIApp, port: int, connections_max: int, request_s_max: float) -> AsyncIterator[tuple[str, int]]:
-    """Serve on loopback while the context is open; give address and port.
+async def served(
+    app: ASGIApp, address: str, port: int, connections_max: int, request_s_max: float, *, option: str = "--serve"
+) -> AsyncIterator[str]:
+    """Serve while the context is open; give the address, as in a URL. `option` is what names another port.
 
     Raises:
-        ConfigError: the port is taken.
+        ConfigError: the port is taken, or the address is none of this machine's.
     """
-    door = _door(port)
+    door = _door(address, port, option)
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -52,7 +54,7 @@ async def served(app: ASGIApp, port: int, connections_max: int, request_s_max: f
     # uvicorn's own Server would take the process's signals.
     server = await loop.create_server(lambda: _Bounded(config, state, bounds), sock=door, backlog=BACKLOG)
     try:
-        yield door.getsockname()[:2]
+        yield f"http://{_written(*door.getsockname()[:2])}"
     finally:
         closing.set()
         server.close()
@@ -64,17 +66,27 @@ async def served(app: ASGIApp, port: int, connections_max: int, request_s_max: f
             connection.abort()
 
 
-def _door(port: int) -> socket.socket:
-    door = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+def is_local(address: str) -> bool:
+    """Say whether only this machine can reach an address. Raises ValueError where it is none."""
+    return ipaddress.ip_address(address).is_loopback
+
+
+def _door(address: str, port: int, option: str) -> socket.socket:
+    door = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
     try:
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        door.bind((ADDRESS, port))
+        door.bind((address, port))
     except OSError as error:
         door.close()
+        where = _written(address, port)
         raise ConfigError(
-            f"cannot serve on {ADDRESS}:{port}: {error.strerror}; name another port with --serve, or 0 for any"
+            f"cannot serve on {where}: {error.strerror}; name another port with {option}, or 0 for any"
         ) from error
     return door
+
+
+def _written(address: str, port: int) -> str:
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 class _Bounds:

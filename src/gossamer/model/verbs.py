@@ -6,7 +6,7 @@ Each verb is a command of `gossamer` of the same name, a line on the control soc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Meta
@@ -15,8 +15,9 @@ URL_CHARACTERS_MAX = 8_192
 AT_ONCE_MAX = 100_000
 """Seeds, hosts or keys in one request; over HTTP its body has a bound besides."""
 
-Kind: TypeAlias = Literal["invalid", "refused", "conflict", "overdue", "failed"]
-"""Why there is no result: the request is none; it cannot be met; not as the crawl stands; too slow; our mistake."""
+Kind: TypeAlias = Literal["invalid", "refused", "conflict", "missing", "overdue", "failed"]
+"""Why there is no result: the request is none; it cannot be met; not as the crawl stands; no such crawl; too slow; our
+mistake."""
 
 Text = Annotated[str, Meta(min_length=1, max_length=URL_CHARACTERS_MAX)]
 Texts = Annotated[tuple[Text, ...], Meta(min_length=1, max_length=AT_ONCE_MAX)]
@@ -38,6 +39,12 @@ class InvalidError(RefusedError):
     """No request: a field is missing, unknown, or of another type."""
 
     kind: Kind = "invalid"
+
+
+class MissingError(RefusedError):
+    """What is asked of is not there."""
+
+    kind: Kind = "missing"
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -94,7 +101,7 @@ class Release(Request, frozen=True):
 class Set(Request, frozen=True):
     """Keys that change, as values or as texts; with neither, the keys are told."""
 
-    values: Annotated[dict[str, object], Meta(description="Dotted keys and values; null: as if never set.")] = {}
+    values: Annotated[dict[str, Any], Meta(description="Dotted keys and values; null: as if never set.")] = {}
     assignments: Annotated[
         tuple[Text, ...], Meta(max_length=AT_ONCE_MAX, description="The same as texts: section.key=value, as in TOML.")
     ] = ()
@@ -104,7 +111,7 @@ class HostRules(Request, frozen=True):
     """What is agreed with one host; null: as for all."""
 
     host: Annotated[Text, Meta(description="Its name, as in a URL.")]
-    values: Annotated[dict[str, object], Meta(min_length=1, description="delay_s, per_host, pages.")]
+    values: Annotated[dict[str, Any], Meta(min_length=1, description="delay_s, per_host, pages.")]
 
 
 class Stop(Request, frozen=True):
@@ -273,6 +280,28 @@ class Checkpoint(msgspec.Struct, frozen=True):
     checkpoint: Annotated[str, Meta(description="The directory that holds it.")]
 
 
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
+    """One page that was found; title and snippet are as strangers wrote them."""
+
+    url: str
+    title: str
+    host: str
+    language: str
+    fetched_at: Annotated[str, Meta(description="UTC, as in 2026-01-31T12:00:00Z.")]
+    score: float
+    snippet: str
+    highlights: Annotated[tuple[tuple[int, int], ...], Meta(description="Characters of the snippet, from and to.")]
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to a query, best first."""
+
+    query: str
+    total: Annotated[int, Meta(description="Pages that answer, shown or not.")]
+    problems: Annotated[tuple[str, ...], Meta(description="What of the query was left out.")]
+    hits: tuple[Hit, ...]
+
+
 class Verb(NamedTuple):
     """One thing that can be asked or told."""
 
@@ -313,8 +342,13 @@ def read(name: str, fields: Mapping[str, object], *, from_texts: bool = False) -
     verb = VERBS.get(name)
     if verb is None:
         raise InvalidError(f"no verb {name!r}; there are: {', '.join(VERBS)}")
+    return checked(name, verb.takes, fields, from_texts=from_texts)
+
+
+def checked(name: str, takes: type[Request], fields: Mapping[str, object], *, from_texts: bool = False) -> Request:
+    """Return a request of a type. Raises as `read`."""
     try:
-        return msgspec.convert(dict(fields), verb.takes, strict=not from_texts)
+        return msgspec.convert(dict(fields), takes, strict=not from_texts)
     except msgspec.ValidationError as error:
         raise InvalidError(f"{name}: {_says(str(error))}") from error
 
