@@ -38,6 +38,7 @@ from gossamer.config.seeds import check_seeds
 from gossamer.config.toml import written
 from gossamer.crawl.control import Control, Verb
 from gossamer.crawl.delivery import Delivery
+from gossamer.crawl.recent import Recent
 from gossamer.crawl.shard import Companion, End, first_of
 from gossamer.crawl.watchdogs import FILES_A_REQUEST, FILES_OF_OUR_OWN
 from gossamer.model.errors import ConfigError
@@ -304,6 +305,8 @@ class Crawler:
         shard.watchdogs.limit_requests(machine.raise_open_files(wanted), concurrency)
 
     def _attach(self, shard: Assembled) -> None:
+        if self.config.console.port is not None:
+            shard.tally.recent = Recent()
         shard.tally.listeners.append(lambda sentence: self._tell(sentence, shard))
         if self._delivery is not None:
             shard.tally.delivery = self._delivery

@@ -10,6 +10,7 @@ from typing import Any
 from gossamer.api.search import indexes_of
 from gossamer.assembly import Assembled
 from gossamer.config import Config
+from gossamer.config.gather import reopen
 from gossamer.crawl.recent import Recent
 from gossamer.model.product import __version__
 from gossamer.report.past import course_until
@@ -26,6 +27,11 @@ def about(directory: Path, config: Config) -> dict[str, object]:
         "version": __version__,
         "search": config.search.enabled or bool(indexes_of(directory)),
     }
+
+
+def about_of(directory: Path) -> dict[str, object]:
+    """Return the same of a crawl that does not run. Raises ConfigError: there is none."""
+    return about(directory, reopen(directory / "crawl.toml"))
 
 
 def recent_of_all(answers: Sequence[object], after: int, most: int) -> dict[str, object]:

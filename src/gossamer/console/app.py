@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from gossamer.console import crawl, hooks, pages
+from gossamer.console import crawl, hooks
 from gossamer.console.answers import error, result
 from gossamer.console.desk import Desk
 from gossamer.console.guard import Guard
@@ -37,7 +37,6 @@ def console_app(desk: Desk, door: Door) -> Starlette:
     """Return the application of one crawl."""
     crawl_of = crawl.one(desk)
     routes = [
-        *pages.routes(),
         *crawl.routes("/", crawl_of, door.bounds),
         *hooks.routes(desk, door.hook_bytes_max, door.bounds.request_s_max),
     ]

@@ -9,11 +9,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from gossamer.console import events
+from gossamer.console import events, pages
 from gossamer.console.answers import NEVER_KEPT, answer
 from gossamer.console.desk import Desk
-from gossamer.console.events import Audience
-from gossamer.console.feed import Feed
+from gossamer.console.feed import Audience, Feed
 from gossamer.console.operations import Bounds, Fields, Method, Operation, route
 from gossamer.console.views import Configuration, Query, Views
 from gossamer.model import verbs
@@ -52,7 +51,7 @@ def operations(prefix: str, crawl_of: CrawlOf) -> Iterator[Operation]:
 
 
 def routes(prefix: str, crawl_of: CrawlOf, bounds: Bounds) -> Iterator[Route]:
-    """Yield the routes of `operations`, of what Prometheus reads, and of what people look at."""
+    """Yield the routes of `operations`, and beside them those of what Prometheus reads, the page and its events."""
     for operation in operations(f"{prefix}api/", crawl_of):
         yield route(operation, bounds)
     yield from beside(prefix, crawl_of)
@@ -62,6 +61,7 @@ def beside(prefix: str, crawl_of: CrawlOf) -> Iterator[Route]:
     """Yield the routes of what is told otherwise than as JSON."""
     yield metrics_route(f"{prefix}{METRICS}", crawl_of)
     yield events.route(f"{prefix}api/events", lambda path: crawl_of(path).audience)
+    yield from pages.routes(prefix)
 
 
 def metrics_route(path: str, crawl_of: CrawlOf) -> Route:

@@ -8,10 +8,12 @@ import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import cast
 
 from gossamer.console import line
 from gossamer.model import verbs
 from gossamer.model.errors import ConfigError
+from gossamer.report.figures import Past
 
 KEPT_S = 2.0
 """How long a stopped crawl's status is not read again: opening its store takes a while."""
@@ -27,6 +29,7 @@ class Directory:
         self._note = note
         self._status: tuple[float, dict[str, object]] | None = None
         self._turn = asyncio.Lock()
+        self._past: Past | None = None
         self._ran = False
 
     @property
@@ -47,7 +50,7 @@ class Directory:
         """Return the crawl's own answer while it runs; else what its files say, or that it does not run."""
         try:
             answer = await line.ask(self._directory, request)
-            self._ran, self._status = True, None
+            self._ran, self._status, self._past = True, None, None
         except line.NobodyError:
             try:
                 answer = {"ok": True, "result": await self._stopped(request)}
@@ -67,13 +70,20 @@ class Directory:
             async with self._turn:
                 match asked:
                     case verbs.StatusOf():
-                        return await self._told()
+                        told = await self._told()
+                        return {**told, "hosts": (await self._gone()).hosts} if asked.detail else told
+                    case verbs.RecentOf():
+                        return _recent(await self._gone(), asked)
                     case verbs.Why():
                         return await self._read(lambda directory: _api().why_of(directory, asked.url))
                     case verbs.Release():
                         released = await self._read(lambda directory: _api().release_of(directory, asked.name))
                         self._status = None
                         return released
+                if name == "course":
+                    return {"points": (await self._gone()).points}
+                if name == "about":
+                    return await self._read(lambda directory: _api().about_of(directory))
         if name == "metrics":
             from gossamer.api.metrics import metrics_of  # noqa: PLC0415 - paid for by who asks
 
@@ -95,6 +105,12 @@ class Directory:
             # A process holds it, and cannot be asked: it begins, or makes its files before it goes.
             return {"state": "stopping" if self._ran else "starting", "waiting_for": str(error)}
 
+    async def _gone(self) -> Past:
+        """Return what its tables tell, read once: seconds for each ten million pages, in a thread."""
+        if self._past is None:
+            self._past = cast("Past", await asyncio.to_thread(lambda: _report().past(self._directory)))
+        return self._past
+
     async def _read(self, read: Callable[[Path], dict[str, object]]) -> dict[str, object]:
         try:
             return await asyncio.to_thread(read, self._directory)
@@ -102,6 +118,19 @@ class Directory:
             raise verbs.ConflictError(str(error)) from error
 
 
+def _recent(past: Past, asked: verbs.RecentOf) -> dict[str, object]:
+    found = {
+        name: [one for one in attempts if cast("int", one["number"]) > asked.after][-asked.most :]
+        for name, attempts in (("pages", past.pages), ("errors", past.errors))
+    }
+    last = max((cast("int", one["number"]) for one in (*past.pages, *past.errors)), default=0)
+    return {"last": last, **found, "left_out": 0}
+
+
 def _api() -> ModuleType:
     """Return what knows stores: half a second to import, in a thread, when somebody first asks."""
     return importlib.import_module("gossamer.api")
+
+
+def _report() -> ModuleType:
+    return importlib.import_module("gossamer.report.past")

@@ -13,12 +13,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from gossamer.console.answers import error
-from gossamer.console.feed import TICK_S, Feed
+from gossamer.console.answers import answer, error
+from gossamer.console.feed import SUBSCRIBERS_MAX, TICK_S, Audience
 from gossamer.console.server import CLOSING
-from gossamer.model.verbs import MissingError
+from gossamer.model.verbs import RefusedError
 
-SUBSCRIBERS_MAX = 16
 SEND_S_MAX = 10.0
 HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -28,36 +27,19 @@ HEADERS = [
 ]
 
 
-AudienceOf = Callable[[Mapping[str, str]], "Audience"]
-"""Finds those who look at the crawl that a path names. Raises MissingError."""
-
-
-def route(path: str, audience_of: AudienceOf) -> Route:
-    """Return the route of the stream."""
+def route(path: str, audience_of: Callable[[Mapping[str, str]], Audience]) -> Route:
+    """Return the route of the stream. `audience_of` finds those who look on at the crawl that a path names."""
 
     async def events(request: Request) -> Response:
         try:
             audience = audience_of(request.path_params)
-        except MissingError as missing:
-            return error(404, str(missing))
+        except RefusedError as refused:
+            return answer({"ok": False, "error": str(refused), "kind": refused.kind})
         if audience.is_full:
-            return error(503, f"{SUBSCRIBERS_MAX} pages are open already; close one", {"Retry-After": "10"})
+            return error(503, f"{SUBSCRIBERS_MAX} pages look on already; close one", {"Retry-After": "10"})
         return _Stream(audience)
 
     return Route(path, events, methods=["GET"])
-
-
-class Audience:
-    """Those who look on."""
-
-    def __init__(self, feed: Feed) -> None:
-        self.feed = feed
-        self.present = 0
-
-    @property
-    def is_full(self) -> bool:
-        """No more may come."""
-        return self.present >= SUBSCRIBERS_MAX
 
 
 class _Stream(Response):

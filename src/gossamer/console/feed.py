@@ -26,6 +26,12 @@ UNTOLD = frozenset(("course", "rejected", "traps"))
 encode = msgspec.json.Encoder().encode
 
 
+SUBSCRIBERS_MAX = 16
+OVER = frozenset(("finished", "stopped", "failed"))
+OVER_S = 3.0
+"""Between two looks at a crawl that does not run: somebody may resume it."""
+
+
 class Feed:
     """Makes messages as server-sent events."""
 
@@ -39,6 +45,8 @@ class Feed:
         """The number of the last attempt that was told of."""
         self._detail: dict[str, object] = {}
         self._detail_at = 0.0
+        self._again_at = 0.0
+        """Of a crawl that does not run: when it is looked at again."""
         self.made = 0
         """Messages made, for whoever asks what it costs."""
 
@@ -64,6 +72,8 @@ class Feed:
         return self._message
 
     async def _made(self) -> bytes:
+        if asyncio.get_running_loop().time() < self._again_at:
+            return event("still", {})
         status = await self._status()
         if status is None:
             return event("silent", {"says": "the crawl does not answer"})
@@ -90,12 +100,28 @@ class Feed:
             ended = loop.time()
             self._detail_at = ended + (ended - began) / DETAIL_COST_MAX
             self._detail = {name: told[name] for name in ("hosts", "changes") if name in told}
+        if told.get("state") in OVER and not told.get("in_flight"):
+            ended = loop.time()
+            self._again_at = ended + max(OVER_S, (ended - began) / DETAIL_COST_MAX)
         return {**self._detail, **told}
 
     async def _asked(self, verb: str, **fields: object) -> Mapping[str, object] | None:
         answer = await self._desk.ask({"verb": verb, **fields})
         result = answer.get("result")
         return result if answer.get("ok") and isinstance(result, Mapping) else None
+
+
+class Audience:
+    """Those who look on."""
+
+    def __init__(self, feed: Feed) -> None:
+        self.feed = feed
+        self.present = 0
+
+    @property
+    def is_full(self) -> bool:
+        """No more may come."""
+        return self.present >= SUBSCRIBERS_MAX
 
 
 def event(name: str, value: object) -> bytes:

@@ -30,8 +30,8 @@ HEADERS = {
 }
 
 
-def routes(prefix: str = "/") -> list[Route]:
-    """Return the routes of the page and of what it loads, below `prefix`. All is read here, once: about 120 KB."""
+def routes(prefix: str) -> list[Route]:
+    """Return the routes of the page and of what it loads. All of it is read here, once: about 120 KB."""
     folder = files("gossamer.console") / "page"
     found = {
         entry.name: (entry.read_bytes(), TYPES[_ending(entry.name)])
@@ -48,7 +48,7 @@ def routes(prefix: str = "/") -> list[Route]:
             return PlainTextResponse("there is no such file\n", 404, HEADERS)
         return _answer(*found[name])
 
-    return [Route(prefix, page, methods=["GET"]), Route(f"{prefix}static/{{file}}", static, methods=["GET"])]
+    return [Route(prefix, page, methods=["GET"]), Route(prefix + "static/{file}", static, methods=["GET"])]
 
 
 def _answer(body: bytes, media_type: str) -> Response:

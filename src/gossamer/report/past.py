@@ -6,8 +6,9 @@ All of it is plain values, for JSON.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from gossamer.report.figures import Past
 from gossamer.report.tables import Tables, opened
 
 POINTS_MAX = 600
@@ -38,27 +39,16 @@ _LAST = """
     FROM pages WHERE outcome {which} {well} ORDER BY fetched_at DESC, url LIMIT {limit}"""
 
 
-class Past(NamedTuple):
-    """What is known of a crawl that does not run."""
-
-    points: list[list[float | int | None]]
-    """As `Course.points`, without what was pending: nobody wrote that down."""
-    hosts: dict[str, object]
-    recent: dict[str, object]
-
-
 def past(directory: Path, memory_bytes_max: int = MEMORY_BYTES_MAX) -> Past:
     """Return what the tables tell. Seconds for each ten million pages; memory is bounded by `memory_bytes_max`."""
     with opened(directory, memory_bytes_max) as tables:
         if tables is None:
-            return Past([], _hosts([], []), _recent([], []))
+            return Past([], _hosts([], []), [], [])
         return Past(
             _course(tables, float("inf")),
             _hosts(tables.all(_SLOWEST, limit=HOSTS_MAX), tables.all(_FAILING, limit=HOSTS_MAX)),
-            _recent(
-                tables.all(_LAST, which="IN", well=_WELL, limit=ATTEMPTS_MAX),
-                tables.all(_LAST, which="NOT IN", well=_WELL, limit=ATTEMPTS_MAX),
-            ),
+            _told(tables.all(_LAST, which="IN", well=_WELL, limit=ATTEMPTS_MAX)),
+            _told(tables.all(_LAST, which="NOT IN", well=_WELL, limit=ATTEMPTS_MAX)),
         )
 
 
@@ -103,15 +93,12 @@ def _hosts(slowest: list[tuple[Any, ...]], failing: list[tuple[Any, ...]]) -> di
     }  # fmt: skip
 
 
-def _recent(well: list[tuple[Any, ...]], badly: list[tuple[Any, ...]]) -> dict[str, object]:
+def _told(rows: list[tuple[Any, ...]]) -> list[dict[str, object]]:
     names = (
         "at", "url", "outcome", "status", "media_type", "body_bytes", "fetch_s", "depth", "attempt", "title", "error",
     )  # fmt: skip
-
-    def told(rows: list[tuple[Any, ...]]) -> list[dict[str, object]]:
-        found = [dict(zip(names, row, strict=True)) | {"number": 0} for row in reversed(rows)]
-        for one in found:
-            one["title"], one["error"] = one["title"][:TOLD_CHARACTERS_MAX], one["error"][:TOLD_CHARACTERS_MAX]
-        return found
-
-    return {"last": 0, "pages": told(well), "errors": told(badly), "left_out": 0}
+    found = [dict(zip(names, row, strict=True)) for row in reversed(rows)]
+    for one in found:
+        one["number"] = round(1e6 * one["at"])
+        one["title"], one["error"] = one["title"][:TOLD_CHARACTERS_MAX], one["error"][:TOLD_CHARACTERS_MAX]
+    return found

@@ -24,7 +24,8 @@ export class Course {
   columns(span_s) {
     const all = this.points;
     const end = all.at(-1)?.[0] ?? 0;
-    const begin = span_s ? end - span_s : (all[0]?.[0] ?? 0);
+    const first = all[0]?.[0] ?? 0;
+    const begin = span_s ? Math.max(first, end - span_s) : first;
     const step_s = Math.max((end - begin) / SHOWN_MAX, 0.9);
     const columns = [[], [], [], [], []];
     let before = null, usual_s = 0;

@@ -41,6 +41,9 @@ const HEARD = {
     recent.add(added);
     stand("live");
   },
+  still() {
+    stand("live");
+  },
   silent(told) {
     stand("lost", told.says);
   },

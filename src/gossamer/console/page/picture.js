@@ -79,7 +79,6 @@ function hosts(status, at) {
   const mean = (host) => (host.fetch_s === null || host.fetch_s === undefined ? "–" : seconds(host.fetch_s));
   const number = (value) => (value === null || value === undefined ? "–" : count(value));
   const doing = (host) => [limit(host.limit ?? ""), until(host.rest_until ?? 0, at)].filter(Boolean).join(", ");
-  by("active-section").hidden = !(told.active?.length || told.limits);
   fill(by("active"), ["<host", "<limited by", "waiting", "requests", "mean time", "<why", ""], (told.active ?? []).map((host) =>
     make("tr", {}, name(host), text(doing(host)), cell(number(host.queued)), cell(number(host.requests)), cell(mean(host)),
       cell(harmless(host.reason), "text reason"), act(host))), "No host has work in memory.");

@@ -16,7 +16,7 @@ export function begin() {
       make("p", { class: "small" }, link(String(told.url ?? ""))), facts(rest));
   });
   on("search", async (form, place) => {
-    const asked = new URLSearchParams({ q: form.elements.q.value.trim(), n: HITS_MAX, limit: HITS_MAX });
+    const asked = new URLSearchParams({ q: form.elements.q.value.trim(), n: HITS_MAX });
     const told = await ask(`api/search?${asked}`);
     const hits = told.hits ?? [];
     place.replaceChildren(

@@ -33,13 +33,19 @@ function merged(added, known) {
 }
 
 function draw() {
-  fill(by("pages"), ["at", "status", "<page", "<type", "bytes", "took", ""], pages.map((one) =>
+  fill(by("pages"), ["<at", "", "<page", "type, size, time", ""], pages.map((one) =>
     make("tr", {}, cell(clock(one.at)), cell(String(one.status ?? "–")), address(one),
-      cell(harmless(one.media_type || outcome(one.outcome)), "text"), cell(size(one.body_bytes)), cell(seconds(one.fetch_s)), why(one))), "None so far.");
-  fill(by("errors"), ["at", "<outcome", "<URL", "<why", "attempt", ""], errors.map((one) =>
-    make("tr", {}, cell(clock(one.at)), cell(outcome(one.outcome), "text bad-text"), address(one),
-      cell(harmless(one.error), "text reason"), cell(count(one.attempt)), why(one))), "None so far.");
+      two(harmless(one.media_type || outcome(one.outcome)), `${size(one.body_bytes)}, ${seconds(one.fetch_s)}`), why(one))), "None so far.");
+  fill(by("errors"), ["<at", "<what", ""], errors.map((one) => {
+    const line = address(one);
+    const tries = one.attempt > 1 ? ` (attempt ${count(one.attempt)})` : "";
+    const says = one.error && one.error !== outcome(one.outcome) ? `: ${harmless(one.error)}` : "";
+    line.append(make("small", { class: "reason" }, make("span", { class: "bad-text" }, outcome(one.outcome)), says, tries));
+    return make("tr", {}, cell(clock(one.at)), line, why(one));
+  }), "None so far.");
 }
+
+const two = (first, second) => make("td", {}, make("span", { class: "tight" }, first), make("br"), make("small", {}, second));
 
 function address(one) {
   const place = make("td", { class: "text clip" });

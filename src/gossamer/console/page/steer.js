@@ -23,7 +23,7 @@ export function begin() {
     });
   }
   submit("seed", (form) => ({ urls: lines(form.elements.urls.value) }),
-    (told) => `${count(told.added)} added, of ${"what was not known before"}.`);
+    (told) => `${count(told.added)} added that were not known before.`);
   submit("exclude", (form) => ({ hosts: lines(form.elements.hosts.value) }), (told) => `${told.excluded.join(", ")}: asked no more.`);
   submit("host", (form) => ({ host: form.elements.host.value.trim(), values: values(form) }), changed);
   submit("set", (form) => ({ assignments: [`${form.elements.key.value}=${form.elements.value.value}`] }), changed);
@@ -45,7 +45,7 @@ export function stands(status) {
 export async function keys() {
   try {
     const told = await ask("api/config");
-    live = described(told);
+    live = Object.fromEntries(told.keys.filter((one) => one.live).map((one) => [one.key, one]));
   } catch {
     live = {};
   }
@@ -61,17 +61,10 @@ export async function keys() {
   chosen();
 }
 
-function described(told) {
-  const found = told.live ?? told.keys ?? {};
-  if (Array.isArray(found)) return Object.fromEntries(found.map((one) => [one.key, one]));
-  return Object.fromEntries(Object.entries(found).map(([key, value]) => [key, typeof value === "object" && value !== null && "value" in value ? value : { value }]));
-}
-
 function chosen() {
   const found = live[by("set-key").value];
-  const value = found?.value;
-  by("set-value").value = value === undefined || value === null ? "" : typeof value === "string" ? value : JSON.stringify(value);
-  say(by("set-says"), harmless(found?.description ?? ""));
+  by("set-value").value = found?.text ?? "";
+  say(by("set-says"), harmless(found?.says ?? ""));
 }
 
 function allow() {
