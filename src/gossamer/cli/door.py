@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +13,7 @@ from gossamer.model.errors import ConfigError
 
 if TYPE_CHECKING:
     from gossamer.config import Config
+    from gossamer.config.sections import ConsoleOptions
     from gossamer.console.desk import Desk
     from gossamer.report.figures import Report
 
@@ -107,6 +108,28 @@ async def console_of(crawl: Running, config: Config) -> AsyncIterator[str]:
     app = console_app(desk, door)
     async with served(app, options.address, options.port, options.connections_max, options.request_s_max) as address:
         yield f"{address}/#token={door.token}"
+
+
+def serve_crawl(
+    directory: Path, options: ConsoleOptions, port: int, say: Callable[[str], None], complain: Callable[[str], None]
+) -> Coroutine[Any, Any, None]:
+    """Return the work of serving one crawl. Raises ConfigError: what it needs is not installed."""
+    _require("starlette", "the console", "serve")
+    _require("uvicorn", "the console", "serve")
+    from gossamer.console.serving import serve_crawl as serve
+
+    return serve(directory, options, port, say, complain)
+
+
+def serve_folder(
+    folder: Path, options: ConsoleOptions, port: int, say: Callable[[str], None], complain: Callable[[str], None]
+) -> Coroutine[Any, Any, None]:
+    """Return the work of serving a folder of crawls. Raises as `serve_crawl`."""
+    _require("starlette", "the console", "serve")
+    _require("uvicorn", "the console", "serve")
+    from gossamer.console.serving import serve_folder as serve
+
+    return serve(folder, options, port, say, complain)
 
 
 def status_of(directory: Path) -> Status:

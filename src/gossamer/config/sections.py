@@ -162,6 +162,7 @@ class ConsoleOptions(Section):
         description="Serve on this address. On any but a loopback address every request needs the token.",
     )
     body_bytes_max: int = Field(4 << 20, ge=1_024, description="A longer body of a request is refused.")
+    crawls_max: int = Field(4, ge=1, description="How many crawls `gossamer serve` without a directory runs at once.")
     connections_max: int = Field(64, ge=1, description="Connections at once; more are closed as they come.")
     request_s_max: float = Field(
         10.0, gt=0, description="A request whose head, or whose body, takes longer to arrive is given up."

@@ -54,6 +54,11 @@ def routes(prefix: str, crawl_of: CrawlOf, bounds: Bounds) -> Iterator[Route]:
     """Yield the routes of `operations`, and beside them those of what Prometheus reads, the page and its events."""
     for operation in operations(f"{prefix}api/", crawl_of):
         yield route(operation, bounds)
+    yield from beside(prefix, crawl_of)
+
+
+def beside(prefix: str, crawl_of: CrawlOf) -> Iterator[Route]:
+    """Yield the routes of what is told otherwise than as JSON."""
     yield metrics_route(f"{prefix}{METRICS}", crawl_of)
     yield events.route(f"{prefix}api/events", lambda path: crawl_of(path).audience)
     yield from pages.routes(prefix)
