@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import socket
@@ -11,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import Self
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
@@ -49,6 +49,12 @@ class Served:
     @property
     def base(self) -> str:
         return self.address.partition("#")[0]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
 
     def wait(self) -> int:
         return self._process.wait(END_S_MAX)
@@ -115,9 +121,8 @@ def web() -> Iterator[Endless]:
 @pytest.fixture(scope="module")
 def crawl(web: Endless, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     hosts = ("walk.example", "left.example", "slowed.example", "filtered.example", "hostile.example")
-    served = crawl_of(web, tmp_path_factory.mktemp("served"), *hosts)
-    yield served
-    served.end()
+    with crawl_of(web, tmp_path_factory.mktemp("served"), *hosts) as served:
+        yield served
 
 
 def number(page: Page, card: str) -> float:
@@ -323,43 +328,40 @@ def test_it_is_used_with_the_keyboard_and_on_a_phone(crawl: Served, opened: Open
 
 def test_it_stops_goes_on_where_it_was_and_shows_what_is_over(web: Endless, opened: Opened, tmp_path: Path) -> None:
     port = free_port()
-    served = crawl_of(web, tmp_path, "restarted.example", port=port, more=("--set", "search.enabled=true"))
     lost = ("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET", "ERR_EMPTY_RESPONSE")
-    page = opened(served.address, complains=lost)
-    moves(page)
-    page.click("#stop")
-    page.click("#stop-no")
-    moves(page)
-    page.click("#stop")
-    page.click("#stop-yes")
-    assert served.wait() == INTERRUPTED
-    served.end()
+    with crawl_of(web, tmp_path, "restarted.example", port=port, more=("--set", "search.enabled=true")) as served:
+        page = opened(served.address, complains=lost)
+        moves(page)
+        page.click("#stop")
+        page.click("#stop-no")
+        moves(page)
+        page.click("#stop")
+        page.click("#stop-yes")
+        assert served.wait() == INTERRUPTED
     expect(page.locator("#link")).to_contain_text("trying again")
     before, since = number(page, "pages"), len(web.log)
-    again = Served("resume", tmp_path / "crawl", "--serve", str(port), "--set", "limits.max_pages=100000")
-    expect(page.locator("#link")).to_have_text("live")
-    until(lambda: web.asked("restarted.example", since))
-    until(lambda: number(page, "pages") > before)
-    again.end()
+    with Served("resume", tmp_path / "crawl", "--serve", str(port), "--set", "limits.max_pages=100000"):
+        expect(page.locator("#link")).to_have_text("live")
+        until(lambda: web.asked("restarted.example", since))
+        until(lambda: number(page, "pages") > before)
+    with Served("serve", tmp_path / "crawl", "--port", str(port)) as over:
+        expect(page.locator("#state")).to_have_text("stopped")
+        expect(page.locator("#hint")).to_contain_text("Nothing runs here")
+        what_is_over_is_shown(opened(over.address), over, page.locator("#card-pages b").inner_text())
 
-    over = Served("serve", tmp_path / "crawl", "--port", str(port))
-    expect(page.locator("#link")).to_have_text("live")
-    expect(page.locator("#state")).to_have_text("stopped")
-    expect(page.locator("#hint")).to_contain_text("Nothing runs here")
-    fresh = opened(over.address)
-    expect(fresh.locator("#card-pages b")).to_have_text(page.locator("#card-pages b").inner_text())
-    fresh.get_by_label("All", exact=True).check(force=True)
-    expect(fresh.locator("#chart-pages")).to_have_attribute("aria-label", re.compile(r"at most [1-9]"))
-    expect(fresh.locator("#slowest")).to_contain_text("restarted.example")
-    expect(fresh.locator("#pages")).to_contain_text("Page 1")
-    expect(fresh.locator("#notices")).to_contain_text("gossamer resume")
-    fresh.fill("#search-query", "wanted words")
-    fresh.press("#search-query", "Enter")
-    expect(fresh.locator("#search-answer .hit").first).to_contain_text("Page")
-    expect(fresh.locator("#search-answer mark").first).to_have_text(re.compile("wanted|words", re.IGNORECASE))
-    told = json.loads(fresh.request.get(f"{over.base}api/course").text())["points"]
-    assert len(told) > 2
-    over.end()
+
+def what_is_over_is_shown(page: Page, over: Served, pages: str) -> None:
+    expect(page.locator("#card-pages b")).to_have_text(pages)
+    page.get_by_label("All", exact=True).check(force=True)
+    expect(page.locator("#chart-pages")).to_have_attribute("aria-label", re.compile(r"at most [1-9]"))
+    expect(page.locator("#slowest")).to_contain_text("restarted.example")
+    expect(page.locator("#pages")).to_contain_text("Page 1")
+    expect(page.locator("#notices")).to_contain_text("gossamer resume")
+    page.fill("#search-query", "wanted words")
+    page.press("#search-query", "Enter")
+    expect(page.locator("#search-answer .hit").first).to_contain_text("Page")
+    expect(page.locator("#search-answer mark").first).to_have_text(re.compile("wanted|words", re.IGNORECASE))
+    assert len(page.request.get(f"{over.base}api/course").json()["points"]) > 2
 
 
 def free_port() -> int:
