@@ -73,8 +73,8 @@ class _Stream(Response):
             begun = b""
             while not any(task.done() for task in ends):
                 message = await feed.message()
-                if not begun:  # Nobody can say while the crawl starts.
-                    message = (begun := await feed.beginning()) + message
+                if not begun and (begun := await feed.beginning()):  # Nobody can say while the crawl starts.
+                    message = begun + feed.status
                 async with asyncio.timeout(SEND_S_MAX):
                     await send(_body(message))
                 # A little more, so that all of them wake in the same second.

@@ -41,6 +41,8 @@ class Feed:
         self._making = asyncio.Lock()
         self._tick = -1
         self._message = b""
+        self.status = b""
+        """The last message that told how the crawl stands, for those who come while there is nothing new."""
         self._seen = 0
         """The number of the last attempt that was told of."""
         self._detail: dict[str, object] = {}
@@ -79,7 +81,8 @@ class Feed:
             return event("silent", {"says": "the crawl does not answer"})
         recent = await self._asked("recent", after=self._seen, most=ATTEMPTS_A_TICK_MAX)
         self._see(recent)
-        return event("status", {"at": self._clock.now(), "status": status, "recent": recent})
+        self.status = event("status", {"at": self._clock.now(), "status": status, "recent": recent})
+        return self.status
 
     def _see(self, recent: Mapping[str, object] | None) -> None:
         last = recent.get("last") if recent is not None else None

@@ -55,6 +55,7 @@ export class Charts {
     for (const { kind, chart } of this.drawn) {
       const lines = kind.series.map((line) => columns[line.column]);
       chart.setData([columns[0], ...lines], false);
+      if (!(chart.cursor.left >= 0)) chart.setLegend({ idx: columns[0].length ? columns[0].length - 1 : null });
       chart.setScale("x", { min: begin, max: Math.max(end, begin + 10) });
       const told = lines[0].filter((value) => value !== null);
       const now = told.at(-1) ?? 0;

@@ -78,10 +78,9 @@ function hosts(status, at) {
   const told = status.hosts ?? {};
   const mean = (host) => (host.fetch_s === null || host.fetch_s === undefined ? "–" : seconds(host.fetch_s));
   const number = (value) => (value === null || value === undefined ? "–" : count(value));
-  const doing = (host) => [limit(host.limit ?? ""), until(host.rest_until ?? 0, at)].filter(Boolean).join(", ");
-  fill(by("active"), ["<host", "<limited by", "waiting", "requests", "mean time", "<why", ""], (told.active ?? []).map((host) =>
-    make("tr", {}, name(host), text(doing(host)), cell(number(host.queued)), cell(number(host.requests)), cell(mean(host)),
-      cell(harmless(host.reason), "text reason"), act(host))), "No host has work in memory.");
+  fill(by("active"), ["<host", "<limited by", "waiting", "requests", "mean time", ""], (told.active ?? []).map((host) =>
+    make("tr", {}, name(host), limited(host, at), cell(number(host.queued)), cell(number(host.requests)), cell(mean(host)), act(host))),
+  "No host has work in memory.");
   fill(by("slowest"), ["<host", "mean time", "requests", ""], (told.slowest ?? []).map((host) =>
     make("tr", {}, name(host), cell(mean(host)), cell(number(host.requests)), act(host))), "No host has answered so far.");
   const failures = (host) => (host.sleeps ? `${count(host.failures)}, slept ${count(host.sleeps)}×` : number(host.failures));
@@ -92,6 +91,11 @@ function hosts(status, at) {
   fill(by("failing"), ["<host", "failures", "<why", ""], failing.slice(0, 10).map((host) =>
     make("tr", {}, name(host), cell(failures(host)),
       cell([host.limit === "closed" ? "closed" : "", harmless(host.reason)].filter(Boolean).join(": "), "text reason bad-text"), act(host))), "No host fails.");
+}
+
+function limited(host, at) {
+  const doing = [limit(host.limit ?? ""), until(host.rest_until ?? 0, at)].filter(Boolean).join(", ");
+  return cell(make("span", {}, doing, ...(host.reason ? [make("br"), make("small", {}, harmless(host.reason))] : [])), "text reason");
 }
 
 const name = (host) => make("th", { scope: "row" }, harmless(host.host));

@@ -1,6 +1,6 @@
 // Wire: how the page speaks with its server. All addresses are relative: the page may lie below any prefix.
 
-const KEY = `gossamer-token:${location.pathname}`;
+const KEY = "gossamer-token";
 const SILENCE_MS = 12_000;
 const RETRY_MS = [500, 1_000, 2_000, 4_000];
 const ANSWER_MS = 60_000;
