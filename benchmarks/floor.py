@@ -126,12 +126,12 @@ class Floor:
             coded = any(line.lower().startswith(b"content-encoding: gzip") for line in fetched.head)
             body = isal_zlib.decompress(payload, 31) if coded else payload
             title = self._links_of(fetched, body)
-        host = urlsplit(fetched.url).hostname
+        host, charset = urlsplit(fetched.url).hostname, parameters.rpartition("=")[2] or "utf-8"
         self._pages.append((
             fetched.url, fetched.url, host, host, datetime.now(UTC), "fetched" if status == 200 else "http_error",
-            status, media_type, parameters.rpartition("=")[2] or "utf-8", len(payload), len(body), digest, title, fetched.depth,
-            fetched.referrer, "anchor", handle.getinfo(pycurl.PRIMARY_IP), handle.getinfo(pycurl.TOTAL_TIME), 1,
-            "floor.warc.gz", offset, length, 0,
+            status, media_type, charset, len(payload), len(body), digest, title, fetched.depth, fetched.referrer,
+            "anchor", handle.getinfo(pycurl.PRIMARY_IP), handle.getinfo(pycurl.TOTAL_TIME), 1, "floor.warc.gz",
+            offset, length, 0,
         ))  # fmt: skip
 
     def _links_of(self, page: Fetched, body: bytes) -> str:
