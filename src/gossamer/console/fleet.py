@@ -17,12 +17,14 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from gossamer.config.gather import reopen
 from gossamer.config.sections import ConsoleOptions
-from gossamer.config.toml import written
+from gossamer.config.toml import as_assignments
 from gossamer.console.crawl import Crawl
 from gossamer.console.directory import Directory
 from gossamer.console.folder import Folder, Wish
-from gossamer.model.verbs import ConflictError, Request, Text
+from gossamer.model.errors import ConfigError
+from gossamer.model.verbs import ConflictError, MissingError, RefusedError, Request, Text
 from gossamer.world.process import birth_of
 
 LOOK_S = 0.5
@@ -87,10 +89,10 @@ class _Held(Directory):
         self._name = name
 
     async def ask(self, request: dict[str, object]) -> dict[str, object]:
+        if request.get("verb") == "stop" and self._fleet.runs(self._name):
+            return await self._fleet.stop(self._name, request, super().ask)
         if not self._fleet.folder.is_begun(self._name):
             return {"ok": False, "error": f"{self._name!r} was never begun; start begins it", "kind": "conflict"}
-        if request.get("verb") == "stop":
-            return await self._fleet.stop(self._name, request, super().ask)
         return await super().ask(request)
 
 
@@ -103,6 +105,8 @@ class _Entry:
         self.attending: asyncio.Task[None] | None = None
         self.deaths = 0
         self.problem = ""
+        self.is_unwanted = False
+        """Its end was wished, and no start since."""
 
     @property
     def is_attended(self) -> bool:
@@ -159,7 +163,11 @@ class Fleet:
         self.folder.directory(name)
         if not self.folder.is_begun(name):
             raise ConflictError(f"{name!r} was never begun; start begins it")
-        sets = [f"{key}={'none' if value is None else written(value)}" for key, value in again.values.items()]
+        try:
+            sets = as_assignments(again.values)
+            await asyncio.to_thread(reopen, self.folder.path / name / "crawl.toml", sets=sets)
+        except ConfigError as error:
+            raise RefusedError(str(error)) from error
         await self._begin(name, self._resuming(name, sets))
         return await self.told(name)
 
@@ -168,11 +176,10 @@ class Fleet:
     ) -> dict[str, object]:
         """Have a crawl end, and not be resumed. One that cannot be asked yet is sent a signal."""
         answer: dict[str, object] = await ask(request)
-        entry = self._entry(name)
         if answer.get("kind") in ("invalid", "refused"):
             return answer
-        if not answer.get("ok") and not (entry.is_attended or self.folder.is_held(name)):
-            return answer
+        entry = self._entry(name)
+        entry.is_unwanted = True
         wish = self.folder.wish(name)
         wish.runs = False
         await asyncio.to_thread(self.folder.keep, name, wish)
@@ -180,6 +187,10 @@ class Fleet:
             self._signal(name, entry)
             answer = {"ok": True, "result": {"state": "stopping"}}
         return answer
+
+    def runs(self, name: str) -> bool:
+        """Say whether a crawl runs, or is about to."""
+        return self._entry(name).is_attended or self.folder.is_held(name)
 
     async def told(self, name: str) -> CrawlTold:
         """Return how a crawl stands."""
@@ -206,13 +217,18 @@ class Fleet:
         """Return all crawls."""
         some = asyncio.Semaphore(ASKED_AT_ONCE_MAX)
 
-        async def told(name: str) -> CrawlTold:
+        async def told(name: str) -> CrawlTold | None:
             async with some:
-                return await self.told(name)
+                try:
+                    return await self.told(name)
+                except MissingError:  # Somebody has just removed it.
+                    return None
 
         names = await asyncio.to_thread(self.folder.names)
-        crawls = await asyncio.gather(*map(told, names))
-        return CrawlsTold(crawls=tuple(crawls), running=self._running(), crawls_max=self._crawls_max)
+        async with asyncio.TaskGroup() as group:
+            asked = [group.create_task(told(name)) for name in names]
+        crawls = tuple(one for task in asked if (one := task.result()) is not None)
+        return CrawlsTold(crawls=crawls, running=self._running(), crawls_max=self._crawls_max)
 
     async def end(self, hurried: asyncio.Event) -> None:
         """Have all crawls end with everything saved; they are resumed when a server begins here again."""
@@ -261,10 +277,10 @@ class Fleet:
         entry = self._entry(name)
         if self._is_ending:
             raise ConflictError("the server is ending")
-        if entry.is_attended or self.folder.is_held(name):
+        if self.runs(name):
             raise ConflictError(f"{name!r} runs already")
         self._require_room()
-        entry.problem, entry.deaths = "", 0
+        entry.problem, entry.deaths, entry.is_unwanted = "", 0, False
         self._attend(name, arguments)
 
     def _attend(self, name: str, arguments: tuple[str, ...] | None) -> None:
@@ -285,10 +301,9 @@ class Fleet:
         while True:
             began = clock()
             status = await self._adopted(name) if arguments is None else await self._one_life(name, entry, arguments)
-            wish = self.folder.wish(name)
-            if self._is_ending or not wish.runs:
+            if self._is_ending and not entry.is_unwanted:
                 return
-            if status in ENDED_WELL:
+            if status in ENDED_WELL or entry.is_unwanted:
                 break
             if status is not None and status > 0:
                 entry.problem = self.folder.complaint(name) or f"it ended with status {status}"
@@ -318,7 +333,7 @@ class Fleet:
         wish = self.folder.wish(name)
         wish.pid, wish.born = process.pid, birth_of(process.pid)
         await asyncio.to_thread(self.folder.keep, name, wish)
-        if self._is_ending or not wish.runs:  # Somebody wished its end while there was no process to tell.
+        if self._is_ending or entry.is_unwanted:  # Somebody wished its end while there was no process to tell.
             self._signal(name, entry)
         return await process.wait()
 

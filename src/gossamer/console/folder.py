@@ -77,7 +77,7 @@ class Folder:
         """Return where the configuration lies with which it is started."""
         return self.own / f"{name}.toml"
 
-    def create(self, name: str, config: Mapping[str, Any]) -> None:
+    def create(self, name: str, config: Mapping[str, Mapping[str, Any]]) -> None:
         """Keep a new crawl's configuration, checked.
 
         Raises:
@@ -139,21 +139,15 @@ class Folder:
         return lines[-1].removeprefix("gossamer: ") if lines else ""
 
 
-def _as_toml(config: Mapping[str, Any]) -> str:
+def _as_toml(config: Mapping[str, Mapping[str, Any]]) -> str:
     lines: list[str] = []
     for section, values in config.items():
-        if not isinstance(values, Mapping):
-            lines.insert(0, f"{written(section)} = {_value(section, values)}")
-            continue
         lines += ["", f"[{written(section)}]"]
-        lines += [f"{written(key)} = {_value(f'{section}.{key}', value)}" for key, value in values.items()]
+        for key, value in values.items():
+            if value is None:
+                raise RefusedError(f"{section}.{key}: null is no value; leave the key out")
+            lines.append(f"{written(key)} = {written(value)}")
     return "\n".join(lines) + "\n"
-
-
-def _value(key: str, value: object) -> str:
-    if value is None:
-        raise RefusedError(f"{key}: null is no value; leave the key out")
-    return written(value)
 
 
 def _check(draft: Path, directory: Path) -> None:
