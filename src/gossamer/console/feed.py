@@ -57,8 +57,6 @@ class Feed:
         Nothing while there is nobody to say.
         """
         answers = [await self._asked(verb) for verb in BEGINNING]
-        if self._now() - self._tick > 1:  # Nobody was here: what went by meanwhile was left out for nobody.
-            self._see(answers[-1])
         if not all(answers):
             return b""
         return b"".join(event(name, answer) for name, answer in zip(BEGINNING, answers, strict=True))
@@ -68,19 +66,23 @@ class Feed:
         tick = self._now()
         async with self._making:
             if self._tick != tick:
-                self._message = await self._made()
+                self._message = await self._made(after_silence=tick - self._tick > 1)
                 self._tick = tick
                 self.made += 1
         return self._message
 
-    async def _made(self) -> bytes:
+    async def _made(self, *, after_silence: bool = False) -> bytes:
         if asyncio.get_running_loop().time() < self._again_at:
             return event("still", {})
         status = await self._status()
         if status is None:
             return event("silent", {"says": "the crawl does not answer"})
-        recent = await self._asked("recent", after=self._seen, most=ATTEMPTS_A_TICK_MAX)
-        self._see(recent)
+        if after_silence:  # Nobody was here: what went by meanwhile is news to nobody.
+            self._see(await self._asked("recent", most=1))
+            recent = None
+        else:
+            recent = await self._asked("recent", after=self._seen, most=ATTEMPTS_A_TICK_MAX)
+            self._see(recent)
         self.status = event("status", {"at": self._clock.now(), "status": status, "recent": recent})
         return self.status
 
