@@ -138,7 +138,7 @@ def test_two_workers_here_answer_as_one_and_leave_nothing(web: SimwebProcess, al
     assert differences(found, alone) == []
     assert found.faults() == []
     assert answer("status", directory)["state"] == "finished"
-    assert answer("report", directory)["pages"] == sum(row["outcome"] == "fetched" for row in alone.rows)
+    assert answer("report", directory)["fetched"] == sum(row["outcome"] == "fetched" for row in alone.rows)
     title = next(str(row["title"]) for row in alone.rows if row["title"])
     assert answer("search", directory, title)["hits"]
     export = tmp_path / "pages.jsonl"

@@ -18,7 +18,7 @@ from gossamer.api.shards import keep_standing, map_of, owner_of
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.assembly import INDEX, locked
 from gossamer.cluster.coordination import Kept, Limits
-from gossamer.cluster.job import STATE_FILE, Plan, environment_of_a_cluster, environment_of_our_own
+from gossamer.cluster.job import HERE, STATE_FILE, Plan, environment_of_a_cluster, environment_of_our_own
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.standing import whole
@@ -167,6 +167,7 @@ class ClusterCrawler:
             shards=cluster.workers,
             config=effective_toml(config),
             work=work,
+            node="" if cluster.address else HERE,
             command=MEMBER,
             limits=Limits(limits.max_pages, limits.max_time_s, limits.max_bytes),
             tenure_s=cluster.tenure_s,

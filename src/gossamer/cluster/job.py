@@ -18,6 +18,8 @@ STATE_FILE = "state/coordinator.json"
 KNOCK_S_MAX = 20.0
 ASKED = 3
 """Exit status of whoever knocked and was asked for a token."""
+HERE = "here"
+"""The machine of a crawl that needs no other."""
 
 
 def environment_of_our_own(environment: Mapping[str, str]) -> dict[str, str]:
@@ -61,6 +63,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The effective configuration, as TOML."""
     work: str = ""
     """Where each machine keeps its shards' state; empty: in the crawl's directory, which all machines share."""
+    node: str = ""
+    """The only machine there is, by a name that it keeps; empty: each has that which the engine gave it."""
     command: tuple[str, ...] = ()
     """What starts a shard's process, without the interpreter."""
     limits: Limits = Limits()

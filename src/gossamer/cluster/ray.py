@@ -59,7 +59,7 @@ class ShardActor:
         self._plan = msgspec.json.decode(plan, type=Plan)
         self._shard = shard
         self._namespace = namespace
-        self._node: str = ray.get_runtime_context().get_node_id()
+        self._node: str = self._plan.node or ray.get_runtime_context().get_node_id()
         self._peers: dict[int, Any] = {}
         self._keeper: Keeper | None = None
         self._keeping: asyncio.Task[None] | None = None
