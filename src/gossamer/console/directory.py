@@ -72,6 +72,8 @@ class Directory:
                     case verbs.StatusOf():
                         told = await self._told()
                         return {**told, "hosts": (await self._gone()).hosts} if asked.detail else told
+                    case verbs.HostsOf():
+                        return _hosts(await self._gone(), asked.n)
                     case verbs.RecentOf():
                         return _recent(await self._gone(), asked)
                     case verbs.Why():
@@ -125,6 +127,11 @@ def _recent(past: Past, asked: verbs.RecentOf) -> dict[str, object]:
     }
     last = max((cast("int", one["number"]) for one in (*past.pages, *past.errors)), default=0)
     return {"last": last, **found, "left_out": 0}
+
+
+def _hosts(past: Past, most: int) -> dict[str, object]:
+    cut = {name: found[:most] if isinstance(found, list) else found for name, found in past.hosts.items()}
+    return {**cut, "closed": []}
 
 
 def _api() -> ModuleType:

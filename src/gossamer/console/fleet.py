@@ -35,6 +35,7 @@ LIVED_S = 60.0
 TOLD_S_MAX = 5.0
 ASKED_AT_ONCE_MAX = 8
 ENDED_WELL = (0, 130)
+ENDED_BY_ITSELF = ("finished", "limit", "low_water")
 
 
 class New(Request, frozen=True):
@@ -182,9 +183,10 @@ class Fleet:
     async def told(self, name: str) -> CrawlTold:
         """Return how a crawl stands."""
         entry, wish = self._entry(name), self.folder.wish(name)
+        problem = "" if entry.is_attended else entry.problem
         if not self.folder.is_begun(name):
-            state = "starting" if entry.is_attended else "failed" if entry.problem else "created"
-            return CrawlTold(name=name, state=state, runs=wish.runs, problem=entry.problem)
+            state = "starting" if entry.is_attended else "failed" if problem else "created"
+            return CrawlTold(name=name, state=state, runs=wish.runs, problem=problem)
         status: Mapping[str, Any] = {}
         with suppress(TimeoutError):
             async with asyncio.timeout(TOLD_S_MAX):
@@ -196,7 +198,7 @@ class Fleet:
         return CrawlTold(
             name=name, state=state, runs=wish.runs, pages=status.get("pages", 0), queued=status.get("queued", 0),
             pages_s=status.get("pages_s", 0.0), waiting_for=str(status.get("waiting_for", "")),
-            problem=entry.problem if not entry.is_attended else "",
+            problem=problem,
         )  # fmt: skip
 
     async def listed(self) -> CrawlsTold:
@@ -320,14 +322,18 @@ class Fleet:
         return await process.wait()
 
     async def _adopted(self, name: str) -> int | None:
-        """Wait for the end of a crawl that another server began, and return its status: None where it died."""
-        while await asyncio.to_thread(self.folder.is_held, name):  # noqa: ASYNC110 - nobody tells of another's child
+        """Wait for the end of a crawl that another server began, and return its status: None where it is to go on."""
+        ran = False
+        while await asyncio.to_thread(self.folder.is_held, name):
+            ran = True
             await asyncio.sleep(LOOK_S)
         if not self.folder.is_begun(name):
             return None
         answer = await self._entry(name).crawl.desk.ask({"verb": "status"})
         status = answer.get("result")
-        return 0 if isinstance(status, Mapping) and status.get("ended") else None
+        how = status.get("ended") if isinstance(status, Mapping) else ""
+        # Of one that ran until now somebody wished the end; else the last server had it end, with itself.
+        return 0 if how in ENDED_BY_ITSELF or (ran and how) else None
 
     def _signal(self, name: str, entry: _Entry) -> None:
         """Have a crawl end, at whatever it is."""

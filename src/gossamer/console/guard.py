@@ -22,7 +22,8 @@ from gossamer.console.answers import error
 NAMES = frozenset(("127.0.0.1", "localhost", "[::1]"))
 PAGE = re.compile(r"/(?:crawls/[^/]+/?)?(?:static/[\w.-]+)?")
 """The page and its files: the program's own, with nothing of a crawl in them."""
-READS = frozenset(("GET", "HEAD", "OPTIONS"))
+READS = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
+"""The safe methods (RFC 9110, section 9.2.1)."""
 OWN_SITES = frozenset(("", "same-origin", "none"))
 CLOSE = {"Connection": "close"}
 """The rest of a body that is refused is not waited for."""

@@ -34,6 +34,7 @@ def description(operations: Iterable[Operation], *, reads_need_token: bool) -> d
     known = list(operations)
     types = [Problem, *dict.fromkeys(one for each in known for one in (each.takes, each.gives))]
     schemas, components = msgspec.json.schema_components(types, ref_template=SCHEMAS + "{name}")
+    components = {name: _plain_arrays(schema) for name, schema in components.items()}
     of = dict(zip(types, schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for one in known:
@@ -77,6 +78,21 @@ def _operation(
             "required": bool(fields.get("required")),
             "content": {"application/json": {"schema": of[one.takes]}},
         }
+    return found
+
+
+def _plain_arrays(schema: Any) -> Any:
+    """Return a schema without `prefixItems`, which readers of such descriptions take for what it is not: an array of so
+    many, each of one of the types.
+    """
+    if isinstance(schema, list):
+        return [_plain_arrays(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {name: _plain_arrays(one) for name, one in schema.items()}
+    if (kinds := found.pop("prefixItems", None)) is not None:
+        different = [kind for number, kind in enumerate(kinds) if kind not in kinds[:number]]
+        found["items"] = different[0] if len(different) == 1 else {"anyOf": different}
     return found
 
 

@@ -54,6 +54,8 @@ async def serve_folder(path: Path, options: ConsoleOptions, port: int, say: Say,
                     say(f"{address}/#token={door.token}")
                     await asked.wait()
                     await fleet.end(again)
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None  # The group is ours; what it holds is the operator's.
     finally:
         folder.close()
 

@@ -1,6 +1,7 @@
 """Verbs: what a crawl can be asked and told, in one table. Commands, control socket and HTTP follow from it.
 
-Each verb is a command of `gossamer` of the same name, a line on the control socket, and a route below `api/`.
+Each verb is a line on the control socket and a route below `api/`; each that changes something, and `status`, `metrics`
+and `why`, is a command of `gossamer` of the same name. The others are what the page asks.
 """
 
 from __future__ import annotations
@@ -159,18 +160,18 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostTold(msgspec.Struct, frozen=True, kw_only=True):
-    """A host in memory."""
+    """A host in memory; of a crawl that does not run, what its tables tell."""
 
     host: str
     limit: Annotated[str, Meta(description="What it waits for, in a word.")]
     queued: int
-    out: Annotated[int, Meta(description="Requests under way.")]
-    requests: int
+    requests: int | None
     fetch_s: Annotated[float | None, Meta(description="The mean of its last fetch times.")]
-    rest_until: Annotated[float | None, Meta(description="Unix time before which it is not asked.")]
     failures: int
-    sleeps: int
     reason: Annotated[str, Meta(description="Why it rests or is closed.")]
+    out: Annotated[int, Meta(description="Requests under way.")] = 0
+    sleeps: int = 0
+    rest_until: Annotated[float | None, Meta(description="Unix time before which it is not asked.")] = None
 
 
 class Closing(msgspec.Struct, frozen=True, kw_only=True):
