@@ -34,7 +34,6 @@ from typing import TextIO
 
 from xxhash import xxh3_64_intdigest
 
-from gossamer.cli.child import COLLECTOR_THRESHOLDS
 from gossamer.config import Config
 from gossamer.config.footprint import fitted
 from gossamer.frontier.frontier import Frontier
@@ -51,6 +50,7 @@ from gossamer.testing.footprint import run_within
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice
+from gossamer.world.loop import COLLECTOR_THRESHOLDS
 
 URLS_PER_HOST = 50
 OWN_LINKS, OTHER_LINKS = 48, 12
