@@ -23,7 +23,7 @@ from gossamer.api.verbs import checked
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.assembly import INDEX, locked
 from gossamer.cluster.coordination import Kept, Limits
-from gossamer.cluster.job import STATE_FILE, Plan, environment_of_a_cluster, environment_of_our_own
+from gossamer.cluster.job import HERE, STATE_FILE, Plan, environment_of_a_cluster, environment_of_our_own
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.standing import whole
@@ -42,6 +42,8 @@ from gossamer.world.files import write_whole
 
 LOOK_S = 0.25
 """Between two looks at the coordinator."""
+DEAD_S = 20.0
+"""So long Ray must call the coordinator dead, which it starts again whenever it can, before it is given up."""
 KEEP_S = 2.0
 """Between two times that the standing is written down."""
 FOR_ALL = ("seed", "exclude", "release", "checkpoint", "set", "host")
@@ -197,6 +199,7 @@ class ClusterCrawler:
             shards=cluster.workers,
             config=effective_toml(config),
             work=work,
+            node="" if cluster.address else HERE,
             command=MEMBER,
             limits=Limits(limits.max_pages, limits.max_time_s, limits.max_bytes),
             tenure_s=cluster.tenure_s,
@@ -209,7 +212,7 @@ class ClusterCrawler:
         clock = WallClock()
         starts_by = clock.now() + self.config.cluster.start_s_max
         heard_at = kept_at = clock.now()
-        asked = ""
+        asked, began = "", False
         while True:
             if self._stop != asked:
                 with suppress(ConnectionError):
@@ -218,11 +221,15 @@ class ClusterCrawler:
             try:
                 standing = await engine.standing()
             except ConnectionError as error:
-                if clock.now() - heard_at > self.config.cluster.start_s_max:
-                    raise CrawlFailedError(f"the coordinator does not come back: {error}") from error
+                limit_s = DEAD_S if isinstance(error, ConnectionAbortedError) else self.config.cluster.start_s_max
+                if self._stop and not began:
+                    return "stopped"
+                if clock.now() - heard_at > limit_s:
+                    how = "come back" if began else "begin; has every machine the same RAY_AUTH_MODE?"
+                    raise CrawlFailedError(f"the coordinator does not {how} ({error})") from error
                 await asyncio.sleep(LOOK_S)
                 continue
-            heard_at = clock.now()
+            heard_at, began = clock.now(), True
             self._status = standing["status"]
             self._course.add(_point(heard_at, self._status))
             for note in standing["notes"]:
@@ -367,8 +374,8 @@ def check_cluster(config: Config, directory: Path) -> None:
 
 def started(plan: Plan, options: ClusterOptions) -> Engine:
     """Start the engine. Ray is imported only here. Raises ConfigError: there is no such cluster."""
-    environment = environment_of_a_cluster if options.address else environment_of_our_own
-    os.environ.update(environment(os.environ))
+    has = os.environ
+    has.update(environment_of_a_cluster(has, options.address) if options.address else environment_of_our_own(has))
     module = importlib.import_module("gossamer.cluster.ray")
     return cast("Engine", module.start(plan, options))
 
