@@ -202,6 +202,8 @@ def test_names_lead_nowhere_else(folder: Caller, web: str, name: str) -> None:
         ({"seeds": {"urls": ["http://127.0.0.1/"]}, "limits": {"max_pages": None}}, "null is no value"),
         ({"seeds": {"urls": ["http://127.0.0.1/"]}, "output": {"directory": "/tmp/x"}}, "the server says that"),
         ({"seeds": {"urls": ["http://127.0.0.1/"]}, "console": {"port": 1}}, "the server says that"),
+        ({"seeds": {"urls": ["http://127.0.0.1/"]}, "scope": {"include": [None]}}, "null may stand for a key"),
+        ({"preset": "nonsense", "seeds": {"urls": ["http://127.0.0.1/"]}}, "nonsense"),
         ({"seeds": {"file": "-"}}, "no standard input"),
         ({"seeds": {"file": "/nonexistent"}}, "/nonexistent"),
         ({"seeds": {"urls": ["http://a.example/"]}}, "--contact"),
@@ -283,12 +285,13 @@ def test_a_pid_that_was_given_to_another_is_not_taken_for_a_crawl(tmp_path: Path
     wish = folder.wish("one")
     wish.pid, wish.born = os.getpid(), 1
     folder.keep("one", wish)
-    assert not folder.is_held("one")
+    assert folder.wish("one") == wish
+    assert not folder.is_held("one", wish)
     lock = DirectoryLock(tmp_path / "one/state/lock")
     assert lock.acquire(0.0)
-    assert folder.is_held("one")
+    assert folder.is_held("one", wish)
     lock.release()
-    assert not folder.is_held("one")
+    assert not folder.is_held("one", wish)
     folder.close()
 
 
