@@ -235,7 +235,7 @@ class Fleet:
         """Have all crawls end with everything saved; they are resumed when a server begins here again."""
         self._is_ending = True
         attended = {name: entry for name, entry in self._entries.items() if entry.is_attended}
-        for name, entry in attended.items():
+        for entry in attended.values():
             self._signal(entry)
         clock = asyncio.get_running_loop().time
         ends_by, is_hurried = clock() + STOP_S_MAX, False
