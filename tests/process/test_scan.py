@@ -47,7 +47,7 @@ PAGES = [
 
 def facts(markup: Markup) -> tuple[object, ...]:
     return (
-        [(href, rel, " ".join(text.split())) for href, rel, text in markup.anchors()],
+        [(href, rel, " ".join(markup.anchor_text(within).split())) for href, rel, within in markup.anchors()],
         [(tag, {name: value or "" for name, value in found.items()}) for tag, found in markup.elements()],
         " ".join(markup.title().split()),
     )

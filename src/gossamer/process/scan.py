@@ -69,8 +69,8 @@ _REFERENCE = re.compile(r"&(?:#[0-9]{1,9};?|#[xX][0-9a-fA-F]{1,9};?|[A-Za-z][A-Z
 ANCHOR_SCAN_BYTES_MAX = 8_192
 """Markup looked at for one anchor's text."""
 
-Anchor = tuple[str, str, str]
-"""href, rel, text as it stands (not yet collapsed)."""
+Anchor = tuple[str, str, bytes]
+"""href, rel, and the markup within: most pages name an address many times, and one text of it is enough."""
 Element = tuple[str, Mapping[str, str | None]]
 """Tag in lower case, attributes by lower-case name; the value of one without value is empty or None."""
 
@@ -123,6 +123,19 @@ class ScannedMarkup:
     def anchors(self) -> list[Anchor]:
         """Return every `a` that has an href, in order."""
         return self._anchors
+
+    def anchor_text(self, within: bytes) -> str:
+        """Return the text of an anchor as it stands, or the alt text of its first image that has one."""
+        if b"<" not in within and b"&" not in within:
+            return within.decode("utf-8", "replace")
+        within = within[:ANCHOR_SCAN_BYTES_MAX]
+        text = text_of(within)
+        if not text or text.isspace():
+            for image in _IMAGE.finditer(within):
+                found, _ = attributes(within, image.end())
+                if found.get("alt"):
+                    return found["alt"]
+        return text
 
     def elements(self) -> list[Element]:
         """Return every area, frame, iframe, link, base and meta, in order."""
@@ -177,8 +190,7 @@ class ScannedMarkup:
                     continue
                 href, rel = found["href"], found.get("rel", "")
             # Without an edge, what broke the line stands within the anchor.
-            text = _anchor_text(markup) if edge else self._text_up_to_edge(end - len(markup), end)
-            anchors.append((href, rel, text))
+            anchors.append((href, rel, markup if edge else self._up_to_edge(end - len(markup), end)))
 
     def _odd(self, start: int) -> int:
         """Take a tag in which a quote or an angle bracket may be anything."""
@@ -186,13 +198,13 @@ class ScannedMarkup:
         found, end = attributes(body, start + 2)
         # Of the names of interest only `a` comes here: the others are known by their names alone.
         if end >= 0 and "href" in found and not self._template and _ANCHOR_EDGE.match(body, start, start + 3):
-            self._anchors.append((found["href"], found.get("rel", ""), self._text_up_to_edge(end, end)))
+            self._anchors.append((found["href"], found.get("rel", ""), self._up_to_edge(end, end)))
         return end
 
-    def _text_up_to_edge(self, start: int, search_from: int) -> str:
+    def _up_to_edge(self, start: int, search_from: int) -> bytes:
         edge = _ANCHOR_EDGE.search(self._body, search_from, start + ANCHOR_SCAN_BYTES_MAX)
         end = edge.start() if edge is not None else start + ANCHOR_SCAN_BYTES_MAX
-        return _anchor_text(_COMMENT.sub(b"", self._body[start:end]))
+        return _COMMENT.sub(b"", self._body[start:end])
 
     def _element(self, name: bytes, position: int) -> int:
         """Take one tag of interest; return where to go on, or -1 at the end of the page."""
@@ -281,20 +293,6 @@ def skipped_comment(body: bytes, start: int) -> int:
             return start + 4 + len(abrupt)
     end = _COMMENT_END.search(body, start + 4)
     return end.end() if end is not None else -1
-
-
-def _anchor_text(markup: bytes) -> str:
-    """Return the text of an anchor as it stands, or the alt text of its first image that has one."""
-    if b"<" not in markup and b"&" not in markup:
-        return markup.decode("utf-8", "replace")
-    markup = markup[:ANCHOR_SCAN_BYTES_MAX]
-    text = text_of(markup)
-    if not text or text.isspace():
-        for image in _IMAGE.finditer(markup):
-            found, _ = attributes(markup, image.end())
-            if found.get("alt"):
-                return found["alt"]
-    return text
 
 
 def block_text(body: bytes, pieces: list[tuple[int, int]]) -> str:
