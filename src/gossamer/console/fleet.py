@@ -149,7 +149,10 @@ class Fleet:
         """
         if new.start:
             self._require_room()
-        await asyncio.to_thread(self.folder.create, new.name, new.config)
+        try:
+            await asyncio.to_thread(self.folder.create, new.name, new.config)
+        except OSError as error:
+            raise ConflictError(f"cannot write to {self.folder.path}: {error.strerror}") from error
         return await (self.start(new.name) if new.start else self.told(new.name))
 
     async def start(self, name: str) -> CrawlTold:
@@ -363,5 +366,5 @@ class Fleet:
         with suppress(ProcessLookupError):
             if entry.process is not None and entry.process.returncode is None:
                 entry.process.send_signal(signal.SIGTERM)
-            elif wish.pid and birth_of(wish.pid) == wish.born:
+            elif wish.born and birth_of(wish.pid) == wish.born:
                 os.kill(wish.pid, signal.SIGTERM)
