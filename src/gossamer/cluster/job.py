@@ -47,7 +47,9 @@ def asks_for_token(environment: Mapping[str, str], address: str) -> bool:
     knocking = {**environment, "RAY_AUTH_MODE": "disabled", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-P", "-m", "gossamer.cluster.ray", address]
     try:
-        done = subprocess.run(command, env=knocking, stdin=subprocess.DEVNULL, capture_output=True, timeout=KNOCK_S_MAX, check=False)  # noqa: S603 - ourselves
+        done = subprocess.run(  # noqa: S603 - ourselves
+            command, env=knocking, stdin=subprocess.DEVNULL, capture_output=True, timeout=KNOCK_S_MAX, check=False
+        )
     except subprocess.TimeoutExpired:
         return False  # Whoever connects says that nobody is there.
     return done.returncode == ASKED
