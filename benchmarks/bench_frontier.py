@@ -1,7 +1,7 @@
 """What the frontier and the duplicate test cost per URL, and how much memory they take: at 1 M URLs and at 100 M.
 
-    python benchmarks/bench_frontier.py [--urls N,N,…] [--until N] [--budget MIB] [--preset PRESET] [--json FILE]
-        [--log FILE]
+    python benchmarks/bench_frontier.py [--urls N,N,…] [--until N] [--minutes N] [--seen FORM] [--budget MIB]
+        [--preset PRESET] [--json FILE] [--log FILE]
 
 A trace of pages, generated, no network: each has 60 links, 80 % of them to its own host; hosts follow Zipf's law and
 number one for every 50 URLs. On average 6 links of a page are new (IRLbot met 6.5 on a page of 62.5), so *a URL* is
@@ -20,6 +20,7 @@ that it keeps in memory there too.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import json
 import os
@@ -27,30 +28,37 @@ import random
 import resource
 import sys
 import tempfile
+import threading
 import time
 from array import array
+from collections.abc import Iterator
+from math import inf
 from pathlib import Path
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
+import msgspec
 from xxhash import xxh3_64_intdigest
 
-from gossamer.cli.child import COLLECTOR_THRESHOLDS
 from gossamer.config import Config
 from gossamer.config.footprint import fitted
+from gossamer.crawl.commit import MANIFEST
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.options import PolitenessOptions, Preset
 from gossamer.frontier.politeness import politeness
 from gossamer.model.links import Link
 from gossamer.model.visits import Contact
+from gossamer.seen.diskmerge import DiskMergeUrlSeen
 from gossamer.seen.urls import NEW, POPULAR_BYTES, RocksUrlSeen
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
+from gossamer.state.journals import Journals
 from gossamer.state.store import Store
 from gossamer.testing.footprint import run_within
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice
+from gossamer.world.loop import COLLECTOR_THRESHOLDS
 
 URLS_PER_HOST = 50
 OWN_LINKS, OTHER_LINKS = 48, 12
@@ -61,6 +69,8 @@ CONCURRENCY = 256
 COMMIT_VISITS = 2_000
 PAGES_A_TURN = 50
 LOGGED_URLS = 1_000_000
+LOGGED_S = 120.0
+STARTED = time.monotonic()
 VISITS_A_SAMPLE = 16
 BOOT = bytes(16)
 STAGES = ("offer", "add", "select", "request", "finish", "commit")
@@ -165,16 +175,41 @@ def _url(start: str, name: str, site: str, partition: int, number: int) -> Url:
     return Url(text, text, xxh3_64_intdigest(text.encode()), name, site, partition)
 
 
+class Stop(NamedTuple):
+    """What ends a run before all is drained. It ends with a commit and its figures."""
+
+    urls: int
+    """Found."""
+    wall_s: float
+    cpu_s: float
+
+    def reason(self, urls: int, cpu_s: float) -> str:
+        """Return which of them has come to pass; nothing while none has."""
+        if urls >= self.urls:
+            return "until"
+        if time.monotonic() - STARTED >= self.wall_s:
+            return "minutes"
+        return "cpu_s" if cpu_s >= self.cpu_s else ""
+
+
 class Crawl:
     """A shard's state without a crawl around it."""
 
-    def __init__(self, directory: Path, preset: Preset, urls: int, until: int, budget_bytes: int, log: TextIO) -> None:
+    def __init__(
+        self, directory: Path, preset: Preset, form: str, urls: int, stop: Stop, budget_bytes: int, log: TextIO
+    ) -> None:
         self.now = 1_700_000_000.0
         config = fitted(Config.model_validate({"memory": {"budget_bytes": budget_bytes}}))
         self.store = Store(directory / "store", config.state.cache_bytes, config.state.write_buffer_bytes)
         self.epochs = Epochs(self.store)
         self.contacts = Contacts(directory, BOOT, self.now)
-        self.seen = RocksUrlSeen(self.epochs, config.seen.popular_bytes_max // POPULAR_BYTES)
+        self.journals = Journals(directory)
+        self.journals.recover(())
+        self.seen: RocksUrlSeen | DiskMergeUrlSeen
+        if form == "diskmerge":
+            self.seen = DiskMergeUrlSeen(self.epochs, self.journals, config.seen)
+        else:
+            self.seen = RocksUrlSeen(self.epochs, config.seen.popular_bytes_max // POPULAR_BYTES)
         self.frontier = Frontier(
             self.store, self.epochs, self.contacts, politeness(PolitenessOptions(preset=preset)), config.frontier,
             Namer().name, Dice(1), self.now,
@@ -186,11 +221,14 @@ class Crawl:
         self.trace = Trace(max(urls // URLS_PER_HOST, 10))
         self.out: list[Lease] = []
         self.known = self.finished = self.offered = 0
+        self.ended = ""
+        """Why it ends early."""
         self.urls = urls
-        self.until = until
+        self.stop = stop
         self.log = log
         self._since_commit = 0
         self._logged = 0
+        self._logged_at = self._began = time.monotonic()
 
     def discover(self) -> None:
         """Take in the links of some pages."""
@@ -240,10 +278,16 @@ class Crawl:
     def commit(self) -> None:
         self.meter.start()
         self.frontier.cut(self.now)
+        if isinstance(self.seen, DiskMergeUrlSeen):
+            self.seen.cut(self.now)
+        manifest = self.journals.cut()
+        self.journals.sync()
+        self.epochs.put("meta", MANIFEST, msgspec.msgpack.encode(manifest))
         number, ended = self.epochs.cut(), self.contacts.ended_since_commit
         self.epochs.commit(number)
         self.epochs.apply(number)
         self.epochs.settle()
+        self.journals.settle(manifest)
         self.contacts.committed(ended)
         self._since_commit = 0
         self.meter.stop("commit")
@@ -251,7 +295,7 @@ class Crawl:
         self.meter.generated()
 
     def run(self) -> None:
-        while self.known < self.until and (self.known < self.urls or self.finished < self.known):
+        while not self.ended and (self.known < self.urls or self.finished < self.known):
             if self.known < self.urls:
                 self.discover()
             self.visit()
@@ -260,14 +304,16 @@ class Crawl:
                 or self.frontier.memory_bytes + self.epochs.memory_bytes > self.epoch_bytes_max
             ):
                 self.commit()
-            if self.known + self.finished - self._logged >= LOGGED_URLS:
-                self._logged = self.known + self.finished
+                self.ended = self.stop.reason(self.known, self.meter.all_s)
+            done, now = self.known + self.finished, time.monotonic()
+            if done - self._logged >= LOGGED_URLS or now - self._logged_at >= LOGGED_S:
+                self._logged, self._logged_at = done, now
                 self.tell()
         self.commit()
         counts = self.frontier.counts
         assert self.known == counts.discovered
         assert counts.pending == self.known - self.finished
-        assert self.known >= self.until or not counts.pending
+        assert self.ended or not counts.pending
         self.tell()
 
     def tell(self) -> None:
@@ -285,25 +331,36 @@ class Crawl:
             **{f"{stage}_us": round(spent_s / done * 1e6, 2) for stage, spent_s in meter.spent_s.items()},
             "pace_us": round(sum(self.paces_us) / max(len(self.paces_us), 1), 1),
             "cpu_s": round(meter.all_s, 1),
+            "wall_s": round(time.monotonic() - self._began, 1),
             "rss_mib": _rss_bytes() >> 20,
             "rss_max_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
-            "disk_mib": sum(file.stat().st_size for file in (self.directory / "store").iterdir()) >> 20,
+            "disk_mib": _disk_bytes(self.directory) >> 20,
         }
 
     def close(self) -> None:
+        if isinstance(self.seen, DiskMergeUrlSeen):
+            self.seen.close()
         self.store.close()
         self.contacts.close()
+
+
+def _disk_bytes(directory: Path) -> int:
+    total = 0
+    for path in directory.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):  # Compaction took it away meanwhile.
+            total += path.stat().st_size
+    return total
 
 
 def _rss_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def measure(preset: Preset, urls: int, until: int, budget_bytes: int, log: TextIO) -> dict[str, float]:
+def measure(preset: Preset, form: str, urls: int, stop: Stop, budget_bytes: int, log: TextIO) -> dict[str, float]:
     gc.freeze()
     gc.set_threshold(*COLLECTOR_THRESHOLDS)  # As in a crawl's process.
     with tempfile.TemporaryDirectory() as directory:
-        crawl = Crawl(Path(directory), preset, urls, until, budget_bytes, log)
+        crawl = Crawl(Path(directory), preset, form, urls, stop, budget_bytes, log)
         try:
             crawl.run()
             return crawl.figures()
@@ -322,10 +379,42 @@ def show(rows: list[dict[str, float]]) -> None:
         print(f"{row['urls']:11,} {cells} {per_offered:12.2f}", flush=True)
 
 
+@contextlib.contextmanager
+def told(log: Path | None) -> Iterator[None]:
+    """Print how far the run is as its log grows."""
+    if log is None:
+        yield
+        return
+    over = threading.Event()
+    log.touch()
+
+    def follow() -> None:
+        with log.open() as rows:
+            rows.seek(0, os.SEEK_END)
+            while not over.wait(1.0):
+                for row in map(json.loads, rows):
+                    print(
+                        f"{row['wall_s']:8,.0f} s  {row['urls']:>11,} found {row['finished']:>11,} finished "
+                        f"{row['cpu_us']:6.1f} µs  RSS {row['rss_mib']} MiB  disk {row['disk_mib']:,} MiB",
+                        flush=True,
+                    )  # fmt: skip
+
+    follower = threading.Thread(target=follow)
+    follower.start()
+    try:
+        yield
+    finally:
+        over.set()
+        follower.join()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--urls", default="100000,1000000", help="sizes to run, by commas")
     parser.add_argument("--until", type=int, default=1 << 62, help="stop when so many are found, undrained")
+    parser.add_argument("--minutes", type=float, default=inf, help="stop each size after so long, drained or not")
+    parser.add_argument("--cpu-s", type=float, default=inf, help="the same in seconds of CPU, the generator's left out")
+    parser.add_argument("--seen", choices=("rocksdb", "diskmerge"), default="rocksdb", help="seen.form")
     parser.add_argument("--budget", type=int, default=512, help="memory in MiB")
     parser.add_argument("--preset", default="polite")
     parser.add_argument("--json", type=Path)
@@ -335,15 +424,18 @@ def main() -> None:
     sizes = [int(size) for size in given.urls.split(",")]
     if given.inside:
         with given.log.open("a") if given.log else Path(os.devnull).open("w") as log:
-            print(json.dumps(measure(given.preset, sizes[0], given.until, given.budget << 20, log)))
+            stop = Stop(given.until, given.minutes * 60, given.cpu_s)
+            print(json.dumps(measure(given.preset, given.seen, sizes[0], stop, given.budget << 20, log)))
         return
     rows = []
     for size in sizes:
         command = [sys.executable, __file__, "--inside", "--urls", str(size), "--budget", str(given.budget)]
-        command += ["--preset", given.preset, "--until", str(given.until)]
+        command += ["--preset", given.preset, "--until", str(given.until), "--seen", given.seen]
+        command += ["--minutes", str(given.minutes), "--cpu-s", str(given.cpu_s)]
         command += ["--log", str(given.log)] if given.log else []
-        # Freed memory goes back instead of lying in arenas of threads.
-        ran = run_within(given.budget << 20, command, {**os.environ, "MALLOC_ARENA_MAX": "2"}, timeout_s=86_400)
+        with told(given.log):
+            # Freed memory goes back instead of lying in arenas of threads.
+            ran = run_within(given.budget << 20, command, {**os.environ, "MALLOC_ARENA_MAX": "2"}, timeout_s=604_800)
         assert ran.status == 0, ran.output
         rows.append({**json.loads(ran.output.splitlines()[-1]), "held_mib": ran.peak_bytes >> 20})
         print(f"{size:,} URLs held to {given.budget} MiB by {ran.means}, {ran.peak_bytes >> 20} MiB at the most")

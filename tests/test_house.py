@@ -128,7 +128,12 @@ def test_there_is_no_place_for_what_has_no_place() -> None:
 IMPORT_EACH = """
 import importlib, json, os, sys, warnings
 failed = []
-for library in ("pyarrow.parquet", "pydantic", "typer", "rich.console", "asyncio", "msgspec"):
+libraries = (
+    "aiodns ada_url asyncio brotli csv duckdb email.message fastwarc hashlib html isal.igzip msgspec pyarrow.compute "
+    "pyarrow.fs pyarrow.parquet pycurl pydantic.json_schema pydantic.main re2 rich.console rocksdict selectolax.lexbor "
+    "sysconfig tempfile tomllib typer xml.parsers.expat xxhash zipfile zoneinfo zstandard"
+)
+for library in libraries.split():
     importlib.import_module(library)  # What takes long, once for all: it is our modules that are looked at.
 for name in json.load(sys.stdin):
     pid = os.fork()

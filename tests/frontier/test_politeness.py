@@ -95,11 +95,12 @@ def test_what_is_written_before_a_request_is_never_less_than_what_follows_it(
     """The gate journal must be pessimistic: after a death that is all there is."""
     rules = politeness(PolitenessOptions.model_validate({"preset": preset, "delay_s_min": least_s}))
     earlier = fetches_s[1 - SAMPLES :]
-    before_s = rules.rest_s([*earlier, 0.0], crawl_delay_s)
+    before = rules.rest_to_come(fetches_s, crawl_delay_s)
     after_s = rules.rest_s([*earlier, fetch_s * part], crawl_delay_s)
     longest_s = rules.longest_rest_s(crawl_delay_s)
 
-    assert after_s <= min(before_s + rules.rest_growth(len(earlier) + 1) * fetch_s, longest_s) + 1e-9
+    assert before.most_s == longest_s
+    assert after_s <= min(before.least_s + before.per_second * fetch_s, longest_s) + 1e-9
 
 
 def test_backing_off_doubles_with_jitter_up_to_a_bound() -> None:

@@ -40,7 +40,7 @@ def notes(store: Store) -> list[bytes]:
 def commit(store: Store, changed: Changed, ranges: list[Range] | None = None) -> None:
     epoch = store.epoch + 1
     store.commit(epoch, ranges or [], changed)
-    store.apply(epoch, ranges or [], changed)
+    store.apply(epoch)
 
 
 EVERY_FAMILY: Changed = {number: {key(number): b"one", b"\0\0": b"", key(99): None} for number in range(len(FAMILIES))}
@@ -116,7 +116,7 @@ def test_an_epoch_of_many_slices(opened: Open, tmp_path: Path, applied: bool) ->
     cleared: list[Range] = [(0, b"\0\0", b"\xff\xff")]
     chunks = store.commit(2, cleared, changes)
     if applied:
-        store.apply(2, cleared, changes)
+        store.apply(2)
     store.close()
     again = opened(tmp_path / "store")
 
@@ -131,7 +131,7 @@ def test_slices_are_bounded_in_bytes_too(opened: Open, tmp_path: Path) -> None:
     changed: Changed = {0: {key(number): large for number in range(40)}}
 
     assert store.commit(1, [], changed) >= 10
-    store.apply(1, [], changed)
+    store.apply(1)
     assert len(content(store)) == 40
 
 
@@ -156,7 +156,7 @@ def test_a_log_that_ends_anywhere_gives_one_epoch_or_the_next_and_nothing_betwee
     store.commit(2, cleared, changes)
     committed_bytes = _log(tmp_path / "store").stat().st_size
     if applied:
-        store.apply(2, cleared, changes)
+        store.apply(2)
     whole = _log(tmp_path / "store").stat().st_size
     after = {(family, name): value for (family, name), value in before.items() if not key(0) <= name < key(5)}
     after |= {("queue", key(number)): b"two" for number in range(10, 30)} | {("host", key(1)): b"two"}
@@ -205,7 +205,7 @@ def test_a_copy_taken_at_any_moment_of_a_commit_is_whole(opened: Open, tmp_path:
         shutil.copytree(tmp_path / "store", tmp_path / f"{epoch}-open")
         store.commit(epoch, [], changed)
         shutil.copytree(tmp_path / "store", tmp_path / f"{epoch}-committed")
-        store.apply(epoch, [], changed)
+        store.apply(epoch)
         shutil.copytree(tmp_path / "store", tmp_path / f"{epoch}-applied")
         states.append(content(store))
         for name, number in (("open", epoch - 1), ("committed", epoch), ("applied", epoch)):
@@ -294,7 +294,7 @@ def test_compaction_that_lags_holds_up_the_commit_and_nobody_else(tmp_path: Path
         changes: Changed = {0: {key(number) + bytes((epoch,)): value for number in range(1_000)}}
         chunks = store.commit(epoch, [], changes)
         assert chunks
-        store.apply(epoch, [], changes)
+        store.apply(epoch)
     lasted_s = time.perf_counter() - began
     over.set()
     watcher.join()

@@ -395,4 +395,4 @@ def _put(store: Store, family: str, pairs: Mapping[bytes, bytes]) -> None:
 def _commit(store: Store, ranges: list[Range], changes: Mapping[int, Mapping[bytes, bytes]]) -> None:
     epoch = store.epoch + 1
     store.commit(epoch, ranges, changes)
-    store.apply(epoch, ranges, changes)
+    store.apply(epoch)

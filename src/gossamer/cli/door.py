@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol, Self, cast, get_args
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, Self, cast, get_args
 
 from gossamer.model.errors import ConfigError
 
 if TYPE_CHECKING:
     from gossamer.config import Config
+    from gossamer.config.sections import ConsoleOptions
+    from gossamer.console.desk import Desk
     from gossamer.report.figures import Report
 
 Status = Mapping[str, object]
@@ -86,8 +88,9 @@ def crawler(workers: int = 1) -> CrawlerType:
     return cast("CrawlerType", Crawler)
 
 
-def console_of(crawl: Running, config: Config) -> AbstractAsyncContextManager[tuple[str, int]]:
-    """Serve the console of a crawl while the context is open; give address and port.
+@asynccontextmanager
+async def console_of(crawl: Running, config: Config) -> AsyncIterator[str]:
+    """Serve the console of a crawl while the context is open; give its address, with what may change things.
 
     Raises:
         ConfigError: the port is taken, or what it needs is not installed.
@@ -95,13 +98,38 @@ def console_of(crawl: Running, config: Config) -> AbstractAsyncContextManager[tu
     _require("starlette", "the console", "serve")
     _require("uvicorn", "the console", "serve")
     from gossamer.console.app import console_app
-    from gossamer.console.live import Live
+    from gossamer.console.door import door_of
     from gossamer.console.server import served
 
     options = config.console
     assert options.port is not None
-    app = console_app(cast("Live", crawl), config.websub.body_bytes_max, options.request_s_max)
-    return served(app, options.port, options.connections_max, options.request_s_max)
+    desk = cast("Desk", crawl)
+    door = door_of(desk.directory / "state", options, config.websub.body_bytes_max)
+    app = console_app(desk, door)
+    async with served(app, options.address, options.port, options.connections_max, options.request_s_max) as address:
+        yield f"{address}/#token={door.token}"
+
+
+def serve_crawl(
+    directory: Path, options: ConsoleOptions, port: int, say: Callable[[str], None], complain: Callable[[str], None]
+) -> Coroutine[Any, Any, None]:
+    """Return the work of serving one crawl. Raises ConfigError: what it needs is not installed."""
+    _require("starlette", "the console", "serve")
+    _require("uvicorn", "the console", "serve")
+    from gossamer.console.serving import serve_crawl as serve
+
+    return serve(directory, options, port, say, complain)
+
+
+def serve_folder(
+    folder: Path, options: ConsoleOptions, port: int, say: Callable[[str], None], complain: Callable[[str], None]
+) -> Coroutine[Any, Any, None]:
+    """Return the work of serving a folder of crawls. Raises as `serve_crawl`."""
+    _require("starlette", "the console", "serve")
+    _require("uvicorn", "the console", "serve")
+    from gossamer.console.serving import serve_folder as serve
+
+    return serve(folder, options, port, say, complain)
 
 
 def status_of(directory: Path) -> Status:
@@ -421,6 +449,15 @@ def search_of(directory: Path, query: str, *, limit: int, host: str, site: str, 
     from gossamer.api import search
 
     return search.search_of(directory, query, limit=limit, host=host, site=site, language=language)
+
+
+def found_as_object(found: Found) -> object:
+    """Return an answer as JSON has it."""
+    from msgspec import to_builtins
+
+    from gossamer.api import search
+
+    return to_builtins(search.told(cast("Any", found)))
 
 
 def build_index_of(directory: Path, advance: Callable[[int, int], None]) -> Built:

@@ -38,8 +38,8 @@ async def served(crawler: Running, config: Config, progress: Progress) -> str:
     """Run a crawl to its end, with its console where that is asked for."""
     if config.console.port is None:
         return await drive(crawler, progress)
-    async with console_of(crawler, config) as (address, port):
-        progress.note(f"The console: http://{address}:{port}/api/status")
+    async with console_of(crawler, config) as address:
+        progress.note(f"The console: {address}")
         return await drive(crawler, progress)
 
 

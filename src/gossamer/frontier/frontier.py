@@ -20,16 +20,16 @@ from gossamer.frontier.index import HostIndex
 from gossamer.frontier.ledger import Ledger
 from gossamer.frontier.options import BudgetOptions, FrontierOptions
 from gossamer.frontier.overview import overview
-from gossamer.frontier.politeness import SAMPLES, Politeness
+from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.queues import Queues
 from gossamer.frontier.record import Entry, Item, decode_record
 from gossamer.frontier.remembered import Remembered
 from gossamer.frontier.sites import Sites
 from gossamer.frontier.turns import NextTurn, Turns
 from gossamer.model.links import NOT_SEED, Link
-from gossamer.model.visits import Again, Contact, HostFacts
+from gossamer.model.visits import Again, Contact, HostFacts, Visit
 from gossamer.ports import Prioritizer
-from gossamer.state.contacts import Contacts, Rest
+from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import META_PARTITION, Store
 from gossamer.url.url import Url
@@ -278,14 +278,7 @@ class Frontier:
             return False
         if self._shared is not None and not self._shared.begin(lease.place, now):
             return False
-        politeness = lease.host.rules
-        longest_s = politeness.longest_rest_s(record.crawl_delay_s)
-        if politeness.per_host == 1:
-            with_this_one = [*record.fetches_s[1 - SAMPLES :], 0.0]
-            rest_s = politeness.rest_s(with_this_one, record.crawl_delay_s)
-            rest = Rest(rest_s, politeness.rest_growth(len(with_this_one)), longest_s)
-        else:  # Others of its requests that end meanwhile change the mean.
-            rest = Rest(longest_s, 0.0, longest_s)
+        rest = lease.host.rules.rest_to_come(record.fetches_s, record.crawl_delay_s)
         lease.ticket = self._contacts.begin(lease.host.fingerprint, lease.place.fingerprint, now, rest)
         return True
 
@@ -463,7 +456,12 @@ class Frontier:
         url = errand.url if errand is not None else self._name_url(item.url) if item is not None else None
         assert url is not None
         place = host.place
-        lease = Lease(host, item, errand, url, place.address if place is not None else "")
+        visit = None
+        if item is not None:
+            visit = Visit(
+                url, item.depth, item.hops, item.link_type, item.referrer, item.attempt, item.seed, item.revisit
+            )
+        lease = Lease(host, item, errand, url, place.address if place is not None else "", visit, item is None)
         host.out += 1
         if item is not None:
             host.lent += 1

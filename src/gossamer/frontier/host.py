@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 
+import msgspec
+
 from gossamer.frontier.politeness import Politeness
-from gossamer.frontier.record import Block, Entry, HostRecord, Item
+from gossamer.frontier.record import Block, HostRecord, Item
 from gossamer.model.visits import Errand, Visit
 from gossamer.url.url import Url
 
@@ -115,46 +117,25 @@ class Site:
         """Hosts that came up while all its requests were out, with the stamp that they had."""
 
 
-class Lease:
+class Lease(msgspec.Struct, eq=False, gc=False):
     """One visit, lent once and given back once. Carries a queued URL or an errand.
 
     It may be fetched when `address` is set; a lease without one asks for nothing but where the host is.
     """
 
-    __slots__ = (
-        "address",
-        "errand",
-        "host",
-        "is_ended",
-        "is_finished",
-        "item",
-        "place",
-        "site",
-        "ticket",
-        "url",
-        "visit",
-    )
-
-    def __init__(self, host: Host, item: Item | None, errand: Errand | None, url: Url, address: str) -> None:
-        self.host = host
-        self.item = item
-        self.errand = errand
-        self.url = url
-        self.address = address
-        self.visit = _visit(item, url) if item is not None else None
-        self.place: Place | None = None
-        self.site: Site | None = None
-        self.ticket = -1
-        self.is_ended = False
-        self.is_finished = item is None
+    host: Host
+    item: Item | None
+    errand: Errand | None
+    url: Url
+    address: str
+    visit: Visit | None
+    is_finished: bool
+    place: Place | None = None
+    site: Site | None = None
+    ticket: int = -1
+    is_ended: bool = False
 
     @property
     def host_failures(self) -> int:
         """How often the host failed in a row."""
         return self.host.record.failures
-
-
-def _visit(entry: Entry, url: Url) -> Visit:
-    return Visit(
-        url, entry.depth, entry.hops, entry.link_type, entry.referrer, entry.attempt, entry.seed, entry.revisit
-    )

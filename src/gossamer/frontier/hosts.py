@@ -80,11 +80,13 @@ class Hosts:
     def cut(self) -> Iterable[Host]:
         """Yield the dirty hosts, and give each one's record to the epoch after its turn."""
         dirty, self._dirty = self._dirty, {}
+        records = {}
         for name, host in dirty.items():
             yield host
-            self._epochs.put("host", host.prefix, encode_record(host.record))
+            records[host.prefix] = encode_record(host.record)
             host.dirty = False
             self._clean[name] = host
+        self._epochs.put_many("host", records)
 
     def _load(self, name: str, partition: int) -> Host:
         prefix = host_prefix(partition, name)

@@ -149,6 +149,11 @@ class HostIndex:
         begin, end = partition.to_bytes(2) + instant.to_bytes(8), (partition + 1).to_bytes(2)
         return next(((partition, key[10:].decode()) for key, _ in self._epochs.scan("sleep", begin, end)), None)
 
+    def may_have(self, now: float) -> bool:
+        """Say whether there may be a host to activate; `draw`, `wake` and `deferred` find out."""
+        alarms = self._alarms
+        return bool(self._ready or self.hosts_deferred or (alarms and alarms[0][0] / 1e6 <= now))
+
     @property
     def has_ready(self) -> bool:
         """There may be ready hosts; `draw` finds out."""

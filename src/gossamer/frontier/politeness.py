@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from gossamer.frontier.options import HostOverride, PolitenessOptions
+from gossamer.state.contacts import Rest
 
 Number = TypeVar("Number", int, float)
 
@@ -55,14 +56,22 @@ class Politeness:
                 own_s = max(min(grown, self.delay_s_max), own_s)
         return crawl_delay_s if crawl_delay_s and crawl_delay_s > own_s else own_s
 
-    def rest_growth(self, samples: int) -> float:
-        """Return how much longer the rest gets for each second that the last of so many fetches takes."""
-        return self.delay_factor / SAMPLES if samples >= SAMPLES else 0.0
+    def rest_to_come(self, fetches_s: Sequence[float], crawl_delay_s: float | None) -> Rest:
+        """Return how long a host will rest after a request that begins now; `fetches_s` are those that ended."""
+        longest_s = self.longest_rest_s(crawl_delay_s)
+        if self.per_host > 1:  # Others of its requests that end meanwhile change the mean.
+            return Rest(longest_s, 0.0, longest_s)
+        if not self.delay_factor or len(fetches_s) + 1 < SAMPLES:
+            return Rest(self.rest_s((), crawl_delay_s), 0.0, longest_s)
+        with_this_one = (*fetches_s[1 - SAMPLES :], 0.0)
+        return Rest(self.rest_s(with_this_one, crawl_delay_s), self.delay_factor / SAMPLES, longest_s)
 
     def longest_rest_s(self, crawl_delay_s: float | None) -> float:
         """Return what `rest_s` cannot exceed, whatever the fetch times: for when nobody knows them."""
-        slowest_s = max(self.delay_s_max, self.delay_s_min) if self.delay_factor else self.delay_s_min
-        return max(slowest_s, crawl_delay_s or 0.0)
+        slowest_s = self.delay_s_min
+        if self.delay_factor and self.delay_s_max > slowest_s:
+            slowest_s = self.delay_s_max
+        return crawl_delay_s if crawl_delay_s and crawl_delay_s > slowest_s else slowest_s
 
     def backoff_s(self, in_a_row: int, dice: float) -> float:
         """Return the rest after the n-th 429 or 503 in a row without Retry-After; `dice` in [0, 1) adds up to half."""

@@ -183,6 +183,8 @@ class Queues:
 
     def cut(self, host: Host) -> None:
         """Give the blocks of the open epoch to it."""
+        if not host.fresh:
+            return
         fresh, host.fresh = host.fresh, {}
         for level, blocks in fresh.items():
             queue = host.record.levels[level]

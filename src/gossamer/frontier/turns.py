@@ -135,7 +135,7 @@ class Turns:
 
     def fill(self, now: float) -> None:
         """Bring hosts from the disk while there is room for them: those whose sleep is over, then any by chance."""
-        while len(self.benched) < self.room.hosts:
+        while len(self.benched) < self.room.hosts and self._index.may_have(now):
             # Where old pages come due, those who wake could keep out those who wait with new ones.
             found = self._index.draw() if self._is_turn_of_new is not None and self._is_turn_of_new() else None
             found = found or self._index.wake(now) or self._index.draw() or self._draw_deferred(now)

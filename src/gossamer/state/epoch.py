@@ -146,7 +146,8 @@ class Epochs:
         number = _NUMBER[family]
         assert number not in _SCANNED
         self._open.families[number].update(pairs)
-        self._open.memory_bytes += sum(map(len, pairs)) + len(pairs) * OPERATION_BYTES
+        self._open.memory_bytes += sum(map(len, pairs)) + sum(map(len, pairs.values()))
+        self._open.memory_bytes += len(pairs) * OPERATION_BYTES
 
     def delete(self, family: str, key: bytes) -> None:
         self._open.set(_NUMBER[family], key, None)
@@ -225,7 +226,7 @@ class Epochs:
     def apply(self, number: int) -> None:
         """Bring the closing epoch to its families. For the commit's thread."""
         assert self._closing is not None
-        self._store.apply(number, self._closing.ranges, self._closing.families)
+        self._store.apply(number)
 
     def settle(self) -> None:
         """Forget the closing epoch: the store has it all."""

@@ -130,6 +130,8 @@ class Store:
         self._families = {name: self._db.get_column_family(name) for name in FAMILIES}
         self._handles: list[ColumnFamily] = [self._db.get_column_family_handle(name) for name in FAMILIES]
         self._meta = self._families["meta"]
+        self._to_apply: tuple[int, list[Chunk]] = (0, [])
+        """The epoch that was committed last, and what of it is not applied yet."""
         if fresh:
             sync_directory(path.parent)
         with refusals(f"cannot open the store {path}"):
@@ -161,32 +163,34 @@ class Store:
         Raises:
             OSError: the disk refuses. Write nothing more then; the next opening tells which epoch was the last.
         """
-        chunks = 0
+        chunks = []
         with refusals("cannot commit"):
             for chunk in _chunks(ranges, changes):
                 self._wait_for_background()
-                self._put_meta(_redo_key(epoch, chunks), _encoder.encode(chunk))
-                chunks += 1
+                self._put_meta(_redo_key(epoch, len(chunks)), _encoder.encode(chunk))
+                chunks.append(chunk)
                 give_way()
-            self._put_meta(_COMMITTED, _encoder.encode(Committed(epoch, chunks)))
+            self._put_meta(_COMMITTED, _encoder.encode(Committed(epoch, len(chunks))))
             self._db.flush_wal(True)
         self.epoch = epoch
-        return chunks
+        self._to_apply = epoch, chunks
+        return len(chunks)
 
-    def apply(self, epoch: int, ranges: Sequence[Range], changes: Mapping[int, Mapping[bytes, bytes | None]]) -> None:
-        """Bring a committed epoch to its families, giving way to the loop between slices.
+    def apply(self, epoch: int) -> None:
+        """Bring the epoch that was just committed to its families, giving way to the loop between slices.
 
         Raises:
             OSError: the disk refuses. The epoch is committed all the same, and applied when the store is next opened.
         """
-        chunks = 0
+        committed, chunks = self._to_apply
+        assert committed == epoch, "only what was just committed can be applied"
+        self._to_apply = epoch, []
         with refusals("cannot apply a commit"):
-            for chunk in _chunks(ranges, changes):
+            for chunk in chunks:
                 self._wait_for_background()
                 self._db.write(self._batch(chunk))
-                chunks += 1
                 give_way()
-            self._forget_redo(epoch, chunks)
+            self._forget_redo(epoch, len(chunks))
 
     def checkpoint(self, path: Path) -> None:
         """Make a consistent copy by hard links. Milliseconds; holds the GIL (27 ms measured)."""

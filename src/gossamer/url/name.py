@@ -61,7 +61,12 @@ class Namer:
 
     def name(self, text: str) -> Url | None:
         """Return the name of an address that `join` or `absolute` gave; None when it has no host to visit."""
-        return self.names((text,))[0]
+        # As in `names`, written out: each visit names one.
+        prefix = text[: text.find("/", 8)] if text.startswith("http") else _prefix(text)
+        start = self._young.get(prefix)
+        if start is None or not start.plain or "%" in text or "#" in text:
+            return self.names((text,))[0]
+        return Url(text, text, xxh3_64_intdigest(text.encode()), start.host, start.site, start.partition)
 
     def changes(self, text: str) -> list[tuple[str, str]]:
         """Return the rules that have a part in an address's key, each with what it made: for people who ask why."""
