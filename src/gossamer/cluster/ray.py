@@ -24,7 +24,7 @@ import msgspec
 import ray
 import ray.exceptions
 from ray._private import ray_constants
-from ray._raylet import GcsClient
+from ray._raylet import GcsClient  # type: ignore[attr-defined]
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from gossamer.cluster.coordination import Coordination, Kept, Look, Seen
