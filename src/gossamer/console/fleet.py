@@ -21,8 +21,9 @@ from gossamer.config.sections import ConsoleOptions
 from gossamer.config.toml import written
 from gossamer.console.crawl import Crawl
 from gossamer.console.directory import Directory
-from gossamer.console.folder import Folder, Wish, birth_of
+from gossamer.console.folder import Folder, Wish
 from gossamer.model.verbs import ConflictError, Request, Text
+from gossamer.world.process import birth_of
 
 LOOK_S = 0.5
 """Between two looks at a crawl that another server began."""

@@ -15,7 +15,7 @@ from gossamer.config.toml import written
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import ConflictError, MissingError, RefusedError
 from gossamer.world.files import write_whole
-from gossamer.world.process import DirectoryLock
+from gossamer.world.process import DirectoryLock, birth_of
 
 OWN = ".gossamer"
 """Where the server keeps what is its own; no crawl can be called so."""
@@ -137,16 +137,6 @@ class Folder:
         except OSError:
             return ""
         return lines[-1].removeprefix("gossamer: ") if lines else ""
-
-
-def birth_of(pid: int) -> int:
-    """Return when a process began, in ticks since boot; 0 where it is gone or has ended, or the system does not say."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    except OSError:
-        return 0
-    state, *fields = text.rpartition(")")[2].split()
-    return int(fields[18]) if state not in "ZX" else 0
 
 
 def _as_toml(config: Mapping[str, Any]) -> str:
