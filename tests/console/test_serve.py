@@ -170,6 +170,8 @@ def test_crawls_are_made_run_and_told_of(run: Commands, web: str) -> None:
     assert crawl_of(call, "two")["runs"] is False
     assert call.post("/api/crawls/two/seed", urls=[web]).status == 409
     pages = crawl_of(call, "two")["pages"]
+    assert "did you mean limits.max_pages" in call.post("/api/crawls/two/resume", values={"limits.max_page": 1}).error
+    assert "null may stand" in call.post("/api/crawls/two/resume", values={"scope.include": [None]}).error
     assert call.post("/api/crawls/two/resume", values={"limits.max_pages": pages + 1}).status == 200
     until(lambda: crawl_of(call, "two")["pages"] == pages + 1)
     until(lambda: call.get("/api/crawls").json["running"] == 1)
@@ -200,6 +202,8 @@ def test_names_lead_nowhere_else(folder: Caller, web: str, name: str) -> None:
         ({"seeds": {"urls": ["http://127.0.0.1/"]}, "limits": {"max_pages": None}}, "null is no value"),
         ({"seeds": {"urls": ["http://127.0.0.1/"]}, "output": {"directory": "/tmp/x"}}, "the server says that"),
         ({"seeds": {"urls": ["http://127.0.0.1/"]}, "console": {"port": 1}}, "the server says that"),
+        ({"seeds": {"urls": ["http://127.0.0.1/"]}, "scope": {"include": [None]}}, "null may stand for a key"),
+        ({"preset": "nonsense", "seeds": {"urls": ["http://127.0.0.1/"]}}, "nonsense"),
         ({"seeds": {"file": "-"}}, "no standard input"),
         ({"seeds": {"file": "/nonexistent"}}, "/nonexistent"),
         ({"seeds": {"urls": ["http://a.example/"]}}, "--contact"),
@@ -258,7 +262,8 @@ def test_a_folder_has_one_server(run: Commands) -> None:
 def test_a_stop_while_it_starts_is_heard(run: Commands, web: str) -> None:
     call, server = run.served("serve", "--port", "0")
     assert call.post("/api/crawls", name="one", config=config_of(web)).status == 201
-    until(lambda: call.post("/api/crawls/one/stop").status == 200)
+    stopped = call.post("/api/crawls/one/stop")
+    assert (stopped.status, stopped.json) == (200, {"state": "stopping"})
     until(lambda: call.get("/api/crawls").json["running"] == 0)
     assert crawl_of(call, "one")["runs"] is False
     assert ended(server) == 0
@@ -280,12 +285,13 @@ def test_a_pid_that_was_given_to_another_is_not_taken_for_a_crawl(tmp_path: Path
     wish = folder.wish("one")
     wish.pid, wish.born = os.getpid(), 1
     folder.keep("one", wish)
-    assert not folder.is_held("one")
+    assert folder.wish("one") == wish
+    assert not folder.is_held("one", wish)
     lock = DirectoryLock(tmp_path / "one/state/lock")
     assert lock.acquire(0.0)
-    assert folder.is_held("one")
+    assert folder.is_held("one", wish)
     lock.release()
-    assert not folder.is_held("one")
+    assert not folder.is_held("one", wish)
     folder.close()
 
 
