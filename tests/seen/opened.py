@@ -11,7 +11,6 @@ from gossamer.seen.bloom import BloomUrlSeen
 from gossamer.seen.diskmerge import DiskMergeUrlSeen
 from gossamer.seen.memory import MemoryUrlSeen
 from gossamer.seen.options import SeenOptions
-from gossamer.seen.popular import POPULAR_BYTES
 from gossamer.seen.urls import RocksUrlSeen
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Entry, Journals
@@ -54,7 +53,7 @@ class Opened:
         self.seen: UrlSeen
         match form:
             case "rocksdb":
-                self.seen = RocksUrlSeen(self.epochs, options.popular_bytes_max // POPULAR_BYTES)
+                self.seen = RocksUrlSeen(self.epochs, options.popular_urls_max)
             case "memory":
                 self.seen = MemoryUrlSeen(self.epochs)
             case "diskmerge":

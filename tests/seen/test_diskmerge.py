@@ -9,12 +9,11 @@ import pytest
 from gossamer.seen.diskmerge import FRONT_SPAN_MAX, DiskMergeUrlSeen
 from gossamer.seen.groups import FOLDER, GROUPS
 from gossamer.seen.options import SeenOptions
-from gossamer.seen.popular import POPULAR_BYTES
 from gossamer.seen.ways import KNOWN, NEW, SHORTER
 from gossamer.state.store import META_PARTITION
 from tests.seen.opened import Opened, numbered
 
-SMALL = SeenOptions(popular_bytes_max=600, front_urls_max=1000)
+SMALL = SeenOptions(popular_urls_max=50, front_urls_max=1000)
 
 
 def seen_of(opened: Opened) -> DiskMergeUrlSeen:
@@ -37,7 +36,7 @@ def test_memory_is_bounded_while_it_grows(tmp_path: Path) -> None:
         most = FRONT_SPAN_MAX * SMALL.front_urls_max + epoch
         assert held["front"] <= most
         assert held["frozen"] <= most
-        assert held["popular"] * POPULAR_BYTES <= SMALL.popular_bytes_max
+        assert held["popular"] <= SMALL.popular_urls_max
     assert seen.memory["runs"] <= 5 * GROUPS, "a few a group, as the ratio of their sizes promises"
     assert seen.memory["index_bytes"] < 3 * 30_000
     assert set(opened.offer([numbered(number) for number in range(30_000)])) == {KNOWN}

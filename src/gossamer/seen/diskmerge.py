@@ -2,7 +2,7 @@
 
 Mercator's eliminator (Heydon and Najork 1999, figure 4) and IRLbot's DRUM gather questions until a whole batch is
 merged with the file, and answer then. Here the batch is what is *new*: a front buffer holds it, every question is
-answered from popular cache, buffer and files, and a full buffer becomes sorted runs while the crawl goes on. See
+answered from popular table, buffer and files, and a full buffer becomes sorted runs while the crawl goes on. See
 docs/decisions/0006-url-eliminators.md.
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 from gossamer.seen.groups import FOLDER, GROUP_SHIFT, GROUPS
 from gossamer.seen.offers import Offers
 from gossamer.seen.options import SeenOptions
-from gossamer.seen.popular import POPULAR_BYTES, Popular
+from gossamer.seen.popular import Popular
 from gossamer.seen.runs import Run, mask_of, merged, write_run
 from gossamer.seen.ways import KNOWN, NEW, SHORTER, depth_and_hops, least_of
 from gossamer.state.epoch import Epochs
@@ -46,7 +46,7 @@ class Merged(NamedTuple):
 class DiskMergeUrlSeen:
     """Promises what `RocksUrlSeen` promises: exact to 64 bits, answered at once.
 
-    Memory: popular cache, at most `FRONT_SPAN_MAX` + 1 front buffers and what one epoch brings (about 110 bytes a URL),
+    Memory: popular table, at most `FRONT_SPAN_MAX` + 1 front buffers and what one epoch brings (about 110 bytes a URL),
     and an index of 1.5 bytes for each URL ever seen. Disk: 12.5 bytes a URL; while merging, what is merged twice. The
     files are named by the journals' manifest, so a run counts from the commit after it was synced; until then the
     store's log of offers holds its content.
@@ -62,7 +62,7 @@ class DiskMergeUrlSeen:
         self._journals = journals
         self._options = options
         self._offers = Offers(epochs)
-        self._popular = Popular(options.popular_bytes_max // POPULAR_BYTES)
+        self._popular = Popular(options.popular_urls_max)
         self._runs: list[list[Run]] = [[] for _ in range(GROUPS)]
         """Per group, oldest and largest first."""
         self._front: Front = [{} for _ in range(GROUPS)]

@@ -16,9 +16,12 @@ class SeenOptions(BaseModel):
         "rocksdb", description="How URLs are remembered; a crawl keeps the form that it began with."
     )
     popular_bytes_max: int = Field(
-        24 << 20,
+        24 << 20, ge=0, description="Memory for URLs offered lately, in front of the store: 12 bytes each (rocksdb)."
+    )
+    popular_urls_max: int = Field(
+        2 << 20,
         ge=0,
-        description="Memory for URLs offered lately, in front of store or files: 12 bytes each (rocksdb, diskmerge).",
+        description="URLs offered lately, in memory in front of the files: 12 bytes each (diskmerge).",
     )
     front_urls_max: int = Field(
         200_000, ge=1, description="New URLs gathered in memory before they are merged with files (diskmerge)."
