@@ -192,11 +192,14 @@ def test_a_network_that_falls_apart_loses_nothing_and_visits_nothing_twice(
         with capsys.disabled():
             print(f"\npartition: {told}, {len(found.rows)} pages")
         assert told["status"] == 0, told["errors"]
-        assert (told["kept"], told["cut_off"]) == (True, 0)
+        shards, left = told["kept"]
+        assert left == shards > 0
+        shards, left = told["cut_off"]
+        assert left == 0 < shards
         assert differences(found, undisturbed) == []
         assert found.faults() == []
         assert told["broken"] == []
         # Archived once; asked for again is only what the machine that was cut off did since its last checkpoint.
-        assert told["again"] <= 4 * (CHECKPOINT_S + TENURE_S) / DELAY_S * options.hosts / 4
+        assert told["again"] <= (CHECKPOINT_S + TENURE_S) / DELAY_S * options.hosts / 2 < len(found.rows)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

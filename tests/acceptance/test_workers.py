@@ -7,7 +7,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from gossamer.cluster.partitions import PartitionMap
 from gossamer.simweb.options import SimwebOptions
 from gossamer.simweb.process import SimwebProcess
 from gossamer.url.name import Namer
-from tests.cluster.nodes import Nodes, command_of
+from tests.cluster.nodes import Nodes, command_of, descendants
 from tests.crash.crawls import environment
 from tests.crash.harvest import Harvest, differences
 from tests.ring.crawls import until
@@ -100,14 +100,13 @@ def test_the_result_is_that_of_one_worker(
 def test_two_workers_here_answer_as_one_and_leave_nothing(web: SimwebProcess, alone: Harvest, tmp_path: Path) -> None:
     """A Ray of the crawl's own: every command, while it runs, when it has stopped, and when it is resumed."""
     directory = tmp_path / "crawl"
-    before = set(_of_ray())
     slowly = ("politeness.delay_s_min=0.3", "search.enabled=true")
     running = begun(*crawl_of(web, directory, 2, *slowly, politeness="weak"))
     try:
         until(lambda: (directory / "state/control.sock").exists() or running.poll() is not None, 60)
         status = until(lambda: _pages(directory, 5), 60)
         assert status["workers"] == 2
-        assert listening(set(_of_ray()) - before) <= {"127.0.0.1"}
+        assert listening(set(descendants(running.pid))) <= {"127.0.0.1"}
         assert status["discovered"] == sum(int(str(status[key])) for key in ("queued", "in_flight", "terminal"))
         for shard, url in one_of_each(directory, alone).items():
             assert answer("why", directory, url)["shard"] == shard
@@ -121,12 +120,13 @@ def test_two_workers_here_answer_as_one_and_leave_nothing(web: SimwebProcess, al
         assert len(list((directory / "checkpoints").iterdir())) == 2
         assert gossamer("unpause", directory).returncode == 0
         assert gossamer("report", directory).returncode == 0
+        of_it = descendants(running.pid)
         assert gossamer("stop", directory).returncode == 0
         assert running.wait(60) == 130
     finally:
         running.kill()
         running.wait()
-    until(lambda: not set(_of_ray()) - before, 30)
+    until(lambda: not _left(of_it), 30)
     stopped = answer("status", directory)
     assert stopped["state"] == "stopped"
     assert stopped["queued"]
@@ -153,15 +153,15 @@ def test_a_limit_of_pages_is_that_of_all_workers(web: SimwebProcess, nodes: Node
 
 
 def test_a_killed_crawl_leaves_no_process(web: SimwebProcess, tmp_path: Path) -> None:
-    before = set(_of_ray())
     running = begun(*crawl_of(web, tmp_path / "crawl", 2, "politeness.delay_s_min=5", politeness="weak"))
     try:
         until(lambda: _pages(tmp_path / "crawl", 1) or running.poll() is not None, 60)
-        assert set(_of_ray()) - before
+        of_it = descendants(running.pid)
+        assert any("gossamer.api.member" in command_of(pid) for pid in of_it)
     finally:
         running.kill()
         running.wait()
-    until(lambda: not set(_of_ray()) - before, 30)
+    until(lambda: not _left(of_it), 30)
 
 
 @pytest.mark.parametrize(
@@ -234,8 +234,6 @@ def listening(pids: set[int]) -> set[str]:
     return found
 
 
-def _of_ray() -> list[int]:
-    """Return the processes of Rays of crawls' own, and of shards."""
-    names = ("gossamer-ray-", "gossamer.api.member", "ray::")
-    pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-    return [pid for pid in pids if any(name in command_of(pid) for name in names)]
+def _left(pids: Sequence[int]) -> list[str]:
+    """Return which of these processes are there still."""
+    return [command for pid in pids if (command := command_of(pid))]

@@ -75,11 +75,16 @@ def members_of(started: subprocess.Popen[bytes]) -> list[int]:
     return [pid for pid in descendants(started.pid) if "gossamer.api.member" in command_of(pid)]
 
 
-def cut(seconds: float) -> None:
-    """Cut the cluster's network for a while; the web's stays."""
+def cut(seconds: float, there: subprocess.Popen[bytes]) -> tuple[int, int]:
+    """Cut the cluster's network for a while; the web's stays. Return how many shards a node had, and how many of their
+    processes are still there when it comes back.
+    """
+    before = members_of(there)
     sh("ip", "link", "set", "cluster0", "down")
     time.sleep(seconds)
+    left = [pid for pid in before if pid in members_of(there)]
     sh("ip", "link", "set", "cluster0", "up")
+    return len(before), len(left)
 
 
 def main() -> None:
@@ -108,17 +113,15 @@ def main() -> None:
                 crawling = subprocess.Popen([sys.executable, "-m", "gossamer", *words], stderr=errors)
             until(lambda: len(web.requests()) > 40, 90, "it does not crawl")
             until(lambda: members_of(nodes[1]), 60, "no shard on the other machine")
-            cut(0.7)
-            kept = bool(members_of(nodes[1]))
+            kept = cut(0.7, nodes[1])
             time.sleep(1.0)
-            cut(8.0)
-            cut_off = members_of(nodes[1])
+            cut_off = cut(8.0, nodes[1])
             status = crawling.wait(150)
             asked = web.requests()
             promise = Promise(delay_s_min=delay_s, factor=0.0, delay_s_max=delay_s)
             broken = [one.kind for one in judge(asked, promise, web.web) if one.kind != "repeated"]
             again = sum(count - 1 for count in repeats(asked, web.web).values())
-        result = {"status": status, "kept": kept, "cut_off": len(cut_off), "broken": broken, "again": again}
+        result = {"status": status, "kept": kept, "cut_off": cut_off, "broken": broken, "again": again}
         print(json.dumps({**result, "errors": (folder / "errors").read_text()[-2000:]}))
     finally:
         for started in [*nodes, other, *([crawling] if crawling else [])]:

@@ -12,6 +12,7 @@ import os
 import secrets
 import shutil
 import socket
+import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -23,7 +24,7 @@ import msgspec
 import ray
 import ray.exceptions
 from ray._private import ray_constants
-from ray._raylet import GcsClient  # type: ignore[attr-defined]  # compiled
+from ray._raylet import GcsClient  # type: ignore[attr-defined]
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from gossamer.cluster.coordination import Coordination, Kept, Look, Seen
@@ -33,6 +34,7 @@ from gossamer.cluster.options import ClusterOptions
 from gossamer.model.errors import ConfigError
 from gossamer.world.clock import WallClock
 from gossamer.world.files import write_whole
+from gossamer.world.undertaker import undertaker_of
 
 CARRY_S_MAX = 10.0
 """A frame that has not arrived by then is taken for lost: it is sent again."""
@@ -228,10 +230,11 @@ class CoordinatorActor:
 class Engine:
     """The actors of one crawl, as whoever started it sees them. Ends with that process, whatever it ends of."""
 
-    def __init__(self, coordinator: Any, shards: list[Any], folder: Path | None) -> None:
+    def __init__(self, coordinator: Any, shards: list[Any], undertaker: subprocess.Popen[bytes] | None) -> None:
+        """`undertaker` is that of a Ray of our own."""
         self.coordinator = coordinator
         self.shards = shards
-        self._folder = folder
+        self._undertaker = undertaker
 
     async def standing(self) -> dict[str, Any]:
         """Return how the crawl stands.
@@ -277,8 +280,10 @@ class Engine:
                 ray.kill(actor)
         with suppress(Exception):
             ray.shutdown()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        if self._undertaker is not None:
+            assert self._undertaker.stdin is not None
+            self._undertaker.stdin.close()
+            self._undertaker.wait()
 
 
 def start(plan: Plan, options: ClusterOptions) -> Engine:
@@ -288,13 +293,13 @@ def start(plan: Plan, options: ClusterOptions) -> Engine:
         ConfigError: there is no such cluster, or it is of another version.
     """
     namespace = f"gossamer-{os.getpid()}-{secrets.token_hex(4)}"
-    folder = None if options.address else _own(options, namespace)
+    undertaker = None if options.address else _own(options, namespace)
     if options.address:
         _connect(options.address, namespace)
     try:
-        return Engine(*_actors(encode(plan), plan.shards, namespace), folder)
+        return Engine(*_actors(encode(plan), plan.shards, namespace), undertaker)
     except ray.exceptions.RayError as error:
-        Engine(None, [], folder).close()
+        Engine(None, [], undertaker).close()
         raise ConfigError(
             f"Ray starts none of the crawl's processes ({_line(error)}); is every machine's RAY_AUTH_MODE the same, "
             f"here {os.environ.get('RAY_AUTH_MODE')}?"
@@ -325,9 +330,10 @@ def shard_name(shard: int) -> str:
     return f"shard-{shard}"
 
 
-def _own(options: ClusterOptions, namespace: str) -> Path:
+def _own(options: ClusterOptions, namespace: str) -> subprocess.Popen[bytes]:
     _sweep()
     folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-"))
+    undertaker = undertaker_of(folder)
     ray_constants.ENABLE_RAY_CLUSTER = False  # The only way to have every part of it listen on loopback alone.
     ray.init(
         namespace=namespace,
@@ -338,7 +344,7 @@ def _own(options: ClusterOptions, namespace: str) -> Path:
         logging_level=logging.CRITICAL,
         _temp_dir=str(folder),
     )
-    return folder
+    return undertaker
 
 
 def _connect(address: str, namespace: str) -> None:

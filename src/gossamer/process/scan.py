@@ -15,6 +15,9 @@ import html
 import html.entities
 import re
 from collections.abc import Mapping
+from typing import Any
+
+import re2
 
 _RAW = ("script", "style", "textarea", "xmp", "noembed", "noframes", "title", "iframe")
 _NAMED = ("area", "frame", "link", "base", "meta", "template", "/template", "plaintext", *_RAW)
@@ -25,13 +28,22 @@ _SPACE = r"\t\n\f\r "
 PLAIN_TAG = r"""[^<>"']*+(?:"[^"<>]*+"[^<>"']*+)*+(?:'[^'<>]*+'[^<>"']*+)*+"""
 # All that breaks the line of plain tags and text, sought in the page in lower case: a tag that is to be looked at, a
 # comment or what counts as one, a tag that is not plain. Plain tags of no interest are never matched, so that passing
-# over them costs no step in Python; no groups, for they cost as much as the match.
-_BREAKER = re.compile(
-    (
-        rf"<(?:(?:{'|'.join(_NAMED)})(?=[{_SPACE}/>])"
-        r"|!--|[!?]|/[^a-z>]"
-        rf"|[a-z/]{PLAIN_TAG}[^>])"
-    ).encode()
+# over them costs no step in Python. RE2's automaton does in 1.5 ns a byte what `re` does in 5; it cannot say "at once",
+# so that a tag is not plain is spelled out: what may follow when neither a quote nor the tag can go on.
+_DOUBLE, _SINGLE = r"""(?:"[^"<>]*"[^<>"']*)*""", r"""(?:'[^'<>]*'[^<>"']*)"""
+
+
+def _automaton(pattern: str) -> Any:  # RE2 has no types.
+    """Return a pattern over bytes, whatever they are: as UTF-8, bytes that are none would match nothing."""
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    return re2.compile(pattern.encode(), options)  # type: ignore[no-untyped-call]
+
+
+_BREAKER = _automaton(
+    rf"<(?:(?:{'|'.join(_NAMED)})[{_SPACE}/>]"
+    r"|!--|[!?]|/[^a-z>]"
+    rf"""|[a-z/][^<>"']*{_DOUBLE}(?:<|"[^"<>]*(?:[<>]|\z)|{_SINGLE}*'[^'<>]*(?:[<>]|\z)|{_SINGLE}+[<"]))"""
 )
 # Within a line of plain tags: an anchor's attributes and all markup up to where it ends. The first group is the href of
 # an anchor as most are written: lower case, double quotes, no rel, no reference.
@@ -50,6 +62,7 @@ _IMAGE = re.compile(rb"<[iI][mM][gG](?=[\t\n\f\r /])")
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 _COMMENT_END = re.compile(rb"--!?>")
 _NAMES = frozenset(f"<{name}".encode() for name in _NAMED)
+"""Of the breakers those that have one more character."""
 _RAW_END = {name.encode(): re.compile(f"</{name}(?=[{_SPACE}/>])".encode()) for name in _RAW}
 _ATTRIBUTE = re.compile(
     rb"[\t\n\f\r /]*([^\t\n\f\r />][^\t\n\f\r />=]*)"
@@ -155,9 +168,9 @@ class ScannedMarkup:
         while (token := search(lower, position)) is not None:
             start, found, hidden = token.start(), token[0], self._template
             odd = False
-            if found in _NAMES:
-                position = self._element(found[1:], token.end())
-                if found in _INLINE and position >= 0:
+            if (name := found[:-1]) in _NAMES:
+                position = self._element(name[1:], token.end() - 1)
+                if name in _INLINE and position >= 0:
                     continue
             elif found == b"<!--":
                 position = skipped_comment(body, start)
