@@ -33,7 +33,7 @@ class Directory:
         self._note = note
         self._status: tuple[float, Stamp, dict[str, object]] | None = None
         self._turn = asyncio.Lock()
-        self._past: Past | None = None
+        self._past: asyncio.Future[Past] | None = None
         self._ran = False
 
     @property
@@ -115,10 +115,14 @@ class Directory:
             return {"state": PASSING[self._ran], "waiting_for": str(error)}
 
     async def _gone(self) -> Past:
-        """Return what its tables tell, read once: seconds for each ten million pages, in a thread."""
-        if self._past is None:
-            self._past = cast("Past", await asyncio.to_thread(lambda: _report().past(self._directory)))
-        return self._past
+        """Return what its tables tell, read once: seconds for each ten million pages, in a thread.
+
+        Whoever gives up waiting leaves it to be read: the next to ask has it.
+        """
+        if self._past is None or (self._past.done() and self._past.exception() is not None):
+            read = lambda: cast("Past", _report().past(self._directory))  # noqa: E731
+            self._past = asyncio.get_running_loop().run_in_executor(None, read)
+        return await asyncio.shield(self._past)
 
     async def _read(self, read: Callable[[Path], dict[str, object]]) -> dict[str, object]:
         try:
