@@ -331,6 +331,17 @@ def test_it_is_used_with_the_keyboard_and_on_a_phone(crawl: Served, opened: Open
     expect(page.locator("#state")).to_have_text("running")
 
 
+def test_a_tab_that_nobody_sees_listens_to_nothing(crawl: Served, opened: Opened) -> None:
+    page = opened(crawl.address)
+    page.evaluate("Object.defineProperty(document, 'hidden', {get: () => window.unseen})")
+    turned = "window.unseen = {}; document.dispatchEvent(new Event('visibilitychange'))"
+    with page.expect_event("requestfailed", lambda request: request.url.endswith("api/events")):
+        page.evaluate(turned.format("true"))
+    with page.expect_request("**/api/events"):
+        page.evaluate(turned.format("false"))
+    moves(page)
+
+
 def test_it_stops_goes_on_where_it_was_and_shows_what_is_over(web: Endless, opened: Opened, tmp_path: Path) -> None:
     port = free_port()
     with crawl_of(web, tmp_path, "restarted.example", port=port, more=("--set", "search.enabled=true")) as served:
