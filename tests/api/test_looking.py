@@ -7,8 +7,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gossamer.api.crawler import Crawler
 from gossamer.api.looking import about_of, recent_of_all
+from gossamer.console import directory
 from gossamer.console.directory import Directory
 from tests.api.conftest import Make, Run
 from tests.api.site import Site, star
@@ -93,6 +96,30 @@ def test_the_course_reaches_back_over_all_runs_and_outlives_them(run: Run, make:
         assert [host["host"] for host in detail["hosts"]["slowest"]] == ["127.0.0.1"]
         assert "hosts" not in await asked(over, "status")
         assert notes == []
+
+    run(scenario())
+
+
+def test_a_run_that_nobody_saw_is_known_when_it_is_over(
+    run: Run, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(directory, "KEPT_S", 0.0)
+
+    async def some(crawler: Crawler, pages: int) -> None:
+        running = asyncio.create_task(crawler.run())
+        await until_pages(crawler, pages)
+        crawler.stop(now=True)
+        await running
+
+    async def scenario() -> None:
+        over = Directory(tmp_path / "crawl", print)
+        async with Site(star(400)) as site:
+            await some(make(site.root, concurrency=1), 20)
+            before = (await asked(over, "course"))["points"][-1][1]
+            unseen = Crawler.resume(tmp_path / "crawl")
+            await some(unseen, before + 20)
+        after = (await asked(over, "course"))["points"][-1][1]
+        assert before < before + 20 <= after == unseen.status()["pages"]
 
     run(scenario())
 

@@ -100,6 +100,7 @@ class Directory:
         now, stamp = asyncio.get_running_loop().time(), _stamp(self._directory)
         if self._status is None or (now - self._status[0] > KEPT_S and self._status[1] != stamp):
             told = await self._status_now()
+            self._past = None
             # A process that lets go of it may leave no trace of that.
             stamp = UNSETTLED if told["state"] in PASSING else _stamp(self._directory)
             self._status = (now, stamp, told)
@@ -115,10 +116,11 @@ class Directory:
             return {"state": PASSING[self._ran], "waiting_for": str(error)}
 
     async def _gone(self) -> Past:
-        """Return what its tables tell, read once: seconds for each ten million pages, in a thread.
+        """Return what its tables tell, read once after each run: seconds for each ten million pages, in a thread.
 
         Whoever gives up waiting leaves it to be read: the next to ask has it.
         """
+        await self._told()
         if self._past is None or (self._past.done() and self._past.exception() is not None):
             read = lambda: cast("Past", _report().past(self._directory))  # noqa: E731
             self._past = asyncio.get_running_loop().run_in_executor(None, read)

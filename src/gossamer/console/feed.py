@@ -54,8 +54,6 @@ class Feed:
         self._is_over = False
         self._again_at = 0.0
         """Of a crawl that does not run: when it is looked at again."""
-        self.made = 0
-        """Messages made, for whoever asks what it costs."""
 
     async def beginning(self) -> bytes:
         """Return what somebody who comes gets first: what the crawl is, its course so far and its last attempts.
@@ -78,7 +76,6 @@ class Feed:
             if self._tick != tick:
                 self._message = await self._made(after_silence=tick - self._tick > 1)
                 self._tick = tick
-                self.made += 1
         finally:
             self._making.release()
         return self._message
