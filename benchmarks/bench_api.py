@@ -16,6 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import gossamer
 from gossamer.simweb.options import SimwebOptions
 from gossamer.simweb.process import SimwebProcess
 
@@ -68,7 +69,8 @@ def measured(folder: Path, web: SimwebProcess, requests: int) -> dict[str, dict[
 
 def started(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "gossamer", *arguments]
-    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
+    environment = {**os.environ, "PYTHONPATH": str(Path(gossamer.__file__).parent.parent)}
+    return subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
 
 
 def port_of(process: subprocess.Popen[str]) -> int:
