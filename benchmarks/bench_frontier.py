@@ -49,7 +49,9 @@ from gossamer.frontier.politeness import politeness
 from gossamer.model.links import Link
 from gossamer.model.visits import Contact
 from gossamer.seen.diskmerge import DiskMergeUrlSeen
-from gossamer.seen.urls import NEW, POPULAR_BYTES, RocksUrlSeen
+from gossamer.seen.popular import POPULAR_BYTES
+from gossamer.seen.urls import RocksUrlSeen
+from gossamer.seen.ways import NEW
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
@@ -296,19 +298,19 @@ class Crawl:
 
     def run(self) -> None:
         while not self.ended and (self.known < self.urls or self.finished < self.known):
+            is_full = False
             if self.known < self.urls:
                 self.discover()
+                # Without new URLs an epoch has no more than its visits.
+                is_full = self.frontier.memory_bytes + self.epochs.memory_bytes > self.epoch_bytes_max
             self.visit()
-            if (
-                self._since_commit >= COMMIT_VISITS
-                or self.frontier.memory_bytes + self.epochs.memory_bytes > self.epoch_bytes_max
-            ):
+            if is_full or self._since_commit >= COMMIT_VISITS:
                 self.commit()
                 self.ended = self.stop.reason(self.known, self.meter.all_s)
-            done, now = self.known + self.finished, time.monotonic()
-            if done - self._logged >= LOGGED_URLS or now - self._logged_at >= LOGGED_S:
-                self._logged, self._logged_at = done, now
-                self.tell()
+                done, now = self.known + self.finished, time.monotonic()
+                if done - self._logged >= LOGGED_URLS or now - self._logged_at >= LOGGED_S:
+                    self._logged, self._logged_at = done, now
+                    self.tell()
         self.commit()
         counts = self.frontier.counts
         assert self.known == counts.discovered

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import socket
@@ -16,7 +17,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from gossamer.cli.ends import INTERRUPTED
-from tests.acceptance.endless import SCRIPT, Endless, until
+from tests.acceptance.endless import SCRIPT, WAIT_S_MAX, Endless, until
 from tests.crash.crawls import environment
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(120)]
@@ -25,6 +26,8 @@ CHROMIUM = Path("/usr/bin/chromium")
 END_S_MAX = 30
 REFUSED = ("status of 422",)
 """What the browser says where the server refuses, beside what the page says."""
+LOST = ("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET", "ERR_EMPTY_RESPONSE")
+"""What it says where nobody answers."""
 PHONE = {"width": 390, "height": 844}
 Opened = Callable[..., Page]
 
@@ -79,6 +82,7 @@ def crawl_of(web: Endless, directory: Path, *hosts: str, port: int = 0, more: tu
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     assert CHROMIUM.exists(), "chromium is missing: `make acceptance` installs it"
+    expect.set_options(timeout=1_000 * WAIT_S_MAX)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
         yield browser
@@ -328,9 +332,8 @@ def test_it_is_used_with_the_keyboard_and_on_a_phone(crawl: Served, opened: Open
 
 def test_it_stops_goes_on_where_it_was_and_shows_what_is_over(web: Endless, opened: Opened, tmp_path: Path) -> None:
     port = free_port()
-    lost = ("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET", "ERR_EMPTY_RESPONSE")
     with crawl_of(web, tmp_path, "restarted.example", port=port, more=("--set", "search.enabled=true")) as served:
-        page = opened(served.address, complains=lost)
+        page = opened(served.address, complains=LOST)
         moves(page)
         page.click("#stop")
         page.click("#stop-no")
@@ -362,6 +365,37 @@ def what_is_over_is_shown(page: Page, over: Served, pages: str) -> None:
     expect(page.locator("#search-answer .hit").first).to_contain_text("Page")
     expect(page.locator("#search-answer mark").first).to_have_text(re.compile("wanted|words", re.IGNORECASE))
     assert len(page.request.get(f"{over.base}api/course").json()["points"]) > 2
+
+
+def test_a_server_of_many_begins_crawls_and_lists_them(web: Endless, opened: Opened, tmp_path: Path) -> None:
+    more = {
+        "resolve": {"hosts_file": str(web.names(tmp_path)), "allow_private": True},
+        "politeness": {"preset": "own", "delay_s_min": 0.1}, "crawl": {"commit_s": 0.2}, "scope": {"scope": "any"},
+    }  # fmt: skip
+    with Served("serve", "--folder", tmp_path / "many", "--port", "0") as served:
+        page = opened(served.address, complains=(*REFUSED, *LOST))
+        expect(page.locator("#crawls")).to_contain_text("None so far")
+        page.fill("[name=name]", "one")
+        page.fill("[name=seeds]", web.url("listed.example"))
+        page.fill("[name=more]", json.dumps({**more, "scope": {"scoop": "any"}}))
+        page.get_by_role("button", name="Start").click()
+        expect(page.locator("section > .said")).to_contain_text("scope.scoop")
+        page.fill("[name=more]", json.dumps(more))
+        page.get_by_role("button", name="Start").click()
+        expect(page.locator("#crawls .badge")).to_have_text("running")
+        page.get_by_role("link", name="one").click()
+        expect(page.locator("h1")).to_have_text("one")
+        moves(page)
+        page.click("#stop")
+        page.click("#stop-now")
+        expect(page.locator("#state")).to_have_text("stopped")
+        since = len(web.log)
+        page.click("#resume")
+        until(lambda: web.asked("listed.example", since))
+        expect(page.locator("#state")).to_have_text("running")
+        page.get_by_role("link", name="All crawls").click()
+        page.get_by_role("button", name="Stop one").click()
+        expect(page.locator("#crawls .badge")).to_have_text("stopped")
 
 
 def free_port() -> int:

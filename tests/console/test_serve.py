@@ -170,6 +170,8 @@ def test_crawls_are_made_run_and_told_of(run: Commands, web: str) -> None:
     assert crawl_of(call, "two")["runs"] is False
     assert call.post("/api/crawls/two/seed", urls=[web]).status == 409
     pages = crawl_of(call, "two")["pages"]
+    assert "did you mean limits.max_pages" in call.post("/api/crawls/two/resume", values={"limits.max_page": 1}).error
+    assert "null may stand" in call.post("/api/crawls/two/resume", values={"scope.include": [None]}).error
     assert call.post("/api/crawls/two/resume", values={"limits.max_pages": pages + 1}).status == 200
     until(lambda: crawl_of(call, "two")["pages"] == pages + 1)
     until(lambda: call.get("/api/crawls").json["running"] == 1)
@@ -200,6 +202,8 @@ def test_names_lead_nowhere_else(folder: Caller, web: str, name: str) -> None:
         ({"seeds": {"urls": ["http://127.0.0.1/"]}, "limits": {"max_pages": None}}, "null is no value"),
         ({"seeds": {"urls": ["http://127.0.0.1/"]}, "output": {"directory": "/tmp/x"}}, "the server says that"),
         ({"seeds": {"urls": ["http://127.0.0.1/"]}, "console": {"port": 1}}, "the server says that"),
+        ({"seeds": {"urls": ["http://127.0.0.1/"]}, "scope": {"include": [None]}}, "null may stand for a key"),
+        ({"preset": "nonsense", "seeds": {"urls": ["http://127.0.0.1/"]}}, "nonsense"),
         ({"seeds": {"file": "-"}}, "no standard input"),
         ({"seeds": {"file": "/nonexistent"}}, "/nonexistent"),
         ({"seeds": {"urls": ["http://a.example/"]}}, "--contact"),
@@ -238,58 +242,6 @@ def test_the_description_of_a_server_is_one(folder: Caller) -> None:
     assert "201" in described["paths"]["/api/crawls"]["post"]["responses"]
 
 
-def test_crawls_outlive_a_server_that_is_killed_and_the_next_one_finds_them(run: Commands, web: str) -> None:
-    call, server = run.served("serve", "--port", "0")
-    assert call.post("/api/crawls", name="one", config=config_of(web)).status == 201
-    until(lambda: crawl_of(call, "one")["pages"] > 2)
-    pid = wish_of(run, "one")["pid"]
-    assert ended(server, signal.SIGKILL) == -signal.SIGKILL
-    pages = json.loads(run("status", "one", "--json")[1])["pages"]
-    # It goes on meanwhile.
-    until(lambda: json.loads(run("status", "one", "--json")[1])["pages"] > pages)
-    again, server = run.served("serve", "--port", "0")
-    assert again.token == call.token
-    assert again.get("/api/crawls").json["running"] == 1
-    assert wish_of(run, "one")["pid"] == pid
-    assert "runs already" in again.post("/api/crawls/one/resume").error
-    # Told to end, the server ends also what another one began.
-    assert ended(server) == 0
-    assert not alive(pid)
-    assert json.loads(run("status", "one", "--json")[1])["ended"] == "stopped"
-    # It was to run: the next server resumes it.
-    third, server = run.served("serve", "--port", "0")
-    until(lambda: crawl_of(third, "one")["state"] == "running")
-    assert third.post("/api/crawls/one/stop", now=True).status == 200
-    until(lambda: third.get("/api/crawls").json["running"] == 0)
-    assert ended(server) == 0
-
-
-def test_a_crawl_that_died_with_its_server_is_resumed_and_one_that_ended_is_not(run: Commands, web: str) -> None:
-    call, server = run.served("serve", "--port", "0")
-    assert call.post("/api/crawls", name="lasting", config=config_of(web)).status == 201
-    short = config_of(web, limits={"max_pages": 30})
-    assert call.post("/api/crawls", name="short", config=short).status == 201
-    until(lambda: crawl_of(call, "lasting")["pages"] > 2)
-    until(lambda: crawl_of(call, "short")["pages"] > 2)
-    ended(server, signal.SIGKILL)
-    os.kill(wish_of(run, "lasting")["pid"], signal.SIGKILL)
-    until(lambda: not alive(wish_of(run, "lasting")["pid"]))
-    until(lambda: not alive(wish_of(run, "short")["pid"]))
-    before = json.loads(run("status", "lasting", "--json")[1])
-    assert before["ended"] == ""
-    again, server = run.served("serve", "--port", "0")
-    until(lambda: crawl_of(again, "lasting")["pages"] > before["pages"])
-    until(lambda: not crawl_of(again, "short")["runs"])
-    assert crawl_of(again, "short")["pages"] == 30
-    # And one whose process is killed while the server lives.
-    os.kill(wish_of(run, "lasting")["pid"], signal.SIGKILL)
-    before = wish_of(run, "lasting")["pid"]
-    until(lambda: wish_of(run, "lasting")["pid"] not in (0, before))
-    until(lambda: crawl_of(again, "lasting")["state"] == "running")
-    assert ended(server) == 0
-    assert not alive(wish_of(run, "lasting")["pid"])
-
-
 def test_a_crawl_that_cannot_go_on_says_why(run: Commands, web: str) -> None:
     call, _ = run.served("serve", "--port", "0")
     assert call.post("/api/crawls", name="one", config=config_of(web), start=False).status == 201
@@ -310,7 +262,8 @@ def test_a_folder_has_one_server(run: Commands) -> None:
 def test_a_stop_while_it_starts_is_heard(run: Commands, web: str) -> None:
     call, server = run.served("serve", "--port", "0")
     assert call.post("/api/crawls", name="one", config=config_of(web)).status == 201
-    until(lambda: call.post("/api/crawls/one/stop").status == 200)
+    stopped = call.post("/api/crawls/one/stop")
+    assert (stopped.status, stopped.json) == (200, {"state": "stopping"})
     until(lambda: call.get("/api/crawls").json["running"] == 0)
     assert crawl_of(call, "one")["runs"] is False
     assert ended(server) == 0
@@ -332,12 +285,13 @@ def test_a_pid_that_was_given_to_another_is_not_taken_for_a_crawl(tmp_path: Path
     wish = folder.wish("one")
     wish.pid, wish.born = os.getpid(), 1
     folder.keep("one", wish)
-    assert not folder.is_held("one")
+    assert folder.wish("one") == wish
+    assert not folder.is_held("one", wish)
     lock = DirectoryLock(tmp_path / "one/state/lock")
     assert lock.acquire(0.0)
-    assert folder.is_held("one")
+    assert folder.is_held("one", wish)
     lock.release()
-    assert not folder.is_held("one")
+    assert not folder.is_held("one", wish)
     folder.close()
 
 

@@ -22,7 +22,7 @@ from tests.seen.opened import EXACT, FORMS, Opened, named, numbered
 
 DEEP = "GOSSAMER_EXAMPLES" in os.environ
 SMALL = SeenOptions(
-    popular_urls_max=3, front_urls_max=4, filter_bits=2, expected_urls=32, false_positive_rate=1e-6, log_urls_max=1
+    popular_urls_max=4, front_urls_max=4, filter_bits=2, expected_urls=32, false_positive_rate=1e-6, log_urls_max=1
 )
 """Every commit merges or saves, every filter overflows."""
 

@@ -10,7 +10,8 @@ import msgspec
 from gossamer.assembly import Assembled, reconfigure
 from gossamer.config import Config, effective_toml
 from gossamer.config.live import Change, changed, for_host, live_keys, toml_path
-from gossamer.config.toml import written
+from gossamer.config.toml import as_assignments, written
+from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import RefusedError, Set
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import META_PARTITION
@@ -77,25 +78,11 @@ class Setting:
 
 
 def assignments_of(request: Set) -> list[str]:
-    """Return what a request sets as texts.
-
-    Raises:
-        RefusedError: a value is of a kind that no key has.
-    """
-    texts = [f"{key}={'none' if value is None else _toml(key, value)}" for key, value in request.values.items()]
-    return [*texts, *request.assignments]
-
-
-def _toml(key: str, value: object) -> str:
-    if isinstance(value, Mapping | list) and _holds_nothing(value):
-        raise RefusedError(f"{key}: null may stand for a key, not within its value")
-    return written(value)
-
-
-def _holds_nothing(value: object) -> bool:
-    if isinstance(value, Mapping):
-        return any(_holds_nothing(one) for one in value.values())
-    return any(_holds_nothing(one) for one in value) if isinstance(value, list) else value is None
+    """Return what a request sets as texts. Raises RefusedError: a value is of a kind that no key has."""
+    try:
+        return [*as_assignments(request.values), *request.assignments]
+    except ConfigError as error:
+        raise RefusedError(str(error)) from error
 
 
 def changes_of(epochs: Epochs) -> list[dict[str, object]]:

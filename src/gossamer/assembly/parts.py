@@ -69,8 +69,9 @@ from gossamer.scope.patterns import PatternSet
 from gossamer.scope.traps import Traps
 from gossamer.seen.content import ExactContentSeen
 from gossamer.seen.near import NearContentSeen
+from gossamer.seen.popular import POPULAR_BYTES
 from gossamer.seen.shingles import sketch
-from gossamer.seen.urls import POPULAR_BYTES, RocksUrlSeen
+from gossamer.seen.urls import RocksUrlSeen
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.state.slots import Slots

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -13,8 +12,6 @@ from gossamer.model.errors import ConfigError
 
 if TYPE_CHECKING:
     from gossamer.config import Config
-    from gossamer.config.sections import ConsoleOptions
-    from gossamer.console.desk import Desk
     from gossamer.report.figures import Report
 
 Status = Mapping[str, object]
@@ -86,50 +83,6 @@ def crawler(workers: int = 1) -> CrawlerType:
     from gossamer.api import Crawler
 
     return cast("CrawlerType", Crawler)
-
-
-@asynccontextmanager
-async def console_of(crawl: Running, config: Config) -> AsyncIterator[str]:
-    """Serve the console of a crawl while the context is open; give its address, with what may change things.
-
-    Raises:
-        ConfigError: the port is taken, or what it needs is not installed.
-    """
-    _require("starlette", "the console", "serve")
-    _require("uvicorn", "the console", "serve")
-    from gossamer.console.app import console_app
-    from gossamer.console.door import door_of
-    from gossamer.console.server import served
-
-    options = config.console
-    assert options.port is not None
-    desk = cast("Desk", crawl)
-    door = door_of(desk.directory / "state", options, config.websub.body_bytes_max)
-    app = console_app(desk, door)
-    async with served(app, options.address, options.port, options.connections_max, options.request_s_max) as address:
-        yield f"{address}/#token={door.token}"
-
-
-def serve_crawl(
-    directory: Path, options: ConsoleOptions, port: int, say: Callable[[str], None], complain: Callable[[str], None]
-) -> Coroutine[Any, Any, None]:
-    """Return the work of serving one crawl. Raises ConfigError: what it needs is not installed."""
-    _require("starlette", "the console", "serve")
-    _require("uvicorn", "the console", "serve")
-    from gossamer.console.serving import serve_crawl as serve
-
-    return serve(directory, options, port, say, complain)
-
-
-def serve_folder(
-    folder: Path, options: ConsoleOptions, port: int, say: Callable[[str], None], complain: Callable[[str], None]
-) -> Coroutine[Any, Any, None]:
-    """Return the work of serving a folder of crawls. Raises as `serve_crawl`."""
-    _require("starlette", "the console", "serve")
-    _require("uvicorn", "the console", "serve")
-    from gossamer.console.serving import serve_folder as serve
-
-    return serve(folder, options, port, say, complain)
 
 
 def status_of(directory: Path) -> Status:
@@ -445,7 +398,7 @@ class Built(Protocol):
 
 def search_of(directory: Path, query: str, *, limit: int, host: str, site: str, language: str) -> Found:
     """Return the pages that answer a query best."""
-    _require("tantivy", "search", "search")
+    require("tantivy", "search", "search")
     from gossamer.api import search
 
     return search.search_of(directory, query, limit=limit, host=host, site=site, language=language)
@@ -462,13 +415,14 @@ def found_as_object(found: Found) -> object:
 
 def build_index_of(directory: Path, advance: Callable[[int, int], None]) -> Built:
     """Make the full-text index of a crawl."""
-    _require("tantivy", "search", "search")
+    require("tantivy", "search", "search")
     from gossamer.api import search
 
     return search.build_index_of(directory, advance=advance)
 
 
-def _require(package: str, what: str, extra: str) -> None:
+def require(package: str, what: str, extra: str) -> None:
+    """Raise ConfigError where a package is missing that an extra brings."""
     from importlib.util import find_spec
 
     from gossamer.model.errors import ConfigError

@@ -6,7 +6,8 @@ import asyncio
 import signal
 from typing import TYPE_CHECKING
 
-from gossamer.cli.door import Running, console_of
+from gossamer.cli.consoles import console_of
+from gossamer.cli.door import Running
 from gossamer.cli.progress import Progress, follow
 
 if TYPE_CHECKING:

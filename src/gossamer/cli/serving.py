@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from gossamer.cli import door
+from gossamer.cli import consoles
 from gossamer.cli.crawling import holds_crawl, require_crawl
 from gossamer.cli.ends import FINISHED, complain
 from gossamer.config.gather import configure, reopen
@@ -36,12 +36,12 @@ def serve(
             )
         require_crawl(directory)
         options = reopen(directory / "crawl.toml", sets=given).console
-        work = door.serve_crawl(directory, options, number, typer.echo, complain)
+        work = consoles.serve_crawl(directory, options, number, typer.echo, complain)
     else:
         path = folder if folder is not None else Path()
         if holds_crawl(path):
             raise ConfigError(f"{path} is a crawl itself: gossamer serve {path} serves it; --folder names one of many")
-        work = door.serve_folder(path.resolve(), configure(file, sets=given).console, number, typer.echo, complain)
+        work = consoles.serve_folder(path.resolve(), configure(file, sets=given).console, number, typer.echo, complain)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(work)
     return FINISHED

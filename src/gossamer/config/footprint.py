@@ -18,7 +18,7 @@ SHARES = {
     "frontier.records_cached_max": 500,
     "frontier.bench_bytes_max": 2 << 20,
     "seen.popular_bytes_max": 1 << 20,
-    "seen.popular_urls_max": 2_000,
+    "seen.popular_urls_max": 1 << 16,
     "robots.cache_bytes_max": 1 << 20,
     "crawl.epoch_bytes_max": 4 << 20,
     "fetch.bodies_memory_bytes_max": 4 << 20,

@@ -37,7 +37,7 @@ def fleet_app(fleet: Fleet, door: Door) -> Starlette:
         *crawl.beside(PAGE, crawl_of),
         crawl.metrics_route(f"{ONE}/{METRICS}", crawl_of),
         _metrics(fleet),
-        *pages.routes("/"),
+        *pages.list_routes("/"),
     ]
     return app(routes, own, door, lambda error: fleet.note(f"{type(error).__name__}: {error}"))
 

@@ -20,6 +20,7 @@ ATTEMPTS_A_TICK_MAX = 10
 DETAIL_COST_MAX = 0.01
 """Hosts in memory are looked at so seldom that it takes no more than this share of the time."""
 BEGINNING = ("about", "course", "recent")
+DETAIL_S_MAX = 30.0
 UNTOLD = frozenset(("course", "rejected", "traps"))
 """Of a status: what the page has in another form, or does not show."""
 
@@ -47,6 +48,7 @@ class Feed:
         """The number of the last attempt that was told of."""
         self._detail: dict[str, object] = {}
         self._detail_at = 0.0
+        self._is_over = False
         self._again_at = 0.0
         """Of a crawl that does not run: when it is looked at again."""
         self.made = 0
@@ -57,8 +59,6 @@ class Feed:
         Nothing while there is nobody to say.
         """
         answers = [await self._asked(verb) for verb in BEGINNING]
-        if self._now() - self._tick > 1:  # Nobody was here: what went by meanwhile was left out for nobody.
-            self._see(answers[-1])
         if not all(answers):
             return b""
         return b"".join(event(name, answer) for name, answer in zip(BEGINNING, answers, strict=True))
@@ -68,19 +68,23 @@ class Feed:
         tick = self._now()
         async with self._making:
             if self._tick != tick:
-                self._message = await self._made()
+                self._message = await self._made(after_silence=tick - self._tick > 1)
                 self._tick = tick
                 self.made += 1
         return self._message
 
-    async def _made(self) -> bytes:
+    async def _made(self, *, after_silence: bool = False) -> bytes:
         if asyncio.get_running_loop().time() < self._again_at:
             return event("still", {})
         status = await self._status()
         if status is None:
             return event("silent", {"says": "the crawl does not answer"})
-        recent = await self._asked("recent", after=self._seen, most=ATTEMPTS_A_TICK_MAX)
-        self._see(recent)
+        if after_silence:  # Nobody was here: what went by meanwhile is news to nobody.
+            self._see(await self._asked("recent", most=1))
+            recent = None
+        else:
+            recent = await self._asked("recent", after=self._seen, most=ATTEMPTS_A_TICK_MAX)
+            self._see(recent)
         self.status = event("status", {"at": self._clock.now(), "status": status, "recent": recent})
         return self.status
 
@@ -92,20 +96,22 @@ class Feed:
         return int(asyncio.get_running_loop().time() / TICK_S)
 
     async def _status(self) -> Mapping[str, object] | None:
-        """Return the status, with detail as often as it may cost."""
-        loop = asyncio.get_running_loop()
-        began, wants_detail = loop.time(), loop.time() >= self._detail_at
+        """Return the status, with detail as often as it may cost, and once of what is over."""
+        now = asyncio.get_running_loop().time
+        began, wants_detail = now(), now() >= self._detail_at
         status = await self._asked("status", detail=wants_detail)
         if status is None:
             return None
         told = {name: value for name, value in status.items() if name not in UNTOLD}
+        is_over = told.get("state") in OVER and not told.get("in_flight")
         if wants_detail:
-            ended = loop.time()
-            self._detail_at = ended + (ended - began) / DETAIL_COST_MAX
+            self._detail_at = now() + min((now() - began) / DETAIL_COST_MAX, DETAIL_S_MAX)
             self._detail = {name: told[name] for name in ("hosts", "changes") if name in told}
-        if told.get("state") in OVER and not told.get("in_flight"):
-            ended = loop.time()
-            self._again_at = ended + max(OVER_S, (ended - began) / DETAIL_COST_MAX)
+        if is_over != self._is_over:
+            self._is_over, self._detail_at = is_over, 0.0
+        elif is_over:
+            self._detail_at = float("inf")
+            self._again_at = now() + OVER_S
         return {**self._detail, **told}
 
     async def _asked(self, verb: str, **fields: object) -> Mapping[str, object] | None:

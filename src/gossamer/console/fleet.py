@@ -17,12 +17,15 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from gossamer.config.gather import reopen
 from gossamer.config.sections import ConsoleOptions
-from gossamer.config.toml import written
+from gossamer.config.toml import as_assignments
 from gossamer.console.crawl import Crawl
 from gossamer.console.directory import Directory
-from gossamer.console.folder import Folder, Wish, birth_of
-from gossamer.model.verbs import ConflictError, Request, Text
+from gossamer.console.folder import Folder, Wish
+from gossamer.model.errors import ConfigError
+from gossamer.model.verbs import ConflictError, MissingError, RefusedError, Request, Text
+from gossamer.world.process import birth_of
 
 LOOK_S = 0.5
 """Between two looks at a crawl that another server began."""
@@ -43,7 +46,8 @@ class New(Request, frozen=True):
 
     name: Annotated[Text, Meta(description="Letters, digits, '.', '_' and '-'; its directory in the folder.")]
     config: Annotated[
-        dict[str, dict[str, Any]], Meta(description="The content of a configuration file: sections, keys and values.")
+        dict[str, dict[str, Any] | str],
+        Meta(description="The content of a configuration file: sections, keys and values."),
     ]
     start: Annotated[bool, Meta(description="Start it at once.")] = True
 
@@ -86,18 +90,21 @@ class _Held(Directory):
         self._name = name
 
     async def ask(self, request: dict[str, object]) -> dict[str, object]:
+        if request.get("verb") == "stop" and self._fleet.runs(self._name):
+            return await self._fleet.stop(self._name, request, super().ask)
         if not self._fleet.folder.is_begun(self._name):
             return {"ok": False, "error": f"{self._name!r} was never begun; start begins it", "kind": "conflict"}
-        if request.get("verb") == "stop":
-            return await self._fleet.stop(self._name, request, super().ask)
         return await super().ask(request)
 
 
 class _Entry:
     """What is known of a crawl while the server lives."""
 
-    def __init__(self, crawl: Crawl) -> None:
+    def __init__(self, crawl: Crawl, wish: Wish) -> None:
         self.crawl = crawl
+        self.wish = wish
+        """As it is on disk, or is about to be."""
+        self.keeping = asyncio.Lock()
         self.process: asyncio.subprocess.Process | None = None
         self.attending: asyncio.Task[None] | None = None
         self.deaths = 0
@@ -130,7 +137,7 @@ class Fleet:
     def find_again(self) -> None:
         """Attend to what was to run when the last server ended: what runs still, and what is to be resumed."""
         for name in self.folder.names():
-            if self.folder.wish(name).runs:
+            if self._entry(name).wish.runs:
                 self._attend(name, None)
 
     async def create(self, new: New) -> CrawlTold:
@@ -158,7 +165,11 @@ class Fleet:
         self.folder.directory(name)
         if not self.folder.is_begun(name):
             raise ConflictError(f"{name!r} was never begun; start begins it")
-        sets = [f"{key}={'none' if value is None else written(value)}" for key, value in again.values.items()]
+        try:
+            sets = as_assignments(again.values)
+            await asyncio.to_thread(reopen, self.folder.path / name / "crawl.toml", sets=sets)
+        except ConfigError as error:
+            raise RefusedError(str(error)) from error
         await self._begin(name, self._resuming(name, sets))
         return await self.told(name)
 
@@ -167,26 +178,28 @@ class Fleet:
     ) -> dict[str, object]:
         """Have a crawl end, and not be resumed. One that cannot be asked yet is sent a signal."""
         answer: dict[str, object] = await ask(request)
-        entry = self._entry(name)
         if answer.get("kind") in ("invalid", "refused"):
             return answer
-        if not answer.get("ok") and not (entry.is_attended or self.folder.is_held(name)):
-            return answer
-        wish = self.folder.wish(name)
-        wish.runs = False
-        await asyncio.to_thread(self.folder.keep, name, wish)
+        entry = self._entry(name)
+        entry.wish.runs = False
+        await self._keep(name, entry)
         if not answer.get("ok"):
-            self._signal(name, entry)
+            self._signal(entry)
             answer = {"ok": True, "result": {"state": "stopping"}}
         return answer
 
+    def runs(self, name: str) -> bool:
+        """Say whether a crawl runs, or is about to."""
+        entry = self._entry(name)
+        return entry.is_attended or self.folder.is_held(name, entry.wish)
+
     async def told(self, name: str) -> CrawlTold:
         """Return how a crawl stands."""
-        entry, wish = self._entry(name), self.folder.wish(name)
+        entry = self._entry(name)
         problem = "" if entry.is_attended else entry.problem
         if not self.folder.is_begun(name):
             state = "starting" if entry.is_attended else "failed" if problem else "created"
-            return CrawlTold(name=name, state=state, runs=wish.runs, problem=problem)
+            return CrawlTold(name=name, state=state, runs=entry.wish.runs, problem=problem)
         status: Mapping[str, Any] = {}
         with suppress(TimeoutError):
             async with asyncio.timeout(TOLD_S_MAX):
@@ -196,7 +209,7 @@ class Fleet:
         if entry.is_attended and state in ("stopped", "finished"):
             state = "starting"
         return CrawlTold(
-            name=name, state=state, runs=wish.runs, pages=status.get("pages", 0), queued=status.get("queued", 0),
+            name=name, state=state, runs=entry.wish.runs, pages=status.get("pages", 0), queued=status.get("queued", 0),
             pages_s=status.get("pages_s", 0.0), waiting_for=str(status.get("waiting_for", "")),
             problem=problem,
         )  # fmt: skip
@@ -205,27 +218,32 @@ class Fleet:
         """Return all crawls."""
         some = asyncio.Semaphore(ASKED_AT_ONCE_MAX)
 
-        async def told(name: str) -> CrawlTold:
+        async def told(name: str) -> CrawlTold | None:
             async with some:
-                return await self.told(name)
+                try:
+                    return await self.told(name)
+                except MissingError:  # Somebody has just removed it.
+                    return None
 
         names = await asyncio.to_thread(self.folder.names)
-        crawls = await asyncio.gather(*map(told, names))
-        return CrawlsTold(crawls=tuple(crawls), running=self._running(), crawls_max=self._crawls_max)
+        async with asyncio.TaskGroup() as group:
+            asked = [group.create_task(told(name)) for name in names]
+        crawls = tuple(one for task in asked if (one := task.result()) is not None)
+        return CrawlsTold(crawls=crawls, running=self._running(), crawls_max=self._crawls_max)
 
     async def end(self, hurried: asyncio.Event) -> None:
         """Have all crawls end with everything saved; they are resumed when a server begins here again."""
         self._is_ending = True
         attended = {name: entry for name, entry in self._entries.items() if entry.is_attended}
-        for name, entry in attended.items():
-            self._signal(name, entry)
+        for entry in attended.values():
+            self._signal(entry)
         clock = asyncio.get_running_loop().time
         ends_by, is_hurried = clock() + STOP_S_MAX, False
         while clock() < ends_by and (left := {n: e for n, e in attended.items() if e.is_attended}):
             if hurried.is_set() and not is_hurried:
                 is_hurried = True
-                for name, entry in left.items():
-                    self._signal(name, entry)
+                for entry in left.values():
+                    self._signal(entry)
             await asyncio.wait([e.attending for e in left.values() if e.attending is not None], timeout=LOOK_S)
         for name, entry in attended.items():
             if entry.attending is not None and not entry.attending.done():
@@ -238,7 +256,7 @@ class Fleet:
         self.folder.directory(name)
         entry = self._entries.get(name)
         if entry is None:
-            entry = self._entries[name] = _Entry(Crawl(_Held(self, name)))
+            entry = self._entries[name] = _Entry(Crawl(_Held(self, name)), self.folder.wish(name))
         return entry
 
     def _running(self) -> int:
@@ -247,6 +265,11 @@ class Fleet:
     def _require_room(self) -> None:
         if self._running() >= self._crawls_max:
             raise ConflictError(f"{self._crawls_max} crawls run already (console.crawls_max); stop one first")
+
+    async def _keep(self, name: str, entry: _Entry) -> None:
+        """Have on disk what is wished now, whatever was on its way there."""
+        async with entry.keeping:
+            await asyncio.to_thread(self.folder.keep, name, msgspec.structs.replace(entry.wish))
 
     def _starting(self, name: str) -> tuple[str, ...]:
         file, directory = self.folder.config_file(name), self.folder.path / name
@@ -260,10 +283,10 @@ class Fleet:
         entry = self._entry(name)
         if self._is_ending:
             raise ConflictError("the server is ending")
-        if entry.is_attended or self.folder.is_held(name):
+        if self.runs(name):
             raise ConflictError(f"{name!r} runs already")
         self._require_room()
-        entry.problem, entry.deaths = "", 0
+        entry.problem, entry.deaths, entry.wish.runs = "", 0, True
         self._attend(name, arguments)
 
     def _attend(self, name: str, arguments: tuple[str, ...] | None) -> None:
@@ -284,10 +307,9 @@ class Fleet:
         while True:
             began = clock()
             status = await self._adopted(name) if arguments is None else await self._one_life(name, entry, arguments)
-            wish = self.folder.wish(name)
-            if self._is_ending or not wish.runs:
+            if self._is_ending and entry.wish.runs:
                 return
-            if status in ENDED_WELL:
+            if status in ENDED_WELL or not entry.wish.runs:
                 break
             if status is not None and status > 0:
                 entry.problem = self.folder.complaint(name) or f"it ended with status {status}"
@@ -301,11 +323,12 @@ class Fleet:
             arguments = self._resuming(name) if self.folder.is_begun(name) else self._starting(name)
         if entry.problem:
             self.note(f"{name}: {entry.problem}")
-        await asyncio.to_thread(self.folder.keep, name, Wish(runs=False))
+        entry.wish = Wish()
+        await self._keep(name, entry)
 
     async def _one_life(self, name: str, entry: _Entry, arguments: tuple[str, ...]) -> int | None:
         """Run a process to its end, and return its status."""
-        await asyncio.to_thread(self.folder.keep, name, Wish(runs=True))
+        await self._keep(name, entry)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
         with self.folder.complaint_file(name).open("wb") as complaints:
             entry.process = process = await asyncio.create_subprocess_exec(
@@ -314,17 +337,16 @@ class Fleet:
                 env=environment, cwd=self.folder.path,
                 start_new_session=True,  # What ends us does not end it.
             )  # fmt: skip
-        wish = self.folder.wish(name)
-        wish.pid, wish.born = process.pid, birth_of(process.pid)
-        await asyncio.to_thread(self.folder.keep, name, wish)
-        if self._is_ending or not wish.runs:  # Somebody wished its end while there was no process to tell.
-            self._signal(name, entry)
+        entry.wish.pid, entry.wish.born = process.pid, birth_of(process.pid)
+        await self._keep(name, entry)
+        if self._is_ending or not entry.wish.runs:  # Somebody wished its end while there was no process to tell.
+            self._signal(entry)
         return await process.wait()
 
     async def _adopted(self, name: str) -> int | None:
         """Wait for the end of a crawl that another server began, and return its status: None where it is to go on."""
         ran = False
-        while await asyncio.to_thread(self.folder.is_held, name):
+        while await asyncio.to_thread(self.folder.is_held, name, self._entry(name).wish):
             ran = True
             await asyncio.sleep(LOOK_S)
         if not self.folder.is_begun(name):
@@ -335,9 +357,9 @@ class Fleet:
         # Of one that ran until now somebody wished the end; else the last server had it end, with itself.
         return 0 if how in ENDED_BY_ITSELF or (ran and how) else None
 
-    def _signal(self, name: str, entry: _Entry) -> None:
+    def _signal(self, entry: _Entry) -> None:
         """Have a crawl end, at whatever it is."""
-        wish = self.folder.wish(name)
+        wish = entry.wish
         with suppress(ProcessLookupError):
             if entry.process is not None and entry.process.returncode is None:
                 entry.process.send_signal(signal.SIGTERM)

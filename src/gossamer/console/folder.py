@@ -11,16 +11,18 @@ from typing import Any
 
 import msgspec
 
-from gossamer.config.toml import written
+from gossamer.config.toml import whole, written
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import ConflictError, MissingError, RefusedError
 from gossamer.world.files import write_whole
-from gossamer.world.process import DirectoryLock
+from gossamer.world.process import DirectoryLock, birth_of
 
 OWN = ".gossamer"
 """Where the server keeps what is its own; no crawl can be called so."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 CRAWLS_MAX = 1_000
+Content = Mapping[str, Mapping[str, Any] | str]
+"""A configuration file's: sections, and what stands before them."""
 COMPLAINT_BYTES_MAX = 4_096
 THEIRS = (("output", "directory"), ("console", "port"))
 """What a crawl's configuration may not say: the server does."""
@@ -77,7 +79,7 @@ class Folder:
         """Return where the configuration lies with which it is started."""
         return self.own / f"{name}.toml"
 
-    def create(self, name: str, config: Mapping[str, Any]) -> None:
+    def create(self, name: str, config: Content) -> None:
         """Keep a new crawl's configuration, checked.
 
         Raises:
@@ -111,9 +113,8 @@ class Folder:
         """Remember a wish; durable then."""
         write_whole(self.own / f"{name}.json", msgspec.json.encode(wish))
 
-    def is_held(self, name: str) -> bool:
-        """Say whether a process runs it: the one that we know of, or any that holds its directory."""
-        wish = self.wish(name)
+    def is_held(self, name: str, wish: Wish) -> bool:
+        """Say whether a process runs it: the one that `wish` names, or any that holds its directory."""
         if wish.pid and birth_of(wish.pid) == wish.born:
             return True
         if not (self.path / name / "state/lock").exists():
@@ -139,31 +140,21 @@ class Folder:
         return lines[-1].removeprefix("gossamer: ") if lines else ""
 
 
-def birth_of(pid: int) -> int:
-    """Return when a process began, in ticks since boot; 0 where it is gone or has ended, or the system does not say."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    except OSError:
-        return 0
-    state, *fields = text.rpartition(")")[2].split()
-    return int(fields[18]) if state not in "ZX" else 0
-
-
-def _as_toml(config: Mapping[str, Any]) -> str:
-    lines: list[str] = []
+def _as_toml(config: Content) -> str:
+    plain, lines = [], []
     for section, values in config.items():
-        if not isinstance(values, Mapping):
-            lines.insert(0, f"{written(section)} = {_value(section, values)}")
+        if isinstance(values, str):  # Such as `preset`.
+            plain.append(f"{written(section)} = {written(values)}")
             continue
         lines += ["", f"[{written(section)}]"]
-        lines += [f"{written(key)} = {_value(f'{section}.{key}', value)}" for key, value in values.items()]
-    return "\n".join(lines) + "\n"
-
-
-def _value(key: str, value: object) -> str:
-    if value is None:
-        raise RefusedError(f"{key}: null is no value; leave the key out")
-    return written(value)
+        for key, value in values.items():
+            if value is None:
+                raise RefusedError(f"{section}.{key}: null is no value; leave the key out")
+            try:
+                lines.append(f"{written(key)} = {whole(f'{section}.{key}', value)}")
+            except ConfigError as error:
+                raise RefusedError(str(error)) from error
+    return "\n".join([*plain, *lines]) + "\n"
 
 
 def _check(draft: Path, directory: Path) -> None:

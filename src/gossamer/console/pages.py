@@ -30,8 +30,13 @@ HEADERS = {
 }
 
 
-def routes(prefix: str) -> list[Route]:
-    """Return the routes of the page and of what it loads. All of it is read here, once: about 120 KB."""
+def list_routes(prefix: str) -> list[Route]:
+    """Return the routes of the page that lists crawls, and of what it loads."""
+    return routes(prefix, "crawls.html")
+
+
+def routes(prefix: str, first: str = "index.html") -> list[Route]:
+    """Return the routes of a crawl's page and of what it loads. All of it is read here, once: about 120 KB."""
     folder = files("gossamer.console") / "page"
     found = {
         entry.name: (entry.read_bytes(), TYPES[_ending(entry.name)])
@@ -40,7 +45,7 @@ def routes(prefix: str) -> list[Route]:
     }
 
     async def page(_: Request) -> Response:
-        return _answer(*found["index.html"])
+        return _answer(*found[first])
 
     async def static(request: Request) -> Response:
         name = request.path_params["file"]

@@ -23,7 +23,7 @@ class Point(NamedTuple):
 
 
 class Course:
-    """Keeps at most 1,109 points, whatever the crawl's length: about 200 KB. A point costs about 1 µs."""
+    """Keeps at most 1,109 points, whatever the crawl's length: about 130 KB. A point costs about 1 µs."""
 
     def __init__(self) -> None:
         # One more, since a rate lies between two.

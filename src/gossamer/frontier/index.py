@@ -79,7 +79,7 @@ class HostIndex:
                 benched += [(int.from_bytes(partition), name) for name in names]
             else:
                 begin = partition + bytes((level + 1,))
-                self._ready.setdefault(level, _Partitions()).add(int.from_bytes(partition))
+                self._list_ready(level, int.from_bytes(partition))
         begin = _FIRST
         while (key := _first(store, "sleep", begin)) is not None:
             self._set_alarm(int.from_bytes(key[:2]), _instant(key))
@@ -92,7 +92,7 @@ class HostIndex:
 
     def enter_ready(self, host: Host, level: int) -> None:
         self._move(host, "ready", self._ready_key(host, level))
-        self._ready.setdefault(level, _Partitions()).add(host.partition)
+        self._list_ready(level, host.partition)
 
     def enter_sleep(self, host: Host, wake_at: float) -> None:
         instant = micros(wake_at)
@@ -172,6 +172,12 @@ class HostIndex:
             if not partitions.listed:
                 del self._ready[chosen]
         return None
+
+    def _list_ready(self, level: int, partition: int) -> None:
+        partitions = self._ready.get(level)
+        if partitions is None:
+            partitions = self._ready[level] = _Partitions()
+        partitions.add(partition)
 
     def _seek(self, partition: int, level: int) -> tuple[int, str] | None:
         begin = partition.to_bytes(2) + bytes((level,))

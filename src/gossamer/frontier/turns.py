@@ -145,6 +145,8 @@ class Turns:
 
     def widen(self, now: float) -> bool:
         """Make room for more hosts because somebody waits for one; say whether one came."""
+        if not self._index.may_have(now):
+            return False
         waits = self._budgets is not None and self._index.deferred.has_any(self._budgets.round)
         if not (waits or self._index.has_ready or (self._index.next_wake_at() or NEVER) <= now):
             return False

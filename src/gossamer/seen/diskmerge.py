@@ -2,7 +2,7 @@
 
 Mercator's eliminator (Heydon and Najork 1999, figure 4) and IRLbot's DRUM gather questions until a whole batch is
 merged with the file, and answer then. Here the batch is what is *new*: a front buffer holds it, every question is
-answered from popular cache, buffer and files, and a full buffer becomes sorted runs while the crawl goes on. See
+answered from popular table, buffer and files, and a full buffer becomes sorted runs while the crawl goes on. See
 docs/decisions/0006-url-eliminators.md.
 """
 
@@ -18,8 +18,9 @@ import numpy as np
 from gossamer.seen.groups import FOLDER, GROUP_SHIFT, GROUPS
 from gossamer.seen.offers import Offers
 from gossamer.seen.options import SeenOptions
+from gossamer.seen.popular import Popular
 from gossamer.seen.runs import Run, mask_of, merged, write_run
-from gossamer.seen.ways import KNOWN, NEW, SHORTER, depth_and_hops, least_of, way_of
+from gossamer.seen.ways import KNOWN, NEW, SHORTER, depth_and_hops, least_of
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.url.url import Url
@@ -45,7 +46,7 @@ class Merged(NamedTuple):
 class DiskMergeUrlSeen:
     """Promises what `RocksUrlSeen` promises: exact to 64 bits, answered at once.
 
-    Memory: popular cache, at most `FRONT_SPAN_MAX` + 1 front buffers and what one epoch brings (about 110 bytes a URL),
+    Memory: popular table, at most `FRONT_SPAN_MAX` + 1 front buffers and what one epoch brings (about 110 bytes a URL),
     and an index of 1.5 bytes for each URL ever seen. Disk: 12.5 bytes a URL; while merging, what is merged twice. The
     files are named by the journals' manifest, so a run counts from the commit after it was synced; until then the
     store's log of offers holds its content.
@@ -61,7 +62,7 @@ class DiskMergeUrlSeen:
         self._journals = journals
         self._options = options
         self._offers = Offers(epochs)
-        self._popular: dict[int, int] = {}
+        self._popular = Popular(options.popular_urls_max)
         self._runs: list[list[Run]] = [[] for _ in range(GROUPS)]
         """Per group, oldest and largest first."""
         self._front: Front = [{} for _ in range(GROUPS)]
@@ -81,26 +82,28 @@ class DiskMergeUrlSeen:
         Raises:
             OSError: the disk does not give back what was written.
         """
-        popular, answers = self._popular, [KNOWN] * len(urls)
-        for index, url in enumerate(urls):
+        answers = [KNOWN] * len(urls)
+        if not urls:
+            return answers
+        popular = self._popular
+        ways, asked = popular.unknown(urls, depths, hops)
+        for index in asked:
+            url, way = urls[index], ways[index]
             fingerprint, group = url.fingerprint, url.partition >> GROUP_SHIFT
-            way = way_of(depths[index], hops[index])
-            known = popular.get(fingerprint)
+            known = popular.way(fingerprint)
             if known is None:
                 known = self._find(group, fingerprint)
-            if known == way:
-                continue
             least = way if known is None else least_of(way, known)
             if least != known:
                 answers[index] = NEW if known is None else SHORTER
-                popular.pop(fingerprint, None)
                 self._front[group][fingerprint] = least
                 self._offers.note(group, fingerprint, least)
+            popular.note(fingerprint, least)
         return answers
 
     def way(self, url: Url) -> tuple[int, int] | None:
         """Return the least depth and hops, or None when the URL was never offered."""
-        way = self._popular.get(url.fingerprint)
+        way = self._popular.way(url.fingerprint)
         if way is None:
             way = self._find(url.partition >> GROUP_SHIFT, url.fingerprint)
         return None if way is None else depth_and_hops(way)
@@ -159,10 +162,6 @@ class DiskMergeUrlSeen:
                     way = run.find(fingerprint)
                     if way is not None:
                         break
-        if way is not None and self._options.popular_urls_max:
-            if len(self._popular) >= self._options.popular_urls_max:
-                self._popular.clear()  # It fills again with what is popular now.
-            self._popular[fingerprint] = way
         return way
 
     def _merge(self, front: Front, runs: list[list[Run]], serial: int) -> list[Merged]:

@@ -19,7 +19,9 @@ class SeenOptions(BaseModel):
         24 << 20, ge=0, description="Memory for URLs offered lately, in front of the store: 12 bytes each (rocksdb)."
     )
     popular_urls_max: int = Field(
-        200_000, ge=0, description="Fingerprints kept in memory in front of the files (diskmerge)."
+        2 << 20,
+        ge=0,
+        description="URLs offered lately, in memory in front of the files: 12 bytes each (diskmerge).",
     )
     front_urls_max: int = Field(
         200_000, ge=1, description="New URLs gathered in memory before they are merged with files (diskmerge)."

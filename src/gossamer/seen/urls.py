@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 
-import numpy as np
 from xxhash import xxh32_intdigest
 
-from gossamer.seen.ways import HOPS_MAX, KNOWN, NEW, SHORTER, depth_and_hops, least_of, way_of
+from gossamer.seen.popular import Popular
+from gossamer.seen.ways import KNOWN, NEW, SHORTER, depth_and_hops, least_of
 from gossamer.state.epoch import Epochs
 from gossamer.url.url import Url
 
-POPULAR_BYTES = 12
-"""What one of the URLs offered lately takes in memory."""
 STARTS_MAX = 10_000
 """Origins whose beginning of keys is kept in memory: about 1.5 MB."""
-TOGETHER_MIN = 20
-"""From so many links on it is cheaper to look for all of them at once."""
 _SCHEME = len("https://")
 """From here on the next slash ends an origin; where there is none, so does the last character."""
 
@@ -34,16 +29,7 @@ class RocksUrlSeen:
 
     def __init__(self, epochs: Epochs, popular_urls_max: int) -> None:
         self._epochs = epochs
-        places = 1 << max(popular_urls_max.bit_length() - 1, 0)
-        self._mask = places - 1
-        self._popular = array("Q", bytes(8 * places))
-        """Fingerprints, each at the place that its last bits name; the newest stays."""
-        self._popular_ways = array("I", bytes(4 * places))
-        # No fingerprint is there yet: one that ends in zeros is not 2**64 - 1.
-        self._popular[0] = (1 << 64) - 1
-        # The same memory, for looking at many places at once.
-        self._popular_at_once = np.frombuffer(self._popular, np.uint64)
-        self._ways_at_once = np.frombuffer(self._popular_ways, np.uint32)
+        self._popular = Popular(popular_urls_max)
         self._starts: dict[str, bytes] = {}
         """Origin to what its seen keys begin with."""
 
@@ -52,14 +38,7 @@ class RocksUrlSeen:
         answers = [KNOWN] * len(urls)
         if not urls:
             return answers
-        if depths.count(depths[0]) == len(urls) and hops.count(hops[0]) == len(urls):
-            # The links of one page, nearly always.
-            way = way_of(depths[0], hops[0])
-            ways = [way] * len(urls)
-            asked = self._unpopular(urls, way)
-        else:
-            ways = [way_of(depth, hop) for depth, hop in zip(depths, hops, strict=True)]
-            asked = [index for index, way in enumerate(ways) if not self._is_popular(urls[index].fingerprint, way)]
+        ways, asked = self._popular.unknown(urls, depths, hops)
         if asked:
             self._ask(urls, ways, asked, answers)
         return answers
@@ -71,24 +50,6 @@ class RocksUrlSeen:
             return None
         return depth_and_hops(int.from_bytes(value))
 
-    def _unpopular(self, urls: Sequence[Url], way: int) -> list[int]:
-        """Return the places of those that the table does not know by this way or a shorter one."""
-        if len(urls) < TOGETHER_MIN:
-            return [index for index, url in enumerate(urls) if not self._is_popular(url.fingerprint, way)]
-        fingerprints = np.array([url.fingerprint for url in urls], np.uint64)
-        places = (fingerprints & np.uint64(self._mask)).view(np.int64)
-        known = self._ways_at_once.take(places)
-        unpopular = self._popular_at_once.take(places) != fingerprints
-        unpopular |= known > way
-        unpopular |= (known & HOPS_MAX) > (way & HOPS_MAX)
-        found: list[int] = unpopular.nonzero()[0].tolist()
-        return found
-
-    def _is_popular(self, fingerprint: int, way: int) -> bool:
-        at = fingerprint & self._mask
-        known = self._popular_ways[at]
-        return self._popular[at] == fingerprint and known <= way and known & HOPS_MAX <= way & HOPS_MAX
-
     def _ask(self, urls: Sequence[Url], ways: list[int], asked: list[int], answers: list[int]) -> None:
         starts = self._starts
         keys = [
@@ -97,7 +58,7 @@ class RocksUrlSeen:
         ]
         values = self._epochs.get_many("seen", keys)
         changed: dict[bytes, bytes] = {}
-        popular, mask, popular_ways = self._popular, self._mask, self._popular_ways
+        note = self._popular.note
         for index, key, value in zip(asked, keys, values, strict=True):
             way = ways[index]
             if key in changed:
@@ -111,10 +72,7 @@ class RocksUrlSeen:
                     answers[index] = SHORTER
                     changed[key] = least.to_bytes(3)
                 way = least
-            if mask:
-                fingerprint = urls[index].fingerprint
-                popular[fingerprint & mask] = fingerprint
-                popular_ways[fingerprint & mask] = way
+            note(urls[index].fingerprint, way)
         if changed:
             self._epochs.put_many("seen", changed)
 

@@ -18,7 +18,6 @@ WINDOW_URL_BYTES = 150.0
 """A URL in the window of a host on the workbench."""
 CACHED_HOST_BYTES = 2_000.0
 """A resting host's record in memory."""
-POPULAR_URL_BYTES = 100.0
 IN_FLIGHT_PAGES = 2.0
 """Copies of a page in memory for each request at once: body as sent, body decoded."""
 EPOCH_VISIT_BYTES = 8_000.0
@@ -68,7 +67,7 @@ def footprint_of(
         + state.write_buffer_bytes
         + hosts_benched / shards * (HOST_BYTES + options.frontier.window_urls_max * WINDOW_URL_BYTES)
         + hosts_cached * CACHED_HOST_BYTES
-        + min(urls / shards, options.seen.popular_urls_max) * POPULAR_URL_BYTES
+        + options.seen.popular_bytes_max
         + urls / shards * SEEN_URL_MEMORY_BYTES[options.seen.form]
         + options.machine.concurrency * IN_FLIGHT_PAGES * web.page_bytes_mean
         + EPOCH_VISITS * EPOCH_VISIT_BYTES

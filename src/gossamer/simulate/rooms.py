@@ -28,6 +28,8 @@ from gossamer.world.dice import Dice
 BOOT = bytes(16)
 STORE_BYTES = 32 << 20
 """Cache, and write buffer, of a simulated shard's store."""
+POPULAR_URLS_MAX = 200_000
+"""Of each shard: many of them share this process, and what is answered does not depend on it."""
 SEEN_FORMS = ("rocksdb", "memory")
 
 
@@ -111,5 +113,5 @@ def _url_seen(options: SeenOptions, epochs: Epochs) -> UrlSeen:
     if options.form == "memory":
         return MemoryUrlSeen(epochs)
     if options.form == "rocksdb":
-        return RocksUrlSeen(epochs, options.popular_urls_max)
+        return RocksUrlSeen(epochs, POPULAR_URLS_MAX)
     raise ConfigError(f"seen.form is {options.form!r}: a simulation takes {' or '.join(SEEN_FORMS)}")

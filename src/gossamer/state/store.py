@@ -163,7 +163,7 @@ class Store:
         Raises:
             OSError: the disk refuses. Write nothing more then; the next opening tells which epoch was the last.
         """
-        chunks = []
+        chunks: list[Chunk] = []
         with refusals("cannot commit"):
             for chunk in _chunks(ranges, changes):
                 self._wait_for_background()

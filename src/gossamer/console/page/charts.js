@@ -9,7 +9,7 @@ const colour = (name) => getComputedStyle(document.documentElement).getPropertyV
 const KINDS = [
   { id: "chart-pages", says: (v) => `${decimal(v)} pages/s`, ticks: short, series: [
     { label: "pages", column: 1, stroke: "--mark", fill: "--wash", value: (v) => `${decimal(v)}/s` },
-    { label: "other outcomes", column: 2, stroke: "--second", value: (v) => `${decimal(v)}/s` },
+    { label: "not fetched", column: 2, stroke: "--second", value: (v) => `${decimal(v)}/s` },
   ] },
   { id: "chart-bits", says: bits, ticks: (v) => (v ? bits(v).replace("bit/s", "") : "0"), series: [
     { label: "received", column: 3, stroke: "--mark", fill: "--wash", value: bits },
@@ -74,7 +74,7 @@ function drawn(kind, place) {
     legend: { live: true },
     scales: { x: { time: true }, y: { range: (_, __, most) => [0, most > 0 ? most * 1.08 : 1] } },
     axes: [
-      { ...axis, space: 70, values: times },
+      { ...axis, space: 70, size: 32, values: times },
       { ...axis, size: 52, values: (_, ticks) => ticks.map(kind.ticks) },
     ],
     series: [

@@ -3,7 +3,7 @@
 import { bars, by, cell, fill, make, say, text } from "./dom.js";
 import { bits, clock, count, decimal, duration, harmless, limit, outcome, seconds, size, until } from "./words.js";
 
-const BARS_MAX = 10;
+const BARS_MAX = 7;
 const SHARDS_MAX = 64;
 
 export function show(status, at) {

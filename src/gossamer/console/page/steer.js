@@ -9,9 +9,14 @@ const OVER = new Set(["finished", "stopped", "failed"]);
 const WORDS = { none: null };
 let state = "", isOver = false, live = {};
 
+// A server of many crawls can begin them anew; a crawl's own console ends with it.
+const isOneOfMany = /\/crawls\/[^/]+\/$/.test(location.pathname);
+
 export function begin() {
+  by("all").hidden = !isOneOfMany;
   press("pause", "pause", {}, () => "Paused: nothing new begins; what is in flight is finished.");
   press("unpause", "unpause", {}, () => "It goes on.");
+  press("resume", "resume", {}, () => "It starts where it was.");
   press("checkpoint", "checkpoint", {}, (told) => `A checkpoint lies in ${told.checkpoint}.`);
   const dialog = by("stopping");
   by("stop").addEventListener("click", () => dialog.showModal());
@@ -70,9 +75,12 @@ function chosen() {
 function allow() {
   const off = !hasToken() || isOver;
   for (const button of document.querySelectorAll("button.control")) button.disabled = off;
+  const canResume = isOver && isOneOfMany;
+  by("resume").hidden = !canResume;
+  by("resume").disabled = !hasToken();
   const hint = by("hint");
   hint.hidden = !off;
-  say(hint, isOver ? "Nothing runs here: what changes a crawl is off." : NO_TOKEN);
+  say(hint, isOver && hasToken() ? "Nothing runs here: what changes a crawl is off." : NO_TOKEN);
 }
 
 function press(id, verb, body, says) {
