@@ -1,12 +1,12 @@
 """What a second worker costs: seconds of processor a page with one worker and with two on Ray, and what goes between.
 
-    python benchmarks/bench_cluster.py [--pages 20000] [--small 1000] [--hosts 200] [--rounds 3] [--json FILE]
+    python benchmarks/bench_cluster.py [--pages 20000] [--hosts 200] [--rounds 3] [--json FILE]
 
-Two made webs of several sites on loopback, a small one and a large one, the `own` preset. Counted are the crawl's
-processes with all that they started (command, child, keepers, coordinator, shards) and, apart, Ray's own daemons. What
-the large crawl takes more than the small one, divided by its pages more, is what a page costs; the rest is start and
-end. The web's own process is not counted, and has a processor of its own: all of the crawl shares another, whatever
-its workers, for two that run at once on two threads of one core would slow each other down.
+A made web of several sites on loopback, the `own` preset. Counted are the crawl's processes with all that they started
+(command, child, keepers, coordinator, shards) and, apart, Ray's own daemons. What is spent between a fifth and nine
+tenths of the pages is what a page costs; the rest is start and end, and told apart. The web's own process is not
+counted, and has a processor of its own: all of the crawl shares another, whatever its workers, for two that run at once
+on two threads of one core would slow each other down.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
 from pathlib import Path
 
+from gossamer.cli.control import NotRunningError, ask
+from gossamer.model.errors import ConfigError
 from gossamer.simweb.options import SimwebOptions
 from gossamer.simweb.process import SimwebProcess
 
@@ -62,6 +63,33 @@ def tree(root: int) -> list[int]:
     return found
 
 
+KINDS = ("command", "keepers", "shards", "daemons")
+Spent = dict[str, float]
+FROM, TO = 0.2, 0.9
+"""Of all pages: between these a page's cost is measured."""
+
+
+class Watch:
+    """What a process and all that it starts have spent."""
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._spent: dict[int, float] = {}
+        self._kinds: dict[int, str] = {}
+
+    def look(self) -> Spent:
+        for pid in tree(self._root):
+            try:
+                self._spent[pid], kind = cpu_of(pid), kind_of(pid)
+            except OSError:
+                continue
+            self._kinds[pid] = kind if kind != "command" else self._kinds.get(pid, kind)  # A title goes first.
+        sums = dict.fromkeys(KINDS, 0.0)
+        for pid, seconds in self._spent.items():
+            sums[self._kinds.get(pid, "command")] += seconds
+        return sums
+
+
 def crawl(web: SimwebProcess, folder: Path, workers: int) -> dict[str, float]:
     """Crawl and return seconds of processor by kind of process, and what was counted."""
     directory = folder / f"crawl-{workers}-{time.monotonic_ns()}"
@@ -71,83 +99,66 @@ def crawl(web: SimwebProcess, folder: Path, workers: int) -> dict[str, float]:
     words += ["--hosts", str(web.hosts_file), "--workers", str(workers), "-o", str(directory)]
     began = time.monotonic()
     process = subprocess.Popen(["taskset", "-c", str(CRAWLS_ON), sys.executable, "-m", "gossamer", *words])
-    spent: dict[int, float] = {}
-    kinds: dict[int, str] = {}
+    watch = Watch(process.pid)
+    samples: list[tuple[float, Spent]] = []
     while process.poll() is None:
-        for pid in tree(process.pid):
-            try:
-                spent[pid], kind = cpu_of(pid), kind_of(pid)
-                kinds[pid] = (
-                    kind if kind != "command" or pid not in kinds else kinds[pid]
-                )  # Titles go before processes.
-            except OSError:
-                continue
+        samples.append((pages_of(directory), watch.look()))
         time.sleep(LOOK_S)
     assert process.returncode == 0, "the crawl failed"
     status = subprocess.run(
         [sys.executable, "-m", "gossamer", "status", str(directory), "--json"], capture_output=True, check=True
     )
-    found: dict[str, float] = dict.fromkeys(("command", "keepers", "shards", "daemons"), 0.0)
-    for pid, seconds in spent.items():
-        found[kinds[pid]] += seconds
     standing = directory / "state/standing.json"
     last = json.loads(standing.read_text()) if standing.exists() else {}
-    found["pages"] = float(json.loads(status.stdout)["pages"])
-    found["seconds"] = time.monotonic() - began
-    found["bytes_between"] = float(last.get("bytes_between_shards", 0))
-    return found
+    pages = float(json.loads(status.stdout)["pages"])
+    first, *_, late = [sample for sample in samples if FROM * pages <= sample[0] <= TO * pages]
+    each = {kind: (late[1][kind] - first[1][kind]) / (late[0] - first[0]) for kind in KINDS}
+    rest = {f"{kind}_once_s": samples[-1][1][kind] - each[kind] * pages for kind in KINDS}
+    between = float(last.get("bytes_between_shards", 0)) / pages
+    return {"pages": pages, "seconds": time.monotonic() - began, "bytes_between": between, **each, **rest}
 
 
-KINDS = ("command", "keepers", "shards", "daemons")
-Rounds = dict[tuple[int, str], list[dict[str, float]]]
+def pages_of(directory: Path) -> float:
+    """Return the pages so far."""
+    try:
+        answer = ask(directory, "status")
+    except (ConfigError, NotRunningError):
+        return 0.0
+    return float(answer["pages"]) if isinstance(answer, dict) else 0.0
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pages", type=int, default=20_000)
-    parser.add_argument("--small", type=int, default=1_000)
     parser.add_argument("--hosts", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    rounds: Rounds = {}
+    rounds: dict[int, list[dict[str, float]]] = {1: [], 2: []}
     os.sched_setaffinity(0, {WEB_ON})
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-cluster-")))
-        webs = {
-            size: stack.enter_context(
-                SimwebProcess(SimwebOptions.plain(hosts=given.hosts, pages=pages, hosts_per_site=2))
-            )
-            for size, pages in (("small", given.small), ("large", given.pages))
-        }
+    options = SimwebOptions.plain(hosts=given.hosts, pages=given.pages, hosts_per_site=2)
+    with tempfile.TemporaryDirectory(prefix="bench-cluster-") as name, SimwebProcess(options) as web:
         for _ in range(given.rounds):
-            for workers in (1, 2):
-                for size, web in webs.items():
-                    rounds.setdefault((workers, size), []).append(crawl(web, folder, workers))
+            for workers, done in rounds.items():
+                done.append(crawl(web, Path(name), workers))
     tell(rounds)
     if given.json:
-        given.json.write_text(json.dumps({f"{workers} {size}": done for (workers, size), done in rounds.items()}))
+        given.json.write_text(json.dumps(rounds))
 
 
-def tell(rounds: Rounds) -> None:
-    middle = {
-        which: {key: statistics.median(one[key] for one in done) for key in done[0]} for which, done in rounds.items()
-    }
-    print("workers  pages     s   start and end, s of processor   µs of processor a page                bytes between")
+def tell(rounds: dict[int, list[dict[str, float]]]) -> None:
+    print("workers  pages     s   start and end, s of processor   µs of processor a page                 bytes between")
     print("                        all but daemons   daemons        command keepers shards together daemons  a page")
     together = {}
-    for workers in (1, 2):
-        small, large = middle[workers, "small"], middle[workers, "large"]
-        more = large["pages"] - small["pages"]
-        each = {kind: (large[kind] - small[kind]) / more for kind in KINDS}
-        first = {kind: small[kind] - each[kind] * small["pages"] for kind in KINDS}
-        together[workers] = sum(each[kind] for kind in KINDS[:3])
-        begun = sum(first[kind] for kind in KINDS[:3])
+    for workers, done in rounds.items():
+        middle = {key: statistics.median(one[key] for one in done) for key in done[0]}
+        together[workers] = sum(middle[kind] for kind in KINDS[:3])
+        once_s = sum(middle[f"{kind}_once_s"] for kind in KINDS[:3])
         print(
-            f"{workers:>7} {large['pages']:>6.0f} {large['seconds']:>5.0f} {begun:>22.1f}"
-            f"{first['daemons']:>10.1f} {1e6 * each['command']:>14.0f} {1e6 * each['keepers']:>7.0f} "
-            f"{1e6 * each['shards']:>6.0f} {1e6 * together[workers]:>8.0f} {1e6 * each['daemons']:>7.0f} "
-            f"{large['bytes_between'] / large['pages']:>7.0f}"
+            f"{workers:>7} {middle['pages']:>6.0f} {middle['seconds']:>5.0f} {once_s:>22.1f}"
+            f"{middle['daemons_once_s']:>10.1f} {1e6 * middle['command']:>14.0f} {1e6 * middle['keepers']:>7.0f} "
+            f"{1e6 * middle['shards']:>6.0f} {1e6 * together[workers]:>8.0f} {1e6 * middle['daemons']:>7.0f} "
+            f"{middle['bytes_between']:>7.0f}"
         )
     print(f"a page takes {together[2] / together[1]:.2f} times the processor with two workers; without Ray's daemons")
 
