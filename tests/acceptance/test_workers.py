@@ -186,7 +186,7 @@ def test_a_limit_of_pages_is_that_of_all_workers(web: SimwebProcess, nodes: Node
 
 
 def test_a_killed_crawl_leaves_no_process(web: SimwebProcess, tmp_path: Path) -> None:
-    running = begun(*crawl_of(web, tmp_path / "crawl", 2, "politeness.delay_s_min=5", politeness="weak"))
+    running = begun(*crawl_of(web, tmp_path / "crawl", 2, "politeness.delay_s_min=1", politeness="weak"))
     try:
         until(lambda: _pages(tmp_path / "crawl", 1) or running.poll() is not None, 60)
         of_it = descendants(running.pid)
