@@ -50,6 +50,7 @@ KEEP_S = 2.0
 """Between two times that the standing is written down."""
 FOR_ALL = ("seed", "exclude", "release", "checkpoint", "set", "host")
 """Verbs that every shard is told."""
+HOSTS_TOLD_MAX = 10
 MEMBER = ("-m", "gossamer.api.member")
 
 
@@ -287,7 +288,11 @@ class ClusterCrawler:
         }
         return checked({**own, **everybody})
 
-    async def _told(self, _: StatusOf) -> object:
+    async def _told(self, request: StatusOf) -> object:
+        if not request.detail:
+            return self._status
+        with suppress(RefusedError):  # While shards start anew, there is the rest.
+            return {**self._status, "hosts": await self._hosts(HostsOf(n=HOSTS_TOLD_MAX))}
         return self._status
 
     async def _figures(self, _: Nothing) -> object:
