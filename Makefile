@@ -12,7 +12,7 @@ APT := $(shell [ "$$(id -u)" = 0 ] || echo sudo) apt-get
 PARTS := nginx-light:/usr/sbin/nginx python3-doc:/usr/share/doc/python3-doc/html/index.html \
          postgresql-doc:/usr/share/doc/postgresql-doc/copyright \
          gcc:/usr/bin/gcc libc6-dev:/usr/include/stdio.h wget:/usr/bin/wget pygopherd:/usr/sbin/pygopherd \
-         chromium:/usr/bin/chromium
+         chromium:/usr/bin/chromium iproute2:/usr/sbin/ip curl:/usr/bin/curl
 
 # A process for each core; what wants the machine for itself is marked `alone`.
 PARALLEL := --numprocesses auto --dist worksteal

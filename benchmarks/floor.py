@@ -1,21 +1,22 @@
 """The floor of a crawl: the same fetches and the same outputs with the libraries alone, in one plain loop.
 
-    python benchmarks/floor.py OUTPUT SEED…
+    python benchmarks/floor.py [--ca FILE] OUTPUT SEED…
 
 Fetch, decode, parse, join, compare with what is known, WARC records, Parquet rows. No politeness, no robots.txt, no
 queue on disk, no commit, no limits, nothing survives a crash: no crawler can be quicker with these libraries, and none
-that may be let loose can be as quick. bench_real_site.py prints what Gossamer takes beside it.
+that may be let loose can be as quick. bench_crawl.py prints what Gossamer takes beside it.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
-import sys
 from base64 import b32encode
 from collections import deque
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import ada_url
@@ -28,15 +29,29 @@ from selectolax.lexbor import LexborHTMLParser
 
 AT_ONCE = 8
 GZIP_LEVEL = 2
-PAGE_COLUMNS = ("url", "status", "media_type", "title", "digest", "warc_offset", "warc_length")
-LINK_COLUMNS = ("from_url", "to_url", "anchor_text")
+WORD = pa.dictionary(pa.int32(), pa.string())
+PAGE_COLUMNS = pa.schema((
+    ("url", pa.string()), ("key", pa.string()), ("host", WORD), ("site", WORD),
+    ("fetched_at", pa.timestamp("us", "UTC")), ("outcome", WORD), ("status", pa.int16()), ("media_type", WORD),
+    ("charset", WORD), ("wire_bytes", pa.int64()), ("body_bytes", pa.int64()), ("digest", pa.string()),
+    ("title", pa.string()), ("depth", pa.int32()), ("referrer", pa.string()), ("link_type", WORD), ("ip", WORD),
+    ("fetch_s", pa.float64()), ("attempt", pa.int32()), ("warc_file", WORD), ("warc_offset", pa.int64()),
+    ("warc_length", pa.int64()), ("shard", pa.int32()),
+))  # fmt: skip
+LINK_COLUMNS = pa.schema((
+    ("from_url", pa.string()), ("to_url", pa.string()), ("to_key", pa.string()), ("link_type", WORD),
+    ("anchor_text", pa.string()), ("nofollow", pa.bool_()),
+))  # fmt: skip
+"""As Gossamer's tables have them, without those that are empty for every page of this site."""
 
 
 class Fetched:
     """One transfer and what it brought."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, depth: int, referrer: str, authority: str) -> None:
         self.url = url
+        self.depth = depth
+        self.referrer = referrer
         self.head: list[bytes] = []
         self.body: list[bytes] = []
         handle = self.handle = pycurl.Curl()
@@ -45,21 +60,24 @@ class Fetched:
         handle.setopt(pycurl.HTTPHEADER, ["Accept-Encoding: gzip"])
         handle.setopt(pycurl.HEADERFUNCTION, self.head.append)
         handle.setopt(pycurl.WRITEFUNCTION, self.body.append)
+        if authority:
+            handle.setopt(pycurl.CAINFO, authority)
 
 
 class Floor:
     """One crawl in memory, written as it goes."""
 
-    def __init__(self, directory: Path, seeds: list[str]) -> None:
+    def __init__(self, directory: Path, seeds: list[str], authority: str) -> None:
         self._seeds = [ada_url.normalize_url(seed) for seed in seeds]
         self._origins = tuple(self._seeds)
         self._known = {xxhash.xxh3_64_intdigest(seed.encode()) for seed in self._seeds}
-        self._waiting = deque(self._seeds)
+        self._waiting = deque((seed, 0, "") for seed in self._seeds)
+        self._authority = authority
         directory.mkdir(parents=True)
         self._directory = directory
         self._warc = (directory / "floor.warc.gz").open("wb")
         self._pages: list[tuple[object, ...]] = []
-        self._links: list[tuple[str, str, str]] = []
+        self._links: list[tuple[object, ...]] = []
 
     def run(self) -> int:
         """Fetch everything and return how many pages there were."""
@@ -67,7 +85,8 @@ class Floor:
             self._take(fetched)
         self._warc.close()
         for name, columns, rows in (("pages", PAGE_COLUMNS, self._pages), ("links", LINK_COLUMNS, self._links)):
-            table = pa.table(dict(zip(columns, zip(*rows, strict=True), strict=True)))
+            cells = [pa.array(cells, one.type) for cells, one in zip(zip(*rows, strict=True), columns, strict=True)]
+            table = pa.Table.from_arrays(cells, schema=columns)
             pq.write_table(table, self._directory / f"{name}.parquet", compression="zstd")
         return len(self._pages)
 
@@ -76,7 +95,7 @@ class Floor:
         running: dict[pycurl.Curl, Fetched] = {}
         while self._waiting or running:
             while self._waiting and len(running) < AT_ONCE * len(self._seeds):
-                fetched = Fetched(self._waiting.popleft())
+                fetched = Fetched(*self._waiting.popleft(), self._authority)
                 running[fetched.handle] = fetched
                 multi.add_handle(fetched.handle)
             multi.perform()
@@ -90,8 +109,9 @@ class Floor:
                 multi.select(1.0)
 
     def _take(self, fetched: Fetched) -> None:
-        status = fetched.handle.getinfo(pycurl.RESPONSE_CODE)
-        media_type = (fetched.handle.getinfo(pycurl.CONTENT_TYPE) or "").partition(";")[0]
+        handle = fetched.handle
+        status = handle.getinfo(pycurl.RESPONSE_CODE)
+        media_type, _, parameters = (handle.getinfo(pycurl.CONTENT_TYPE) or "").partition(";")
         payload = b"".join(fetched.body)
         digest = digest_of(payload)
         offset, http = self._warc.tell(), "application/http;msgtype="
@@ -101,29 +121,38 @@ class Floor:
         )
         self._warc.write(member("request", fetched.url, http + "request", request))
         self._warc.write(member("metadata", fetched.url, "application/warc-fields", b"fetchTimeMs: 1\r\n"))
-        title = ""
+        title, body = "", payload
         if status == 200 and media_type == "text/html":
             coded = any(line.lower().startswith(b"content-encoding: gzip") for line in fetched.head)
-            title = self._links_of(fetched.url, isal_zlib.decompress(payload, 31) if coded else payload)
-        self._pages.append((fetched.url, status, media_type, title, digest, offset, length))
+            body = isal_zlib.decompress(payload, 31) if coded else payload
+            title = self._links_of(fetched, body)
+        host, charset = urlsplit(fetched.url).hostname, parameters.rpartition("=")[2] or "utf-8"
+        self._pages.append((
+            fetched.url, fetched.url, host, host, datetime.now(UTC), "fetched" if status == 200 else "http_error",
+            status, media_type, charset, len(payload), len(body), digest, title, fetched.depth, fetched.referrer,
+            "anchor", handle.getinfo(pycurl.PRIMARY_IP), handle.getinfo(pycurl.TOTAL_TIME), 1, "floor.warc.gz",
+            offset, length, 0,
+        ))  # fmt: skip
 
-    def _links_of(self, base: str, body: bytes) -> str:
+    def _links_of(self, page: Fetched, body: bytes) -> str:
+        base, depth = page.url, page.depth + 1
         tree = LexborHTMLParser(body)
-        found: dict[str, str] = {}
+        found: dict[str, tuple[str, bool]] = {}
         for anchor in tree.css("a[href]"):
             try:
-                url = ada_url.join_url(base, anchor.attributes["href"]).partition("#")[0]
+                attributes = anchor.attributes
+                url = ada_url.join_url(base, attributes["href"]).partition("#")[0]
             except ValueError:
                 continue
             if url not in found:
-                found[url] = " ".join(anchor.text().split())
-        for url, text in found.items():
-            self._links.append((base, url, text))
+                found[url] = " ".join(anchor.text().split()), "nofollow" in (attributes.get("rel") or "")
+        for url, (text, nofollow) in found.items():
+            self._links.append((base, url, url, "anchor", text, nofollow))
             if url.startswith(self._origins):
                 fingerprint = xxhash.xxh3_64_intdigest(url.encode())
                 if fingerprint not in self._known:
                     self._known.add(fingerprint)
-                    self._waiting.append(url)
+                    self._waiting.append((url, depth, base))
         node = tree.css_first("title")
         return node.text() if node is not None else ""
 
@@ -147,5 +176,14 @@ def member(kind: str, url: str, content_type: str, block: bytes, payload_digest:
     return compressed
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ca", default="")
+    parser.add_argument("output", type=Path)
+    parser.add_argument("seeds", nargs="+")
+    given = parser.parse_args()
+    print(Floor(given.output, given.seeds, given.ca).run(), "pages")
+
+
 if __name__ == "__main__":
-    sys.stdout.write(f"{Floor(Path(sys.argv[1]), sys.argv[2:]).run()} pages\n")
+    main()

@@ -45,6 +45,9 @@ FILES_ALLOWED = {
     "assembly": "checkpoints are hard links, and the index is made of finished files",
     "cluster/partitions.py": "the partition map is a file beside the crawl's state",
     "cli": "what the operator names on the command line is a file",
+    "console/folder.py": "what a server keeps of its crawls lies beside them",
+    "console/pages.py": "the page is files of the package",
+    "console/token.py": "the token is a file that only its owner reads",
     "crawl/control.py": "its socket is a file",
     "cluster/ray.py": "what a coordinator must find again is a file, and a Ray of our own has a folder",
     "config": "the operator's file, and the effective one beside the crawl",
@@ -128,7 +131,12 @@ def test_there_is_no_place_for_what_has_no_place() -> None:
 IMPORT_EACH = """
 import importlib, json, os, sys, warnings
 failed = []
-for library in ("pyarrow.parquet", "pydantic", "typer", "rich.console", "asyncio", "msgspec"):
+libraries = (
+    "aiodns ada_url asyncio brotli csv duckdb email.message fastwarc hashlib html isal.igzip msgspec pyarrow.compute "
+    "pyarrow.fs pyarrow.parquet pycurl pydantic.json_schema pydantic.main re2 rich.console rocksdict selectolax.lexbor "
+    "sysconfig tempfile tomllib typer xml.parsers.expat xxhash zipfile zoneinfo zstandard"
+)
+for library in libraries.split():
     importlib.import_module(library)  # What takes long, once for all: it is our modules that are looked at.
 for name in json.load(sys.stdin):
     pid = os.fork()

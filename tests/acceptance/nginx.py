@@ -65,7 +65,9 @@ class Nginx:
     at: Path
     gzip: bool = False
     certificate: Path | None = None
-    """A PEM file with a certificate and its key: HTTPS then, with h2."""
+    """A PEM file with a certificate and its key: HTTPS then."""
+    h2: bool = True
+    """Whether HTTPS offers h2."""
     server: str = ""
     """Further directives of the server block."""
     addresses: int = 1
@@ -79,7 +81,8 @@ class Nginx:
     @property
     def origins(self) -> list[str]:
         """One for each address."""
-        return [f"http://{address}:{self.port}" for address in self._addresses]
+        scheme = "https" if self.certificate else "http"
+        return [f"{scheme}://{address}:{self.port}" for address in self._addresses]
 
     @property
     def _addresses(self) -> list[str]:
@@ -123,7 +126,7 @@ class Nginx:
         assert NGINX is not None
         tls, server = "", self.server
         if self.certificate:
-            tls = " ssl http2"
+            tls = " ssl http2" if self.h2 else " ssl"
             server = f"ssl_certificate {self.certificate}; ssl_certificate_key {self.certificate};\n{server}"
         user = f"user {getpass.getuser()};\n" if os.geteuid() == 0 else ""  # Else it is ours already.
         (self.at / "nginx.conf").write_text(

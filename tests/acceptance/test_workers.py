@@ -1,18 +1,26 @@
-"""What the command line says to those who ask for several workers in vain."""
+"""Crawls of several shards by the command line, on a Ray of their own and on a cluster of two nodes."""
 
 from __future__ import annotations
 
+import json
 import os
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from gossamer.cluster.partitions import PartitionMap
 from gossamer.simweb.options import SimwebOptions
 from gossamer.simweb.process import SimwebProcess
+from gossamer.url.name import Namer
+from tests.cluster.nodes import Nodes, command_of, descendants
 from tests.crash.crawls import environment
+from tests.crash.harvest import Harvest, differences
+from tests.ring.crawls import until
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 
@@ -29,6 +37,23 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimwebProcess]:
         yield served
 
 
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Nodes]:
+    with Nodes() as cluster:
+        cluster.add()
+        cluster.add()
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def alone(web: SimwebProcess, tmp_path_factory: pytest.TempPathFactory) -> Harvest:
+    """What one worker brings in."""
+    directory = tmp_path_factory.mktemp("alone") / "crawl"
+    done = gossamer(*crawl_of(web, directory, 1))
+    assert done.returncode == 0, done.stderr
+    return Harvest(directory)
+
+
 def gossamer(*words: str | Path, timeout_s: float = 120.0) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "gossamer", *map(str, words)],
@@ -37,10 +62,106 @@ def gossamer(*words: str | Path, timeout_s: float = 120.0) -> subprocess.Complet
     )  # fmt: skip
 
 
-def crawl_of(web: SimwebProcess, directory: Path, workers: int, *sets: str) -> list[str]:
+def crawl_of(web: SimwebProcess, directory: Path, workers: int, *sets: str, politeness: str = "own") -> list[str]:
     words = ["crawl", *web.seeds, "--scope", "any", "--allow-private", "--hosts", str(web.hosts_file)]
-    words += ["--politeness", "own", "--workers", str(workers), "--quiet", "-o", str(directory)]
+    words += ["--politeness", politeness, "--workers", str(workers), "--quiet", "-o", str(directory)]
     return words + [word for one in (*QUICK, *sets) for word in ("--set", one)]
+
+
+def begun(*words: str | Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "gossamer", *map(str, words)],
+        env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+
+
+def answer(*words: str | Path) -> dict[str, object]:
+    done = gossamer(*words, "--json")
+    assert done.returncode == 0, done.stderr
+    found: dict[str, object] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("workers", [3, 8])
+def test_the_result_is_that_of_one_worker(
+    web: SimwebProcess, nodes: Nodes, alone: Harvest, workers: int, tmp_path: Path
+) -> None:
+    done = gossamer(*crawl_of(web, tmp_path / "crawl", workers), "--cluster", nodes.address)
+    assert done.returncode == 0, done.stderr
+    found = Harvest(tmp_path / "crawl")
+    assert differences(found, alone) == []
+    assert found.faults() == []
+    assert 2 * len({row["shard"] for row in found.rows}) > workers
+    assert len((tmp_path / "crawl/index.cdxj").read_bytes().splitlines()) == sum(
+        row["warc_offset"] is not None for row in found.rows
+    )
+
+
+def test_two_workers_here_answer_as_one_and_leave_nothing(web: SimwebProcess, alone: Harvest, tmp_path: Path) -> None:
+    """A Ray of the crawl's own: every command, while it runs, when it has stopped, and when it is resumed."""
+    directory = tmp_path / "crawl"
+    slowly = ("politeness.delay_s_min=0.3", "search.enabled=true")
+    running = begun(*crawl_of(web, directory, 2, *slowly, politeness="weak"))
+    try:
+        until(lambda: (directory / "state/control.sock").exists() or running.poll() is not None, 60)
+        status = until(lambda: _pages(directory, 5), 60)
+        assert status["workers"] == 2
+        assert listening(set(descendants(running.pid))) <= {"127.0.0.1"}
+        assert status["discovered"] == sum(int(str(status[key])) for key in ("queued", "in_flight", "terminal"))
+        for shard, url in one_of_each(directory, alone).items():
+            assert answer("why", directory, url)["shard"] == shard
+        state = answer("why", directory, web.seeds[0])["state"]
+        assert state in {"fetched", "queued", "in_flight", "due", "lent", "redirected"}
+        assert gossamer("pause", directory).returncode == 0
+        until(lambda: _is(directory, "paused"), 30)
+        assert gossamer("seed", directory, web.seeds[0]).returncode == 0
+        assert gossamer("exclude", directory, "nobody.invalid").returncode == 0
+        assert gossamer("checkpoint", directory).returncode == 0
+        assert len(list((directory / "checkpoints").iterdir())) == 2
+        assert gossamer("unpause", directory).returncode == 0
+        assert gossamer("report", directory).returncode == 0
+        of_it = descendants(running.pid)
+        assert gossamer("stop", directory).returncode == 0
+        assert running.wait(60) == 130
+    finally:
+        running.kill()
+        running.wait()
+    until(lambda: not _left(of_it), 30)
+    stopped = answer("status", directory)
+    assert stopped["state"] == "stopped"
+    assert stopped["queued"]
+    assert answer("why", directory, web.seeds[0])["state"] == "fetched"
+    refused = gossamer("resume", directory, "--workers", "3")
+    assert (refused.returncode, "gossamer scale" in refused.stderr, refused.stderr.count("\n")) == (2, True, 1)
+    assert gossamer("resume", directory, "--quiet", "--delay", "0", "--politeness", "own").returncode == 0
+    found = Harvest(directory)
+    assert differences(found, alone) == []
+    assert found.faults() == []
+    assert answer("status", directory)["state"] == "finished"
+    assert answer("report", directory)["fetched"] == sum(row["outcome"] == "fetched" for row in alone.rows)
+    title = next(str(row["title"]) for row in alone.rows if row["title"])
+    assert answer("search", directory, title)["hits"]
+    export = tmp_path / "pages.jsonl"
+    assert gossamer("export", directory, "--to", "jsonl", "-o", export).returncode == 0
+    assert len(export.read_bytes().splitlines()) == len(alone.rows)
+
+
+def test_a_limit_of_pages_is_that_of_all_workers(web: SimwebProcess, nodes: Nodes, tmp_path: Path) -> None:
+    done = gossamer(*crawl_of(web, tmp_path / "crawl", 3), "--cluster", nodes.address, "--max-pages", "100")
+    assert done.returncode == 0, done.stderr
+    assert sum(row["outcome"] == "fetched" for row in Harvest(tmp_path / "crawl").rows) == 100
+
+
+def test_a_killed_crawl_leaves_no_process(web: SimwebProcess, tmp_path: Path) -> None:
+    running = begun(*crawl_of(web, tmp_path / "crawl", 2, "politeness.delay_s_min=5", politeness="weak"))
+    try:
+        until(lambda: _pages(tmp_path / "crawl", 1) or running.poll() is not None, 60)
+        of_it = descendants(running.pid)
+        assert any("gossamer.api.member" in command_of(pid) for pid in of_it)
+    finally:
+        running.kill()
+        running.wait()
+    until(lambda: not _left(of_it), 30)
 
 
 @pytest.mark.parametrize(
@@ -73,3 +194,46 @@ def test_without_ray_the_line_says_how_to_get_it(web: SimwebProcess, tmp_path: P
     )  # fmt: skip
     assert done.returncode == 2
     assert done.stderr == ("gossamer: --workers 2: more than one worker runs on Ray; pip install 'gossamer[cluster]'\n")
+
+
+def one_of_each(directory: Path, harvest: Harvest) -> dict[int, str]:
+    """Return a URL of each shard."""
+    divided = PartitionMap.load(directory)
+    assert divided is not None
+    names = [named for row in harvest.rows if (named := Namer().name(str(row["url"]))) is not None]
+    found = {divided.owner(named.partition): named.text for named in names}
+    assert len(found) == divided.shards
+    return found
+
+
+def _pages(directory: Path, least: int) -> dict[str, object]:
+    with suppress(AssertionError):
+        status = answer("status", directory)
+        if int(str(status["pages"])) >= least and status.get("shards"):
+            return status
+    return {}
+
+
+def _is(directory: Path, state: str) -> bool:
+    return answer("status", directory)["state"] == state
+
+
+def listening(pids: set[int]) -> set[str]:
+    """Return the addresses at which processes listen."""
+    inodes = set()
+    for pid in pids:
+        with suppress(OSError):
+            inodes |= {str(fd.readlink()) for fd in Path(f"/proc/{pid}/fd").iterdir()}
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes:
+                word = fields[1].partition(":")[0][-8:]
+                found.add(socket.inet_ntoa(bytes.fromhex(word)[::-1]))
+    return found
+
+
+def _left(pids: Sequence[int]) -> list[str]:
+    """Return which of these processes are there still."""
+    return [command for pid in pids if (command := command_of(pid))]

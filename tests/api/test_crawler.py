@@ -511,8 +511,8 @@ def test_a_running_crawl_can_be_asked_and_told(run: Run, make: Make) -> None:
                 assert "--contact" in anonymous["error"]
                 assert (await ask(directory, verb="why", url=other.root + "0"))["result"]["state"] == "unknown"
                 assert "missing" in (await ask(directory, verb="why"))["error"]
-                assert "missing" in (await ask(directory, verb="seed", urls="http://a/"))["error"]
-                assert "missing" in (await ask(directory, verb="exclude", hosts=[1]))["error"]
+                assert "`urls`" in (await ask(directory, verb="seed", urls="http://a/"))["error"]
+                assert "`hosts[0]`" in (await ask(directory, verb="exclude", hosts=[1]))["error"]
                 excluded = await ask(directory, verb="exclude", hosts=["shunned.example"])
                 assert excluded["result"] == {"excluded": ["shunned.example"]}
                 assert (await ask(directory, verb="unpause"))["result"]["state"] == "running"

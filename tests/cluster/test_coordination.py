@@ -111,6 +111,20 @@ def test_a_coordinator_that_comes_back_knows_the_machines() -> None:
     assert later.coordination.look(1).granted is None
 
 
+def test_after_an_end_in_order_nobody_waits_for_those_of_before() -> None:
+    story = Story()
+    story.round(seen(0), seen(1))
+    story.round(Seen(shard=0, state="done"), seen(1))
+    assert not story.coordination.kept.closed
+    story.round(Seen(shard=0, state="done"), Seen(shard=1, state="done"))
+    later = Story(kept=msgspec.json.decode(story.saved[-1], type=Kept))
+    later.round(seen(0, holder="elsewhere/1"))
+    assert later.coordination.look(0).granted == 50.0
+    killed = Story(kept=msgspec.json.decode(later.saved[-1], type=Kept))
+    killed.round(seen(0, holder="here/1"), seen(1, holder="here/2"))
+    assert [killed.coordination.look(shard).granted for shard in (0, 1)] == [None, None]
+
+
 def test_a_shard_that_has_failed_ends_the_others_in_order() -> None:
     story = Story()
     story.round(seen(0), Seen(shard=1, state="failed", failure="the disk is full"))

@@ -12,6 +12,7 @@ import ray.autoscaler
 import yaml
 
 from gossamer.config import configure
+from gossamer.console.fleet import STOP_S_MAX
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 KUBERAY = {
@@ -81,13 +82,24 @@ def test_the_crawl_works_where_the_machines_have_room(volume: str) -> None:
     assert volume in (DEPLOY / "kuberay.yaml").read_text()
 
 
-def test_the_unit_goes_on_with_what_there_is() -> None:
+def service_of(name: str) -> configparser.SectionProxy:
     unit = configparser.ConfigParser(strict=False, interpolation=None)
     unit.optionxform = str  # type: ignore[assignment,method-assign]
-    unit.read_string((DEPLOY / "gossamer.service").read_text())
+    unit.read_string((DEPLOY / name).read_text())
     assert set(unit.sections()) == {"Unit", "Service", "Install"}
-    service = unit["Service"]
+    return unit["Service"]
+
+
+def test_the_unit_goes_on_with_what_there_is() -> None:
+    service = service_of("gossamer.service")
     assert "gossamer resume" in service["ExecStart"]
     assert "gossamer crawl" in service["ExecStart"]
     assert (service["SuccessExitStatus"], service["RestartPreventExitStatus"]) == ("130", "2")
     assert int(service["TimeoutStopSec"]) > configure(None).crawl.stop_s
+
+
+def test_the_servers_unit_gives_crawls_time_to_end_and_leaves_them_when_it_dies() -> None:
+    service = service_of("gossamer-server.service")
+    assert "gossamer serve --folder" in service["ExecStart"]
+    assert (service["KillMode"], service["RestartPreventExitStatus"]) == ("process", "2")
+    assert int(service["TimeoutStopSec"]) > STOP_S_MAX

@@ -7,14 +7,17 @@ import json
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
-from gossamer.console.app import console_app
+from gossamer.console.app import Door, console_app
+from gossamer.console.operations import Bounds
 from gossamer.console.server import served
 from gossamer.model.errors import ConfigError
 
 HOOK = "/websub/known"
+TOKEN = "t" * 32
 
 
 class Taken:
@@ -40,10 +43,14 @@ class Crawl:
         self.questions: list[dict[str, str]] = []
         self.is_running = True
 
-    def status(self) -> Mapping[str, object]:
+    @property
+    def directory(self) -> Path:
+        return Path("/nonexistent/crawl")
+
+    async def ask(self, request: dict[str, object]) -> dict[str, object]:
         if self.right is None:
             raise ValueError("broken")
-        return {"state": "running", "pages": 3, "title": "<script>"}
+        return {"ok": True, "result": {"state": "running", "pages": 3, "title": "<script>"}}
 
     def failed(self, error: Exception) -> None:
         self.failures.append(str(error))
@@ -62,10 +69,10 @@ class Crawl:
 
 @asynccontextmanager
 async def console(crawl: Crawl, request_s_max: float = 5.0, connections_max: int = 8) -> AsyncIterator[int]:
-    app = console_app(crawl, 1_000, request_s_max)
-    async with served(app, 0, connections_max, request_s_max) as (address, port):
-        assert address == "127.0.0.1"
-        yield port
+    app = console_app(crawl, Door(TOKEN, True, Bounds(2_000, request_s_max), 1_000))
+    async with served(app, "127.0.0.1", 0, connections_max, request_s_max) as address:
+        assert address.startswith("http://127.0.0.1:")
+        yield int(address.rpartition(":")[2])
 
 
 async def said(port: int, data: bytes) -> bytes:
@@ -116,8 +123,9 @@ def test_the_status_is_json_for_this_machines_own_names_alone() -> None:
 
 
 def test_what_is_not_there_or_not_allowed() -> None:
-    lines = ("GET /", "GET /api/", "POST /api/status", "DELETE /websub/known", "GET /websub/", "GET /websub/a/b")
-    assert statuses(ask(Crawl(), *(request(line) for line in lines))) == [404, 404, 405, 405, 404, 404]
+    lines = ("GET /nothing", "GET /api/", "POST /api/status", "DELETE /websub/known", "GET /websub/", "GET /websub/a/b")
+    asked = [request(line, f"Authorization: Bearer {TOKEN}") for line in lines]
+    assert statuses(ask(Crawl(), *asked)) == [404, 404, 405, 405, 404, 404]
 
 
 def test_hubs_come_under_any_name_and_their_challenge_is_text() -> None:
@@ -162,7 +170,7 @@ def test_too_much_is_refused_whatever_was_announced() -> None:
 def test_a_mistake_of_ours_is_noted_and_ends_one_answer() -> None:
     crawl = Crawl()
     crawl.right = None
-    assert statuses(ask(crawl, request("GET /api/status"), request("GET /"))) == [500, 404]
+    assert statuses(ask(crawl, request("GET /api/status"), request("GET /nothing"))) == [500, 404]
     assert crawl.failures == ["broken"]
 
 
@@ -213,7 +221,8 @@ def test_connections_have_a_bound_and_those_beyond_it_make_way() -> None:
 
 def test_a_port_that_is_taken_is_the_operators_to_mend() -> None:
     async def run(port: int) -> None:
-        async with served(console_app(Crawl(), 1, 1.0), port, 1, 1.0):
+        app = console_app(Crawl(), Door(TOKEN, True, Bounds(1, 1.0)))
+        async with served(app, "127.0.0.1", port, 1, 1.0):
             raise AssertionError
 
     with socket.socket() as taken:

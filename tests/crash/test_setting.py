@@ -12,7 +12,7 @@ from gossamer.simweb.options import SimwebOptions
 from gossamer.simweb.process import SimwebProcess
 from tests.crash.crawls import VICTIMS, Crawl, Victim, crawl_of, environment, until
 
-WEB = SimwebOptions.plain(hosts=4, pages=200, latency_s=0.25, bytes_median=3_000)
+WEB = SimwebOptions.plain(hosts=4, pages=200, latency_s=0.15, bytes_median=3_000)
 
 
 def commanded(crawl: Crawl, *arguments: str) -> str:
@@ -29,8 +29,8 @@ def test_what_was_set_holds_after_a_kill(victim: Victim, tmp_path: Path) -> None
         try:
             crawl.start()
             until(lambda: '"pages": 1' in crawl.said() or '"pages": 2' in crawl.said())
-            said = commanded(crawl, "set", "limits.max_pages=40", "politeness.delay_s_min=0.01")
-            assert "limits.max_pages: none → 40" in said
+            said = commanded(crawl, "set", "limits.max_pages=30", "politeness.delay_s_min=0.01")
+            assert "limits.max_pages: none → 30" in said
             commanded(crawl, "host", "h0001.d001.test", "delay_s=0.5")
             crawl.kill(victim)
             if victim != "child":
@@ -39,9 +39,9 @@ def test_what_was_set_holds_after_a_kill(victim: Victim, tmp_path: Path) -> None
         finally:
             crawl.close()
         status = crawl.ask("status")
-        assert status["pages"] == 40
+        assert status["pages"] == 30
         assert status["ended"] == "limit"
         assert status["runs"] == 2
         shown = (crawl.directory / "crawl.toml").read_text()
-        assert "max_pages = 40  # from gossamer set" in shown
+        assert "max_pages = 30  # from gossamer set" in shown
         assert '"h0001.d001.test" = {"delay_s" = 0.5}' in shown

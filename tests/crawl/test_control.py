@@ -14,8 +14,9 @@ import msgspec
 import pytest
 
 from gossamer.cli.control import ask
-from gossamer.crawl.control import REQUEST_BYTES_MAX, SOCKET, Control, RefusedError
+from gossamer.crawl.control import REQUEST_BYTES_MAX, SOCKET, Control
 from gossamer.crawl.logs import Logs
+from gossamer.model.verbs import RefusedError
 from gossamer.world.clock import WallClock
 
 Run = Callable[[Coroutine[Any, Any, None]], None]

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import random
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,38 +13,14 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from tests.crash.forks import Forks, forks
 from tests.offline.made import web, write
-
-ROOT = Path(__file__).parents[2]
-
-
-class Builder:
-    """A process that builds and dies of some builds."""
-
-    def __init__(self) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-m", "tests.offline.killing"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"},
-        )  # fmt: skip
-
-    def __call__(self, **job: Any) -> str:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps(job) + "\n")
-        self.process.stdin.flush()
-        return self.process.stdout.readline().strip()
 
 
 @pytest.fixture(scope="module")
-def builder() -> Iterator[Builder]:
-    made = Builder()
-    yield made
-    assert made.process.stdin is not None
-    assert made.process.stdout is not None
-    made.process.stdin.close()
-    made.process.wait(10)
-    made.process.stdout.close()
+def builder() -> Iterator[Forks]:
+    with forks("tests.offline.killing") as builder:
+        yield builder
 
 
 def job_in(
@@ -99,7 +72,7 @@ def digest_of(path: Path) -> str:
     ],
 )
 def test_a_build_that_is_killed_again_and_again_ends_as_if_it_had_not_been(
-    tmp_path: Path, builder: Builder, known: bool, bloom: float | None, parts: int, kills: int
+    tmp_path: Path, builder: Forks, known: bool, bloom: float | None, parts: int, kills: int
 ) -> None:
     """Also the build after it: nothing is listed twice, and nothing is lost."""
     dice = random.Random(f"{known} {bloom} {parts}")

@@ -1,5 +1,6 @@
 """The scan against the tree, and both against pages that mean ill."""
 
+import re
 import time
 from collections.abc import Callable
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from gossamer.process import html
 from gossamer.process.html import Markup, bears_tree
 from gossamer.process.options import ProcessOptions
-from gossamer.process.scan import ScannedMarkup, attributes, reference_free
+from gossamer.process.scan import _BREAKER, _NAMED, PLAIN_TAG, ScannedMarkup, attributes, reference_free
 from gossamer.process.tree import TreeMarkup
 
 from .pages import SCAN, TREE, findings
@@ -47,7 +48,7 @@ PAGES = [
 
 def facts(markup: Markup) -> tuple[object, ...]:
     return (
-        [(href, rel, " ".join(text.split())) for href, rel, text in markup.anchors()],
+        [(href, rel, " ".join(markup.anchor_text(within).split())) for href, rel, within in markup.anchors()],
         [(tag, {name: value or "" for name, value in found.items()}) for tag, found in markup.elements()],
         " ".join(markup.title().split()),
     )
@@ -238,3 +239,20 @@ def test_ordinary_pages_are_given_to_the_tree() -> None:
 def test_a_hundred_thousand_links() -> None:
     options = ProcessOptions(links_max=200_000)
     assert len(findings(HOSTILE["links"](100_000), options).links) == 100_000
+
+
+AT_ONCE = re.compile(
+    rf"<(?:(?:{'|'.join(_NAMED)})(?=[\t\n\f\r />])|!--|[!?]|/[^a-z>]|[a-z/]{PLAIN_TAG}(?:[^>]|(?<=\Z)))".encode()
+)
+"""What breaks the line, as `re` can say it: all that a plain tag may hold is taken, and then there is no bracket."""
+
+
+@settings(max_examples=1_000, deadline=None)
+@given(st.lists(st.sampled_from([b"<", b">", b'"', b"'", b"=", b"/", b" ", b"a", b"\xe9", b"!--", b"<link ", b"<p"])))
+def test_what_breaks_the_line_is_found_whole(pieces: list[bytes]) -> None:
+    page = b"".join(pieces) + b"<!"  # A tag that the page's end cuts off is told from one that is not plain.
+    ours = _BREAKER.search(page)
+    other = AT_ONCE.search(page)
+    assert ours is not None
+    assert other is not None
+    assert (ours.start(), ours[0][:2]) == (other.start(), other[0][:2])

@@ -17,6 +17,13 @@ from werkzeug.serving import make_server
 class Tasks:
     """What flask-websub uses of Celery: `task` makes a function that can be put off."""
 
+    def __init__(self) -> None:
+        self._threads: list[threading.Thread] = []
+
+    def ended(self) -> bool:
+        """Whether all that was put off is done, with what it put off itself."""
+        return not any(thread.is_alive() for thread in self._threads)
+
     def task(self, work: Callable[..., Any] | None = None, **options: Any) -> Any:
         if work is None:
             return lambda given: self.task(given, **options)
@@ -33,7 +40,11 @@ class Tasks:
                 else:
                     return
 
-        delay = lambda *arguments: threading.Thread(target=run, args=arguments, daemon=True).start()  # noqa: E731
+        def delay(*arguments: Any) -> None:
+            thread = threading.Thread(target=run, args=arguments, daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
         return SimpleNamespace(delay=delay)
 
 
@@ -56,12 +67,18 @@ class FlaskHub:
 
     def __init__(self, directory: Path) -> None:
         self.storage = SQLite3HubStorage(str(directory / "hub.sqlite3"))
-        hub = Hub(self.storage, Tasks(), PUBLISH_SUPPORTED=True, BACKOFF_BASE=0.05)
+        self._tasks = Tasks()
+        # As patient as a hub may be: a crawl on a busy machine is not told twice.
+        hub = Hub(self.storage, self._tasks, PUBLISH_SUPPORTED=True, BACKOFF_BASE=0.05, REQUEST_TIMEOUT=30)
         app = Flask("hub")
         app.config["PUBLISH_SUPPORTED"] = True
         app.register_blueprint(hub.build_blueprint(url_prefix="/hub"))
         self._server = make_server("127.0.0.1", 0, app, threaded=True)
         self.url = f"http://127.0.0.1:{self._server.server_port}/hub"
+
+    def answered(self) -> bool:
+        """Whether everybody who was told has answered."""
+        return self._tasks.ended()
 
     def callbacks(self, topic: str) -> list[tuple[str, str]]:
         """Callback and secret of each subscriber."""

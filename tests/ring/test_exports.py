@@ -23,7 +23,7 @@ from tests.archive.views.test_views import bodies, latest, lines, rows
 from tests.crash.crawls import crawl_of, until
 from tests.ring.crawls import OWN, crawl
 
-SMALL_FILES = ("archive.warc_segment_bytes_max=60_000", "archive.table_segment_rows_max=80")
+SMALL_FILES = ("archive.warc_segment_bytes_max=60_000", "archive.table_segment_rows_max=80", "crawl.commit_pages=40")
 
 
 def run(*arguments: str) -> tuple[int, str, str]:
@@ -191,5 +191,5 @@ def test_a_mistake_is_one_line_that_says_how_to_mend_it(
 
 def test_parquet_files_of_the_crawl_have_more_than_one_segment(finished: Path) -> None:
     """What these tests read of several files is of several files."""
-    assert sum(pq.read_metadata(path).num_rows > 0 for path in (finished / "pages").glob("*.parquet")) > 1
-    assert len(list((finished / "warc").glob("*.warc.gz"))) > 1
+    assert sum(pq.read_metadata(path).num_rows > 0 for path in (finished / "pages").glob("*.parquet")) > 2
+    assert len(list((finished / "warc").glob("*.warc.gz"))) > 2

@@ -182,9 +182,22 @@ def test_large_and_odd_sites_are_fetched_whole(site: Site, start: str, pages: in
     assert len(crawl.fetched) >= pages - 1
 
 
+def listing(path: str) -> tuple[list[object], list[str]]:
+    """2,000 pages that have much to say, and after them empty ones without end."""
+    number = int(path.rpartition("/")[2])
+    says = frame(*own(path)) if number < 2_000 else frame()
+    return says, [f"/list/{number + 1}", f"/list/{number + 2}"]
+
+
+def test_a_template_that_was_good_for_long_is_cut_off_when_it_turns() -> None:
+    crawl = Crawl(listing).run("/list/0", pages_max=5_000)
+    assert [trap.template for trap in crawl.sprung] == ["/list/{n}"]
+    assert 2_000 < len(crawl.fetched) <= 2_600
+
+
 def test_pages_that_are_new_cost_few_sketches() -> None:
     crawl = Crawl(catalogue).run("/item/0")
-    assert crawl.sketched < len(crawl.fetched) / 5
+    assert crawl.sketched < len(crawl.fetched) / 16
 
 
 def test_exact_copies_need_no_sketch() -> None:

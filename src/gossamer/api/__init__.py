@@ -10,10 +10,13 @@ Never    names a concrete room
 
 from gossamer.api.cluster import ClusterCrawler
 from gossamer.api.crawler import Crawler
+from gossamer.api.looking import about_of
 from gossamer.api.page import Page
 from gossamer.api.releasing import release_of
 from gossamer.api.sample import sample_of
 from gossamer.api.scaling import scale_crawl
 from gossamer.api.status import status_of, why_of
 
-__all__ = ["ClusterCrawler", "Crawler", "Page", "release_of", "sample_of", "scale_crawl", "status_of", "why_of"]
+__all__ = [
+    "ClusterCrawler", "Crawler", "Page", "about_of", "release_of", "sample_of", "scale_crawl", "status_of", "why_of",
+]  # fmt: skip

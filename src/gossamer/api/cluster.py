@@ -5,20 +5,25 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from heapq import nlargest
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self, cast
 
 import msgspec
 
+from gossamer.api.asking import Asking
+from gossamer.api.looking import about, recent_of_all
 from gossamer.api.restoring import check_vault, gather
 from gossamer.api.shards import keep_standing, map_of, owner_of
+from gossamer.api.verbs import checked
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.assembly import INDEX, locked
 from gossamer.cluster.coordination import Kept, Limits
-from gossamer.cluster.job import STATE_FILE, Plan, environment_of_a_cluster, environment_of_our_own
+from gossamer.cluster.job import HERE, STATE_FILE, Plan, environment_of_a_cluster, environment_of_our_own
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.standing import whole
@@ -26,17 +31,23 @@ from gossamer.config import Config, configure, effective_toml
 from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
 from gossamer.config.seeds import check_seeds
-from gossamer.crawl.control import Control, RefusedError, Verb
+from gossamer.crawl.control import Control, Verb
+from gossamer.crawl.course import Course, Point
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.shard import End
 from gossamer.model.errors import ConfigError, CrawlFailedError
+from gossamer.model.verbs import ConflictError, HostsOf, Nothing, RecentOf, RefusedError, Request, StatusOf, Stop, Why
 from gossamer.world.clock import WallClock
 from gossamer.world.files import write_whole
 
 LOOK_S = 0.25
 """Between two looks at the coordinator."""
+DEAD_S = 20.0
+"""So long Ray must call the coordinator dead, which it starts again whenever it can, before it is given up."""
 KEEP_S = 2.0
 """Between two times that the standing is written down."""
+FOR_ALL = ("seed", "exclude", "release", "checkpoint", "set", "host")
+"""Verbs that every shard is told."""
 MEMBER = ("-m", "gossamer.api.member")
 
 
@@ -89,6 +100,9 @@ class ClusterCrawler:
         self._status = whole([{"state": "starting"}] * config.cluster.workers)
         self._stop: Literal["", "drain", "now"] = ""
         self._listeners: list[Callable[[str], None]] = []
+        self._course = Course()
+        self._asking = Asking(self.status)
+        self._logs: Logs | None = None
 
     @classmethod
     def resume(cls, directory: str | Path, *, config: Config | None = None, **options: object) -> Self:
@@ -98,6 +112,20 @@ class ClusterCrawler:
     def status(self) -> dict[str, object]:
         """Return counts, rates and state of the whole; `shards` tells of each."""
         return self._status
+
+    async def ask(self, request: dict[str, object]) -> dict[str, object]:
+        """Answer one request as the control socket does. Never raises."""
+        return await self._asking.ask(request)
+
+    def failed(self, error: Exception) -> None:
+        """Note a mistake of ours beside the crawl, of who serves its console, in its log."""
+        if self._logs is not None:
+            self._logs.critical("console_failed", error)
+
+    @property
+    def callbacks(self) -> None:
+        """Nothing: hubs speak to crawls of one shard."""
+        return
 
     def stop(self, *, now: bool = False) -> None:
         """End the crawl: finish what is in flight and commit, or with `now` commit and go."""
@@ -116,7 +144,7 @@ class ClusterCrawler:
         """
         self.directory.mkdir(parents=True, exist_ok=True)
         lock = locked(self.directory)
-        logs = Logs(self.directory / "logs", WallClock())
+        logs = self._logs = Logs(self.directory / "logs", WallClock())
         try:
             await check_vault(self.config)
             self._write_down()
@@ -124,8 +152,7 @@ class ClusterCrawler:
             try:
                 write_whole(self.directory / "crawl.toml", effective_toml(self.config).encode())
                 async with asyncio.TaskGroup() as group:
-                    control = Control(self.directory / "state", self._verbs(), logs)
-                    asking = group.create_task(control.serve())
+                    asking = group.create_task(self._serve(logs))
                     end = await self._until_over(engine)
                     await self._make_views()
                     asking.cancel()
@@ -137,11 +164,18 @@ class ClusterCrawler:
         finally:
             with suppress(OSError):
                 keep_standing(self.directory, self._status)
+            self._logs = None
             logs.close()
             lock.release()
         return end
 
     # ---- inside
+
+    async def _serve(self, logs: Logs) -> None:
+        """Answer until cancelled."""
+        verbs = self._verbs()
+        with self._asking.open(verbs, logs):
+            await Control(self.directory / "state", verbs, logs).serve()
 
     def _write_down(self) -> None:
         """Write what shards and coordinator read, before there are any."""
@@ -165,6 +199,7 @@ class ClusterCrawler:
             shards=cluster.workers,
             config=effective_toml(config),
             work=work,
+            node="" if cluster.address else HERE,
             command=MEMBER,
             limits=Limits(limits.max_pages, limits.max_time_s, limits.max_bytes),
             tenure_s=cluster.tenure_s,
@@ -177,7 +212,7 @@ class ClusterCrawler:
         clock = WallClock()
         starts_by = clock.now() + self.config.cluster.start_s_max
         heard_at = kept_at = clock.now()
-        asked = ""
+        asked, began = "", False
         while True:
             if self._stop != asked:
                 with suppress(ConnectionError):
@@ -186,12 +221,17 @@ class ClusterCrawler:
             try:
                 standing = await engine.standing()
             except ConnectionError as error:
-                if clock.now() - heard_at > self.config.cluster.start_s_max:
-                    raise CrawlFailedError(f"the coordinator does not come back: {error}") from error
+                limit_s = DEAD_S if isinstance(error, ConnectionAbortedError) else self.config.cluster.start_s_max
+                if self._stop and not began:
+                    return "stopped"
+                if clock.now() - heard_at > limit_s:
+                    how = "come back" if began else "begin; has every machine the same RAY_AUTH_MODE?"
+                    raise CrawlFailedError(f"the coordinator does not {how} ({error})") from error
                 await asyncio.sleep(LOOK_S)
                 continue
-            heard_at = clock.now()
+            heard_at, began = clock.now(), True
             self._status = standing["status"]
+            self._course.add(_point(heard_at, self._status))
             for note in standing["notes"]:
                 self._tell(note)
             if standing["is_over"]:
@@ -229,46 +269,76 @@ class ClusterCrawler:
     # ---- what can be asked
 
     def _verbs(self) -> dict[str, Verb]:
-        everybody = {name: self._for_all(name) for name in ("seed", "exclude", "release", "checkpoint", "set", "host")}
-        return {"status": self._told, "why": self._why, "pause": self._pause, "unpause": self._unpause,
-                "stop": self._stopped, **everybody}  # fmt: skip
+        everybody = {name: self._for_all(name) for name in FOR_ALL}
+        own: dict[str, Callable[..., Awaitable[object]]] = {
+            "status": self._told,
+            "metrics": self._figures,
+            "why": self._why,
+            "hosts": self._hosts,
+            "about": self._about,
+            "recent": self._recent,
+            "course": self._gone,
+            "pause": self._pause,
+            "unpause": self._unpause,
+            "stop": self._stopped,
+        }
+        return checked({**own, **everybody})
 
-    async def _told(self, _: dict[str, object]) -> object:
+    async def _told(self, _: StatusOf) -> object:
         return self._status
 
-    async def _why(self, request: dict[str, object]) -> object:
-        shard = owner_of(self.config, self.directory, str(request.get("url")))
-        return {**cast("dict[str, object]", (await self._asked(request, [shard]))[0]), "shard": shard}
+    async def _figures(self, _: Nothing) -> object:
+        from gossamer.api.metrics import metrics_of  # noqa: PLC0415 - who never asks does not pay for the library
 
-    async def _pause(self, _: dict[str, object]) -> object:
+        return {"metrics": metrics_of(self._status).decode()}
+
+    async def _why(self, request: Why) -> object:
+        shard = owner_of(self.config, self.directory, request.url)
+        return {**cast("dict[str, object]", (await self._asked("why", request, [shard]))[0]), "shard": shard}
+
+    async def _hosts(self, request: HostsOf) -> object:
+        shards = list(range(self.config.cluster.workers))
+        return _hosts_of_all(await self._asked("hosts", request, shards, some=True), request.n)
+
+    async def _about(self, _: Nothing) -> object:
+        return about(self.directory, self.config)
+
+    async def _recent(self, request: RecentOf) -> object:
+        shards = list(range(self.config.cluster.workers))
+        return recent_of_all(await self._asked("recent", RecentOf(), shards, some=True), request.after, request.most)
+
+    async def _gone(self, _: Nothing) -> object:
+        return {"points": [list(point) for point in self._course.points()]}
+
+    async def _pause(self, _: Nothing) -> object:
         await self._called("pause", paused=True)
         return {"state": "paused"}
 
-    async def _unpause(self, _: dict[str, object]) -> object:
+    async def _unpause(self, _: Nothing) -> object:
         await self._called("pause", paused=False)
         return {"state": "running"}
 
-    async def _stopped(self, request: dict[str, object]) -> object:
-        self.stop(now=bool(request.get("now")))
+    async def _stopped(self, request: Stop) -> object:
+        self.stop(now=request.now)
         return {"state": "stopping"}
 
-    def _for_all(self, name: str) -> Verb:
-        async def answer(request: dict[str, object]) -> object:
+    def _for_all(self, name: str) -> Callable[[Request], Awaitable[object]]:
+        async def answer(request: Request) -> object:
             if name == "seed":
                 await self._called("seeded")
             shards, some = list(range(self.config.cluster.workers)), name in ("release", "host")
-            return _joined(await self._asked(request, shards, some=some))
+            return _joined(await self._asked(name, request, shards, some=some))
 
         return answer
 
-    async def _asked(self, request: dict[str, object], shards: list[int], *, some: bool = False) -> list[object]:
+    async def _asked(self, verb: str, request: Request, shards: list[int], *, some: bool = False) -> list[object]:
         """Return the answers of shards. Raises RefusedError when one refuses; with `some`, when all do."""
         if self._engine is None:
-            raise RefusedError("the crawl is ending")
+            raise ConflictError("the crawl is ending")
         try:
-            answers = await self._engine.ask(request, shards)
+            answers = await self._engine.ask({"verb": verb, **msgspec.to_builtins(request)}, shards)
         except ConnectionError as error:
-            raise RefusedError("the coordinator starts anew; try again") from error
+            raise ConflictError("the coordinator starts anew; try again") from error
         refusals = [str(answer.get("error")) for answer in answers if not answer.get("ok")]
         if refusals and (not some or len(refusals) == len(answers)):
             raise RefusedError(refusals[0])
@@ -276,11 +346,11 @@ class ClusterCrawler:
 
     async def _called(self, name: str, **arguments: object) -> None:
         if self._engine is None:
-            raise RefusedError("the crawl is ending")
+            raise ConflictError("the crawl is ending")
         try:
             await self._engine.call(name, **arguments)
         except ConnectionError as error:
-            raise RefusedError("the coordinator starts anew; try again") from error
+            raise ConflictError("the coordinator starts anew; try again") from error
 
 
 def check_cluster(config: Config, directory: Path) -> None:
@@ -304,8 +374,8 @@ def check_cluster(config: Config, directory: Path) -> None:
 
 def started(plan: Plan, options: ClusterOptions) -> Engine:
     """Start the engine. Ray is imported only here. Raises ConfigError: there is no such cluster."""
-    environment = environment_of_a_cluster if options.address else environment_of_our_own
-    os.environ.update(environment(os.environ))
+    has = os.environ
+    has.update(environment_of_a_cluster(has, options.address) if options.address else environment_of_our_own(has))
     module = importlib.import_module("gossamer.cluster.ray")
     return cast("Engine", module.start(plan, options))
 
@@ -327,3 +397,26 @@ def _joined(answers: Sequence[object]) -> object:
             else:
                 joined[name] = value
     return joined
+
+
+def _point(at: float, status: Mapping[str, Any]) -> Point:
+    pending = status.get("queued", 0) + status.get("in_flight", 0)
+    return Point(at, status.get("pages", 0), status.get("attempts", 0), status.get("wire_bytes", 0), pending)
+
+
+def _hosts_of_all(answers: Sequence[object], most: int) -> object:
+    """Return what all shards tell of hosts as one."""
+    told = [answer for answer in answers if isinstance(answer, Mapping)]
+    limits: Counter[str] = Counter()
+    for answer in told:
+        limits.update(answer["limits"])
+    keys: dict[str, Callable[[Mapping[str, Any]], object]] = {
+        "active": lambda host: (host["out"], host["queued"]),
+        "slowest": lambda host: host["fetch_s"] or 0.0,
+        "failing": lambda host: (host["sleeps"], host["failures"], host["queued"]),
+    }
+    lists = {
+        name: nlargest(most, (host for answer in told for host in answer[name]), key=key)  # type: ignore[arg-type]
+        for name, key in keys.items()
+    }
+    return {"limits": dict(limits), **lists, "closed": [one for answer in told for one in answer["closed"]][-most:]}

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from gossamer.api.asking import Asking
 from gossamer.api.callbacks import Callbacks
 from gossamer.api.feeding import Feeding, check_segments
 from gossamer.api.low_water import LowWater, MoreSeeds
@@ -37,6 +38,7 @@ from gossamer.config.seeds import check_seeds
 from gossamer.config.toml import written
 from gossamer.crawl.control import Control, Verb
 from gossamer.crawl.delivery import Delivery
+from gossamer.crawl.recent import Recent
 from gossamer.crawl.shard import Companion, End, first_of
 from gossamer.crawl.watchdogs import FILES_A_REQUEST, FILES_OF_OUR_OWN
 from gossamer.model.errors import ConfigError
@@ -118,6 +120,7 @@ class Crawler:
         self._more_seeds = more_seeds
         self._settle = settle
         self._callbacks: Callbacks | None = None
+        self._asking = Asking(self.status)
         self._told = False
         """Whoever iterates has heard how it ended."""
         self._conversion: asyncio.Future[int] | None = None
@@ -219,6 +222,12 @@ class Crawler:
             status["subscriptions"] = self._callbacks.subscriptions()
         return status
 
+    async def ask(self, request: dict[str, object]) -> dict[str, object]:
+        """Answer one request as the control socket does: `verb` and its fields; `ok` with `result`, or `error` with
+        its `kind`. Never raises.
+        """
+        return await self._asking.ask(request)
+
     def stop(self, *, now: bool = False) -> None:
         """End the crawl: finish what is in flight and commit, or with `now` commit and go."""
         self._stop = now or bool(self._stop)
@@ -296,6 +305,8 @@ class Crawler:
         shard.watchdogs.limit_requests(machine.raise_open_files(wanted), concurrency)
 
     def _attach(self, shard: Assembled) -> None:
+        if self.config.console.port is not None:
+            shard.tally.recent = Recent()
         shard.tally.listeners.append(lambda sentence: self._tell(sentence, shard))
         if self._delivery is not None:
             shard.tally.delivery = self._delivery
@@ -341,7 +352,8 @@ class Crawler:
 
     async def _serve(self, shard: Assembled, verbs: Mapping[str, Verb]) -> None:
         """Answer until cancelled."""
-        await Control(self.directory / "state", verbs, shard.logs).serve()
+        with self._asking.open(verbs, shard.logs):
+            await Control(self.directory / "state", verbs, shard.logs).serve()
 
     async def _locked(self) -> DirectoryLock:
         deadline = WallClock().now() + LOCK_S_MAX

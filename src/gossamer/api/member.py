@@ -117,9 +117,17 @@ class Member(Crawler):
 
     def _write_down(self) -> None:
         """Have beside our state what is read there, where that is not the crawl's own directory."""
-        if self.directory.resolve() != Path(self._job.crawl).resolve():
+        if self.directory.resolve() == Path(self._job.crawl).resolve():
+            return
+        # Other shards on this machine do the same.
+        one_at_a_time = DirectoryLock(self.directory / "state/written.lock")
+        try:
+            if not one_at_a_time.acquire(LOCK_S_MAX):
+                raise ConfigError(f"{self.directory}: another shard does not let go of state/written.lock")
             map_of(self.config, Path(self._job.crawl)).save(self.directory)
             write_whole(self.directory / "crawl.toml", self._job.config.encode())
+        finally:
+            one_at_a_time.release()
 
     async def _locked(self) -> DirectoryLock:
         deadline = self._clock.now() + LOCK_S_MAX

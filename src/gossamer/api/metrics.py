@@ -6,6 +6,7 @@ sets that are bounded: outcomes, filters, levels, limits, alarms, file systems, 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -65,6 +66,26 @@ def metrics_of(status: Status) -> bytes:
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collected(status))
     return generate_latest(registry)
+
+
+def fleet_metrics(states: Iterable[str], running: int, crawls_max: int) -> bytes:
+    """Return how many crawls of a server are in which state, in Prometheus' text format."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_OfMany(Counter(states), running, crawls_max))
+    return generate_latest(registry)
+
+
+class _OfMany(Collector):
+    def __init__(self, states: Counter[str], running: int, crawls_max: int) -> None:
+        self._states = states
+        self._running = (running, crawls_max)
+
+    def collect(self) -> Iterable[Metric]:
+        yield InfoMetricFamily(PREFIX + "build", "The program", {"version": __version__})
+        counts = {state: self._states.get(state, 0) for state in ("created", *STATES)}
+        yield _by_label("crawls", "Crawls in the folder, by how they stand", "state", counts)
+        for name, what, number in zip(("running", "max"), ("that run", "that may run"), self._running, strict=True):
+            yield GaugeMetricFamily(f"{PREFIX}crawls_{name}", f"Crawls {what} at once", number)
 
 
 class _Collected(Collector):

@@ -13,6 +13,7 @@ from gossamer.archive.views.export import MEMORY_BYTES
 from gossamer.assembly import locked
 from gossamer.assembly.views import crawl_in, export_means
 from gossamer.config.gather import reopen
+from gossamer.model import verbs
 from gossamer.model.errors import ConfigError
 
 
@@ -36,6 +37,26 @@ def search_of(
         )
     asked = [search(folder, query, limit=limit, host=host, site=site, language=language) for folder in folders]
     return asked[0] if len(asked) == 1 else best_of(asked, limit)
+
+
+def found_by(
+    directory: Path, query: str, *, limit: int = 10, host: str = "", site: str = "", language: str = ""
+) -> verbs.Found:
+    """Return what `search_of` finds, as it is told to others. Raises as `search_of`."""
+    return told(search_of(directory, query, limit=limit, host=host, site=site, language=language))
+
+
+def told(found: Found) -> verbs.Found:
+    """Return an answer as JSON has it, on the command line and over HTTP."""
+    hits = [
+        verbs.Hit(
+            url=hit.url, title=hit.title, host=hit.host, language=hit.language,
+            fetched_at=f"{hit.fetched_at:%Y-%m-%dT%H:%M:%SZ}", score=hit.score, snippet=hit.snippet,
+            highlights=hit.highlights,
+        )
+        for hit in found.hits
+    ]  # fmt: skip
+    return verbs.Found(query=found.query, total=found.total, problems=found.problems, hits=tuple(hits))
 
 
 def indexes_of(directory: Path) -> list[Path]:

@@ -10,7 +10,9 @@ import msgspec
 from gossamer.assembly import Assembled, reconfigure
 from gossamer.config import Config, effective_toml
 from gossamer.config.live import Change, changed, for_host, live_keys, toml_path
-from gossamer.config.toml import written
+from gossamer.config.toml import as_assignments, written
+from gossamer.model.errors import ConfigError
+from gossamer.model.verbs import RefusedError, Set
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import META_PARTITION
 from gossamer.world.files import write_whole
@@ -73,6 +75,14 @@ class Setting:
         kept = [Changed(now, *change) for change in changes]
         shard.epochs.put("meta", _CHANGES + shard.epochs.number.to_bytes(8), msgspec.msgpack.encode(kept))
         self._on_change(config)
+
+
+def assignments_of(request: Set) -> list[str]:
+    """Return what a request sets as texts. Raises RefusedError: a value is of a kind that no key has."""
+    try:
+        return [*as_assignments(request.values), *request.assignments]
+    except ConfigError as error:
+        raise RefusedError(str(error)) from error
 
 
 def changes_of(epochs: Epochs) -> list[dict[str, object]]:

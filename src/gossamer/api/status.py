@@ -60,7 +60,7 @@ def running_status(shard: Assembled, *, detail: bool = False) -> dict[str, objec
     }
     if detail:
         status |= {
-            "course": shard.tally.course(),
+            "course": shard.tally.course.rates(),
             "hosts": shard.frontier.overview(shard.clock.now(), HOSTS_TOLD_MAX),
             "changes": changes_of(shard.epochs),
         }

@@ -342,6 +342,7 @@ def _assembled(
     cuts, growing = (frontier, memory, trapping, url_seen, schedule), (frontier, epochs, schedule, exchange)
     committer, crowding = _committing(config, kept, archives, cuts, growing, clock)
     shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)
+    tally.pending = lambda: frontier.counts.pending
     membership = membership_of(exchange, shard, pipeline, frontier, rooms.beyond, tally, kept.logs, clock, committer)
     watchdogs = watchdogs_of(config, directory, clock, shard, committer, tally, kept.logs, frontier.shrink)
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent, partial(page_facts, epochs))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol, Self, cast, get_args
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, Self, cast, get_args
 
 from gossamer.model.errors import ConfigError
 
@@ -84,24 +83,6 @@ def crawler(workers: int = 1) -> CrawlerType:
     from gossamer.api import Crawler
 
     return cast("CrawlerType", Crawler)
-
-
-def console_of(crawl: Running, config: Config) -> AbstractAsyncContextManager[tuple[str, int]]:
-    """Serve the console of a crawl while the context is open; give address and port.
-
-    Raises:
-        ConfigError: the port is taken, or what it needs is not installed.
-    """
-    _require("starlette", "the console", "serve")
-    _require("uvicorn", "the console", "serve")
-    from gossamer.console.app import console_app
-    from gossamer.console.live import Live
-    from gossamer.console.server import served
-
-    options = config.console
-    assert options.port is not None
-    app = console_app(cast("Live", crawl), config.websub.body_bytes_max, options.request_s_max)
-    return served(app, options.port, options.connections_max, options.request_s_max)
 
 
 def status_of(directory: Path) -> Status:
@@ -417,21 +398,31 @@ class Built(Protocol):
 
 def search_of(directory: Path, query: str, *, limit: int, host: str, site: str, language: str) -> Found:
     """Return the pages that answer a query best."""
-    _require("tantivy", "search", "search")
+    require("tantivy", "search", "search")
     from gossamer.api import search
 
     return search.search_of(directory, query, limit=limit, host=host, site=site, language=language)
 
 
+def found_as_object(found: Found) -> object:
+    """Return an answer as JSON has it."""
+    from msgspec import to_builtins
+
+    from gossamer.api import search
+
+    return to_builtins(search.told(cast("Any", found)))
+
+
 def build_index_of(directory: Path, advance: Callable[[int, int], None]) -> Built:
     """Make the full-text index of a crawl."""
-    _require("tantivy", "search", "search")
+    require("tantivy", "search", "search")
     from gossamer.api import search
 
     return search.build_index_of(directory, advance=advance)
 
 
-def _require(package: str, what: str, extra: str) -> None:
+def require(package: str, what: str, extra: str) -> None:
+    """Raise ConfigError where a package is missing that an extra brings."""
     from importlib.util import find_spec
 
     from gossamer.model.errors import ConfigError

@@ -287,6 +287,30 @@ def stop(
     _end(ask.act(directory, "stop", now=now))
 
 
+@app.command("serve")
+def serve(
+    directory: Annotated[
+        Path | None, typer.Argument(metavar="DIR", help="One crawl; without it, all of a folder.")
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option("--folder", metavar="FOLDER", help="Where crawls lie, and new ones go."),
+    ] = None,
+    port: Annotated[str, typer.Option("--port", metavar="N", help="8817; 0 takes any.")] = "",
+    address: Annotated[
+        str, typer.Option("--address", metavar="IP", help="127.0.0.1; on others every request needs the token.")
+    ] = "",
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", metavar="FILE", help="A TOML file with [console].")
+    ] = None,
+    sets: Sets = None,
+) -> None:
+    """Serve the console of a crawl, running or not; or of a folder, and run its crawls on request."""
+    from gossamer.cli import serving
+
+    _end(serving.serve(directory, folder=folder, port=port, address=address, file=config, sets=sets or ()))
+
+
 @app.command("init")
 def init(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write.")] = Path("gossamer.toml"),

@@ -6,7 +6,8 @@ import asyncio
 import signal
 from typing import TYPE_CHECKING
 
-from gossamer.cli.door import Running, console_of
+from gossamer.cli.consoles import console_of
+from gossamer.cli.door import Running
 from gossamer.cli.progress import Progress, follow
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ async def served(crawler: Running, config: Config, progress: Progress) -> str:
     """Run a crawl to its end, with its console where that is asked for."""
     if config.console.port is None:
         return await drive(crawler, progress)
-    async with console_of(crawler, config) as (address, port):
-        progress.note(f"The console: http://{address}:{port}/api/status")
+    async with console_of(crawler, config) as address:
+        progress.note(f"The console: {address}")
         return await drive(crawler, progress)
 
 

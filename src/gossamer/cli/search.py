@@ -25,7 +25,7 @@ def search(directory: Path, query: str, *, limit: int, host: str, site: str, lan
         raise ConfigError('the query is empty; name words, or a "phrase" in quotes')
     found = door.search_of(directory, query, limit=limit, host=host, site=site, language=language)
     if as_json:
-        typer.echo(json.dumps(_as_object(found)))
+        typer.echo(json.dumps(door.found_as_object(found)))
     else:
         for line in _lines(found, colours=sys.stdout.isatty()):
             typer.echo(line)
@@ -42,27 +42,6 @@ def build(directory: Path, *, quiet: bool) -> int:
         shown.line(f"{directory} still crawls: the index holds what it has finished so far")
     shown.line(f"{directory / 'search'} holds {counted(built.pages, 'page')}")
     return 0
-
-
-def _as_object(found: door.Found) -> dict[str, object]:
-    return {
-        "query": found.query,
-        "total": found.total,
-        "problems": list(found.problems),
-        "hits": [
-            {
-                "url": hit.url,
-                "title": hit.title,
-                "host": hit.host,
-                "language": hit.language,
-                "fetched_at": f"{hit.fetched_at:%Y-%m-%dT%H:%M:%SZ}",
-                "score": hit.score,
-                "snippet": hit.snippet,
-                "highlights": [list(mark) for mark in hit.highlights],
-            }
-            for hit in found.hits
-        ],
-    }
 
 
 def _lines(found: door.Found, *, colours: bool) -> Iterator[str]:

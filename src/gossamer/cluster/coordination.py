@@ -41,6 +41,8 @@ class Kept(msgspec.Struct):
     paused: bool = False
     end: End = ""
     hurried: bool = False
+    closed: bool = False
+    """Every shard's process ended when it was told, and none was started since: nobody holds any."""
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +91,7 @@ class Coordination:
         self._shards = shards
         self._limits = limits
         self._save = save
-        self._tenancy = Tenancy(tenure_s, TENURE_MARGIN_S, now, is_new=kept is None)
+        self._tenancy = Tenancy(tenure_s, TENURE_MARGIN_S, now, is_new=kept is None or kept.closed)
         self._termination, self._scope_final = Termination(shards), ScopeFinal(shards)
         quotas = Quotas(limits.max_pages, shards, self.kept.shares) if limits.max_pages is not None else None
         self._quotas = quotas
@@ -129,6 +131,8 @@ class Coordination:
             for report in reports:
                 self._quota[report.shard] = self._quotas.order(report)
             self.kept.shares = self._quotas.shares
+        if self.is_over and all(one.state == "done" for one in self.seen.values()):
+            self.kept.closed, self.kept.holders = True, {}
         if msgspec.msgpack.encode(self.kept) != before:
             self._save(self.kept)  # Before any order goes out that rests on it.
 
@@ -210,6 +214,7 @@ class Coordination:
             return
         self._granted[shard] = answer.asked_at
         self.kept.holders[shard] = holder
+        self.kept.closed = False
 
     def _end_if_over(self, reports: Sequence[Report], *, secured: bool) -> None:
         """End the crawl when it is over and all of it is safe: a shard that goes back to a checkpoint after that must

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +15,11 @@ from gossamer.cluster.coordination import Limits
 
 STATE_FILE = "state/coordinator.json"
 """What the coordinator keeps, in the crawl's directory."""
+KNOCK_S_MAX = 20.0
+ASKED = 3
+"""Exit status of whoever knocked and was asked for a token."""
+HERE = "here"
+"""The machine of a crawl that needs no other."""
 
 
 def environment_of_our_own(environment: Mapping[str, str]) -> dict[str, str]:
@@ -22,14 +30,29 @@ def environment_of_our_own(environment: Mapping[str, str]) -> dict[str, str]:
     return {"RAY_AUTH_TOKEN": environment.get("RAY_AUTH_TOKEN") or secrets.token_hex(32), **fixed}
 
 
-def environment_of_a_cluster(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what must stand there to be part of a cluster: it asks for a token where `ray start` found one, and who
-    joins must know before Ray is imported.
+def environment_of_a_cluster(environment: Mapping[str, str], address: str) -> dict[str, str]:
+    """Return what must stand there to be part of a cluster, which asks for a token or does not: who joins must know
+    before Ray is imported. Whoever shows a token to a cluster without is refused nothing, and refuses that cluster.
     """
-    given = [environment.get("RAY_AUTH_TOKEN"), environment.get("RAY_AUTH_TOKEN_PATH")]
-    has_token = any(given) or (Path(environment.get("HOME") or "/") / ".ray/auth_token").exists()
-    mode = {"RAY_AUTH_MODE": "token"} if has_token and "RAY_AUTH_MODE" not in environment else {}
-    return {"RAY_USAGE_STATS_ENABLED": "0", **mode}
+    quiet = {"RAY_USAGE_STATS_ENABLED": "0"}
+    if "RAY_AUTH_MODE" in environment:
+        return quiet
+    return {**quiet, "RAY_AUTH_MODE": "token" if asks_for_token(environment, address) else "disabled"}
+
+
+def asks_for_token(environment: Mapping[str, str], address: str) -> bool:
+    """Knock without a token; say whether one was asked for. Takes a process and half a second, for Ray reads once in a
+    process how it is to present itself.
+    """
+    knocking = {**environment, "RAY_AUTH_MODE": "disabled", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-P", "-m", "gossamer.cluster.ray", address]
+    try:
+        done = subprocess.run(  # noqa: S603 - ourselves
+            command, env=knocking, stdin=subprocess.DEVNULL, capture_output=True, timeout=KNOCK_S_MAX, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return False  # Whoever connects says that nobody is there.
+    return done.returncode == ASKED
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +65,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The effective configuration, as TOML."""
     work: str = ""
     """Where each machine keeps its shards' state; empty: in the crawl's directory, which all machines share."""
+    node: str = ""
+    """The only machine there is, by a name that it keeps; empty: each has that which the engine gave it."""
     command: tuple[str, ...] = ()
     """What starts a shard's process, without the interpreter."""
     limits: Limits = Limits()

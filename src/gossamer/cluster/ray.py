@@ -12,6 +12,7 @@ import os
 import secrets
 import shutil
 import socket
+import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -23,19 +24,23 @@ import msgspec
 import ray
 import ray.exceptions
 from ray._private import ray_constants
+from ray._raylet import GcsClient  # type: ignore[attr-defined]
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from gossamer.cluster.coordination import Coordination, Kept, Look, Seen
-from gossamer.cluster.job import STATE_FILE, Job, Plan, encode
+from gossamer.cluster.job import ASKED, STATE_FILE, Job, Plan, encode
 from gossamer.cluster.keeper import Keeper, Start
 from gossamer.cluster.options import ClusterOptions
 from gossamer.model.errors import ConfigError
 from gossamer.world.clock import WallClock
 from gossamer.world.files import write_whole
+from gossamer.world.undertaker import undertaker_of
 
 CARRY_S_MAX = 10.0
 """A frame that has not arrived by then is taken for lost: it is sent again."""
 ASK_S_MAX = 55.0
+CALL_S_MAX = 10.0
+"""How long the coordinator is waited for: Ray keeps calls to an actor that has not begun."""
 CONNECT_S_MAX = 5.0
 SHARE = 0.001
 """Of a processor, as Ray counts: next to nothing, so that shards of a lost machine always find room on others; but a
@@ -56,7 +61,7 @@ class ShardActor:
         self._plan = msgspec.json.decode(plan, type=Plan)
         self._shard = shard
         self._namespace = namespace
-        self._node: str = ray.get_runtime_context().get_node_id()
+        self._node: str = self._plan.node or ray.get_runtime_context().get_node_id()
         self._peers: dict[int, Any] = {}
         self._keeper: Keeper | None = None
         self._keeping: asyncio.Task[None] | None = None
@@ -225,33 +230,47 @@ class CoordinatorActor:
 class Engine:
     """The actors of one crawl, as whoever started it sees them. Ends with that process, whatever it ends of."""
 
-    def __init__(self, coordinator: Any, shards: list[Any], folder: Path | None) -> None:
+    def __init__(self, coordinator: Any, shards: list[Any], undertaker: subprocess.Popen[bytes] | None) -> None:
+        """`undertaker` is that of a Ray of our own."""
         self.coordinator = coordinator
         self.shards = shards
-        self._folder = folder
+        self._undertaker = undertaker
 
     async def standing(self) -> dict[str, Any]:
-        """Return how the crawl stands. Raises ConnectionError while the coordinator starts anew."""
+        """Return how the crawl stands.
+
+        Raises:
+            ConnectionError: the coordinator starts anew.
+            ConnectionAbortedError: Ray says that it is dead; when it says so for long, it is.
+        """
         try:
-            answer = await self.coordinator.standing.remote()
+            async with asyncio.timeout(CALL_S_MAX):
+                answer = await self.coordinator.standing.remote()
+        except TimeoutError as error:
+            raise ConnectionError("it does not answer") from error
+        except ray.exceptions.ActorDiedError as error:
+            raise ConnectionAbortedError(_line(error)) from error
         except ray.exceptions.RayError as error:
-            raise ConnectionError(str(error)) from error
+            raise ConnectionError(_line(error)) from error
         found: dict[str, Any] = _decode(answer)
         return found
 
     async def call(self, name: str, **arguments: object) -> None:
         """Call a method of the coordinator: `stop`, `pause`, `seeded`. Raises ConnectionError as `standing`."""
         try:
-            await getattr(self.coordinator, name).remote(**arguments)
+            async with asyncio.timeout(CALL_S_MAX):
+                await getattr(self.coordinator, name).remote(**arguments)
+        except TimeoutError as error:
+            raise ConnectionError("it does not answer") from error
         except ray.exceptions.RayError as error:
-            raise ConnectionError(str(error)) from error
+            raise ConnectionError(_line(error)) from error
 
     async def ask(self, question: Mapping[str, object], shards: list[int]) -> list[dict[str, object]]:
         """Have shards answer a verb. Raises ConnectionError as `standing`."""
         try:
             answers = await self.coordinator.ask.remote(_encode(dict(question)), shards)
         except ray.exceptions.RayError as error:
-            raise ConnectionError(str(error)) from error
+            raise ConnectionError(_line(error)) from error
         return [_decode(answer, type=dict[str, object]) for answer in answers]
 
     def close(self) -> None:
@@ -261,8 +280,10 @@ class Engine:
                 ray.kill(actor)
         with suppress(Exception):
             ray.shutdown()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        if self._undertaker is not None:
+            assert self._undertaker.stdin is not None
+            self._undertaker.stdin.close()
+            self._undertaker.wait()
 
 
 def start(plan: Plan, options: ClusterOptions) -> Engine:
@@ -272,25 +293,36 @@ def start(plan: Plan, options: ClusterOptions) -> Engine:
         ConfigError: there is no such cluster, or it is of another version.
     """
     namespace = f"gossamer-{os.getpid()}-{secrets.token_hex(4)}"
-    folder = None if options.address else _own(options, namespace)
+    undertaker = None if options.address else _own(options, namespace)
     if options.address:
         _connect(options.address, namespace)
-    packed = encode(plan)
+    try:
+        return Engine(*_actors(encode(plan), plan.shards, namespace), undertaker)
+    except ray.exceptions.RayError as error:
+        Engine(None, [], undertaker).close()
+        raise ConfigError(
+            f"Ray starts none of the crawl's processes ({_line(error)}); is every machine's RAY_AUTH_MODE the same, "
+            f"here {os.environ.get('RAY_AUTH_MODE')}?"
+        ) from error
+
+
+def _actors(plan: bytes, shards: int, namespace: str) -> tuple[Any, list[Any]]:
+    """Start the coordinator, on this machine, and the shards, wherever there is one."""
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     # A call is never repeated by Ray: questions are asked anew, and frames are sent again by whom they are from.
     common = {"max_restarts": -1, "max_task_retries": 0}
     keeping: Any = ray.remote(ShardActor)
-    shards = [
+    keepers = [
         keeping.options(name=shard_name(shard), num_cpus=SHARE, scheduling_strategy="SPREAD", **common).remote(
-            packed, shard, namespace
+            plan, shard, namespace
         )
-        for shard in range(plan.shards)
+        for shard in range(shards)
     ]
     coordinating: Any = ray.remote(CoordinatorActor)
     coordinator = coordinating.options(name="coordinator", num_cpus=0, scheduling_strategy=here, **common).remote(
-        packed, namespace
+        plan, namespace
     )
-    return Engine(coordinator, shards, folder)
+    return coordinator, keepers
 
 
 def shard_name(shard: int) -> str:
@@ -298,9 +330,10 @@ def shard_name(shard: int) -> str:
     return f"shard-{shard}"
 
 
-def _own(options: ClusterOptions, namespace: str) -> Path:
+def _own(options: ClusterOptions, namespace: str) -> subprocess.Popen[bytes]:
     _sweep()
     folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-"))
+    undertaker = undertaker_of(folder)
     ray_constants.ENABLE_RAY_CLUSTER = False  # The only way to have every part of it listen on loopback alone.
     ray.init(
         namespace=namespace,
@@ -311,7 +344,7 @@ def _own(options: ClusterOptions, namespace: str) -> Path:
         logging_level=logging.CRITICAL,
         _temp_dir=str(folder),
     )
-    return folder
+    return undertaker
 
 
 def _connect(address: str, namespace: str) -> None:
@@ -322,11 +355,14 @@ def _connect(address: str, namespace: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), CONNECT_S_MAX).close()  # Ray itself takes minutes.
         ray.init(address=address, namespace=namespace, log_to_driver=False, logging_level=logging.CRITICAL)
     except (ConnectionError, OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-        why = " ".join(str(error).split())[:200]
         raise ConfigError(
-            f"--cluster {address}: no Ray cluster there that this machine is part of ({why}); "
+            f"--cluster {address}: no Ray cluster there that this machine is part of ({_line(error)}); "
             f"`ray start --address={address}` joins one, `ray start --head` begins one"
         ) from error
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
 
 
 def _sweep() -> None:
@@ -342,3 +378,20 @@ def _ended(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
         os._exit(1)
+
+
+def _knock(address: str) -> int:
+    """Speak to a cluster as this process is set up to; return `ASKED` when it wants a token."""
+    try:
+        host, _, port = address.rpartition(":")
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_S_MAX).close()
+        GcsClient(address=address)
+    except ray.exceptions.AuthenticationError:
+        return ASKED
+    except (OSError, ValueError, ray.exceptions.RayError):
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_knock(sys.argv[1]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ipaddress import ip_address
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, field_validator
@@ -149,17 +150,31 @@ class ProgressOptions(Section):
 
 
 class ConsoleOptions(Section):
-    """What is served while the crawl runs, on loopback."""
+    """What is served while the crawl runs, on loopback unless another address is named."""
 
     port: int | None = Field(None, ge=0, le=65_535, description="Serve on this port; 0 takes any. None: not served.")
     public_url: str = Field(
         "",
         description="Where the console is reached from outside, through a proxy of yours; hubs call back there.",
     )
+    address: str = Field(
+        "127.0.0.1",
+        description="Serve on this address. On any but a loopback address every request needs the token.",
+    )
+    body_bytes_max: int = Field(4 << 20, ge=1_024, description="A longer body of a request is refused.")
+    crawls_max: int = Field(4, ge=1, description="How many crawls `gossamer serve` without a directory runs at once.")
     connections_max: int = Field(64, ge=1, description="Connections at once; more are closed as they come.")
     request_s_max: float = Field(
         10.0, gt=0, description="A request whose head, or whose body, takes longer to arrive is given up."
     )
+
+    @field_validator("address")
+    @classmethod
+    def _is_ours(cls, address: str) -> str:
+        try:
+            return str(ip_address(address))
+        except ValueError:
+            raise ValueError("expected an IP address, such as 127.0.0.1 or 0.0.0.0") from None
 
     @field_validator("public_url")
     @classmethod

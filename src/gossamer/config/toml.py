@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from gossamer.config.presets import PRESETS, preset_values
 from gossamer.config.sections import Config, sections
+from gossamer.model.errors import ConfigError
 
 HEADER = re.compile(r"^\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
 ASSIGNMENT = re.compile(r"^\s*([A-Za-z0-9_\-.\"' ]+?)\s*=")
@@ -81,6 +82,28 @@ def written(value: object) -> str:
             return written(value.model_dump(exclude_none=True))
         case _:
             return written(str(value))
+
+
+def as_assignments(values: Mapping[str, object]) -> list[str]:
+    """Return dotted keys and values, as JSON has them, as `--set` takes them; None unsets a key.
+
+    Raises:
+        ConfigError: there is nothing (null) within a value.
+    """
+    return [f"{key}={'none' if value is None else whole(key, value)}" for key, value in values.items()]
+
+
+def whole(key: str, value: object) -> str:
+    """Return a value of JSON as TOML. Raises ConfigError: there is nothing (null) within it."""
+    if _has_gaps(value):
+        raise ConfigError(f"{key}: null may stand for a key, not within its value")
+    return written(value)
+
+
+def _has_gaps(value: object) -> bool:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    return any(one is None or _has_gaps(one) for one in value) if isinstance(value, list) else False
 
 
 def assignments(text: str) -> Iterator[tuple[str, int, str]]:

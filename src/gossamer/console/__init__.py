@@ -1,9 +1,9 @@
-"""Console: what a running crawl shows and hears over HTTP, on loopback.
+"""Console: what is seen of crawls over HTTP, and what they are told there.
 
-Takes    what the api gives of a running crawl
-Gives    an ASGI application, and a server for it in the crawl's own loop
-Keeps    nothing
-Imports  api, config, model; Starlette and uvicorn
-Touches  a listening socket
+Takes    a crawl that can be asked: in this process, over its socket, or by its files
+Gives    an ASGI application with its description, and a server for it in the crawl's own loop
+Keeps    a token in a file
+Imports  api, config, model, report's values; Starlette and uvicorn
+Touches  a listening socket, crawls' sockets and directories
 Never    fetches, believes a caller, or lets one hold more than its bound
 """

@@ -12,14 +12,14 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from gossamer.console.live import Callbacks, Live, Notification
+from gossamer.console.desk import Callbacks, Desk, Notification
 
 PREFIX = "/websub/"
 DURABLE_S_MAX = 30.0
 """A hub waits no longer for its answer; it will say so again."""
 
 
-def routes(crawl: Live, bytes_max: int, request_s_max: float) -> list[Route]:
+def routes(crawl: Desk, bytes_max: int, request_s_max: float) -> list[Route]:
     """Return the routes for hubs. A body larger than `bytes_max`, or slower than `request_s_max`, is refused."""
 
     async def hook(request: Request) -> Response:

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from gossamer.crawl.logs import Logs
+from gossamer.model.verbs import Kind, RefusedError
 
 SOCKET = "control.sock"
 REQUEST_BYTES_MAX = 16 << 20
@@ -24,10 +25,6 @@ PATH_BYTES_MAX = 100
 """The system takes 108 in the address of a socket, whatever the file system allows."""
 
 Verb = Callable[[dict[str, object]], Awaitable[object]]
-
-
-class RefusedError(Exception):
-    """A request that cannot be met; its text is the answer."""
 
 
 class Control:
@@ -80,11 +77,16 @@ class Control:
         try:
             request = msgspec.json.decode(line, type=dict[str, object])
         except msgspec.DecodeError as error:
-            return {"ok": False, "error": f"not a JSON object: {error}"}
-        verb = self._verbs.get(str(request.get("verb")))
-        if verb is None:
-            return {"ok": False, "error": f"no verb {request.get('verb')!r}; there are: {', '.join(self._verbs)}"}
-        return await answered(verb, request, self._logs)
+            return refusal("invalid", f"not a JSON object: {error}")
+        return await answer_of(self._verbs, request, self._logs)
+
+
+async def answer_of(verbs: Mapping[str, Verb], request: dict[str, object], logs: Logs) -> dict[str, object]:
+    """Return what the verb that a request names says to it. Never raises."""
+    verb = verbs.get(str(request.get("verb")))
+    if verb is None:
+        return refusal("invalid", f"no verb {request.get('verb')!r}; there are: {', '.join(verbs)}")
+    return await answered(verb, request, logs)
 
 
 async def answered(verb: Verb, request: dict[str, object], logs: Logs) -> dict[str, object]:
@@ -92,10 +94,15 @@ async def answered(verb: Verb, request: dict[str, object], logs: Logs) -> dict[s
     try:
         async with asyncio.timeout(REQUEST_S_MAX):
             return {"ok": True, "result": await verb(request)}
-    except RefusedError as refusal:
-        return {"ok": False, "error": str(refusal)}
+    except RefusedError as refused:
+        return refusal(refused.kind, str(refused))
     except TimeoutError:
-        return {"ok": False, "error": f"no answer within {REQUEST_S_MAX:.0f} s"}
+        return refusal("overdue", f"no answer within {REQUEST_S_MAX:.0f} s")
     except Exception as error:  # noqa: BLE001 - a question must not end the crawl, nor go without an answer
         logs.critical("control_failed", error, verb=str(request.get("verb")))  # noqa: PLE1205 - not the logging module
-        return {"ok": False, "error": f"internal error: {type(error).__name__}: {error}; critical.log says more"}
+        return refusal("failed", f"internal error: {type(error).__name__}: {error}; critical.log says more")
+
+
+def refusal(kind: Kind, error: str) -> dict[str, object]:
+    """Return the answer that there is no result."""
+    return {"ok": False, "error": error, "kind": kind}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from itertools import pairwise
 
 import msgspec
 
+from gossamer.crawl.course import Course, Point
 from gossamer.crawl.delivery import Delivery
 from gossamer.crawl.options import CrawlOptions
+from gossamer.crawl.recent import Recent
 from gossamer.model.visits import Visited
 from gossamer.state.store import META_PARTITION
 
@@ -19,9 +20,6 @@ RATE_SAMPLES = 10
 MEDIA_TYPES_MAX = 50
 OTHER = "other"
 """Stands for the media types that came when there were so many already."""
-COURSE_STEP_S = 5.0
-COURSE_STEPS_MAX = 120
-"""Of the rates of the last ten minutes."""
 
 
 class Totals(msgspec.Struct):
@@ -56,7 +54,11 @@ class Tally:
         self.delivery: Delivery | None = None
         """Where visits go for whoever iterates over pages; None while nobody does."""
         self.in_epoch = 0
-        self._course: deque[tuple[float, int, int]] = deque(maxlen=COURSE_STEPS_MAX + 1)
+        self.course = Course()
+        self.pending: Callable[[], int] = int
+        """How many URLs wait or are under way."""
+        self.recent: Recent | None = None
+        """The last attempts, for whoever looks; None until somebody does."""
         self.last_at = 0.0
         """When the last attempt ended, about."""
         self._samples: deque[tuple[float, int, int]] = deque(maxlen=RATE_SAMPLES)
@@ -67,18 +69,9 @@ class Tally:
 
     def sample(self, now: float) -> None:
         """Note where the counts stand; about once a second."""
-        found = now, self.totals.pages, self.totals.wire_bytes
-        self._samples.append(found)
-        if not self._course or now - self._course[-1][0] >= COURSE_STEP_S:
-            self._course.append(found)
-
-    def course(self) -> list[tuple[float, float, float]]:
-        """Return instants of the last ten minutes, with pages and bytes a second up to each."""
-        steps = list(self._course)
-        return [
-            (after[0], (after[1] - before[1]) / (after[0] - before[0]), (after[2] - before[2]) / (after[0] - before[0]))
-            for before, after in pairwise(steps)
-        ]
+        totals = self.totals
+        self._samples.append((now, totals.pages, totals.wire_bytes))
+        self.course.add(Point(now, totals.pages, totals.attempts, totals.wire_bytes, self.pending()))
 
     def rates(self, now: float) -> tuple[float, float]:
         """Return pages and bytes a second over the last seconds."""
@@ -103,6 +96,8 @@ class Tally:
         totals.body_bytes += row.body_bytes
         totals.fetch_s += row.fetch_s
         self.in_epoch += 1
+        if self.recent is not None:
+            self.recent.add(row)
         if self.delivery is not None:
             self.delivery.add(visited)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 from gossamer.model.visits import Page
 from gossamer.process.charset import to_utf8
 from gossamer.process.options import ProcessOptions
-from gossamer.process.scan import Anchor, Element, ScannedMarkup
+from gossamer.process.scan import Element, ScannedMarkup
 from gossamer.process.tree import TreeMarkup
 
 HTML_TYPES = frozenset(("text/html", "application/xhtml+xml"))
@@ -16,8 +17,14 @@ HTML_TYPES = frozenset(("text/html", "application/xhtml+xml"))
 class Markup(Protocol):
     """What a page's markup says, however it was read."""
 
-    def anchors(self) -> list[Anchor]:
-        """Return every `a` that has an href, in order: href, rel, text as it stands (an image's alt if it has none)."""
+    def anchors(self) -> Sequence[tuple[str, str, Any]]:
+        """Return every `a` that has an href, in order: href, rel, and what `anchor_text` takes."""
+        ...
+
+    def anchor_text(self, within: Any) -> str:
+        """Return an anchor's text as it stands, an image's alt if it has none. As dear as the rest of a link: asked
+        for once for each address.
+        """
         ...
 
     def elements(self) -> list[Element]:

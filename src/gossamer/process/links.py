@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from gossamer.model.links import FEED_FILE, HUB, SELF, Found
 from gossamer.model.visits import Findings, Page
 from gossamer.process.base import Base
-from gossamer.process.html import HTML_TYPES, document_of
+from gossamer.process.html import HTML_TYPES, Markup, document_of
 from gossamer.process.options import ProcessOptions
 from gossamer.process.scan import Element
 
@@ -48,7 +48,7 @@ class LinkExtractor:
         findings.charset = document.charset
         base = Base(page.url, base_href(elements), document.charset)
         links = Links(base, self._options)
-        links.anchors(markup.anchors())
+        links.anchors(markup)
         for tag, attributes in elements:
             for link_type, href in _named_by(tag, attributes):
                 links.add(link_type, href, attributes.get("alt") or "", attributes.get("rel") or "")
@@ -88,20 +88,20 @@ class Links:
         """By address: text, nofollow."""
         self._others: dict[tuple[str, str], tuple[str, bool]] = {}
 
-    def anchors(self, anchors: Iterable[tuple[str, str, str]]) -> None:
-        """Take `a` elements: href, rel, text as it stands."""
-        join, found, options = self._base.join, self._anchors, self._options
-        for href, rel, text in anchors:
+    def anchors(self, markup: Markup) -> None:
+        """Take a page's `a` elements."""
+        join, found, options, text_of = self._base.join, self._anchors, self._options, markup.anchor_text
+        for href, rel, within in markup.anchors():
             url = join(href)
             if url is None or (len(url) > options.url_bytes_max):
                 continue
             known = found.get(url)
             if known is None:
                 if len(found) < options.links_max:
-                    found[url] = collapsed(text, options.anchor_bytes_max), bool(rel) and _nofollow(rel)
+                    found[url] = collapsed(text_of(within), options.anchor_bytes_max), bool(rel) and _nofollow(rel)
             elif not known[0] or known[1]:
                 found[url] = (
-                    known[0] or collapsed(text, options.anchor_bytes_max),
+                    known[0] or collapsed(text_of(within), options.anchor_bytes_max),
                     known[1] and bool(rel) and _nofollow(rel),
                 )
 

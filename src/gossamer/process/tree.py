@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
-from gossamer.process.scan import Anchor, Element, ScannedMarkup
+from gossamer.process.scan import Element, ScannedMarkup
 
 _OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
 _ELEMENTS = "area,frame,iframe,link,base,meta,title"
@@ -21,7 +21,7 @@ class TreeMarkup:
     def __init__(self, body: bytes) -> None:
         self._body = body
         self._tree = LexborHTMLParser(body, options=_OPTIONS)
-        self._anchors: list[Anchor] | None = None
+        self._anchors: list[tuple[str, str, LexborNode]] | None = None
         self._elements: list[Element] = []
         self._title = ""
         titled = False
@@ -33,8 +33,8 @@ class TreeMarkup:
             elif tag is not None:
                 self._elements.append((tag, node.attributes))
 
-    def anchors(self) -> list[Anchor]:
-        """Return every `a` that has an href, in order."""
+    def anchors(self) -> list[tuple[str, str, LexborNode]]:
+        """Return every `a` that has an href, in order: href, rel, the node."""
         if self._anchors is None:
             self._anchors = anchors = []
             for node in self._tree.tags("a"):
@@ -42,11 +42,13 @@ class TreeMarkup:
                 href = attributes.get("href", _ABSENT)
                 if href is _ABSENT:
                     continue
-                text = node.text()
-                if not text or text.isspace():
-                    text = _alternative(node)
-                anchors.append((href or "", attributes.get("rel") or "", text))
+                anchors.append((href or "", attributes.get("rel") or "", node))
         return self._anchors
+
+    def anchor_text(self, within: LexborNode) -> str:
+        """Return the text of an anchor as it stands, or the alt text of its first image that has one."""
+        text = within.text()
+        return text if text and not text.isspace() else _alternative(within)
 
     def elements(self) -> list[Element]:
         """Return every area, frame, iframe, link, base and meta, in order."""

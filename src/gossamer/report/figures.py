@@ -212,6 +212,18 @@ class Report(msgspec.Struct, frozen=True):
     troubles: tuple[Trouble, ...] = ()
 
 
+class Past(msgspec.Struct, frozen=True):
+    """What a crawl that does not run is remembered for, in the words in which one that runs is told."""
+
+    points: list[list[float | int | None]]
+    """Where the counts stood: Unix time, pages, attempts, bytes received, and None: nobody noted what was pending."""
+    hosts: dict[str, object]
+    pages: list[dict[str, object]]
+    """The last attempts that went well, the oldest first; each with a number by which it comes after others."""
+    errors: list[dict[str, object]]
+    """The last of the others."""
+
+
 def as_json(report: Report) -> str:
     """Return the report as JSON, indented, fields named as here."""
     return msgspec.json.format(msgspec.json.encode(report), indent=2).decode()

@@ -44,6 +44,10 @@ class Tables:
         self._connection = connection
         self.has_links = bool(links)
         self.has_epochs = bool(epochs)
+        if epochs:
+            connection.read_parquet(list(epochs), union_by_name=True).create_view("epochs")
+        if not pages:
+            return
         # Segments of one crawl may differ in their last columns.
         seen = connection.read_parquet(list(pages), union_by_name=True)
         more = "" if NEAR in seen.columns else f", NULL::VARCHAR AS {NEAR}"
@@ -52,9 +56,6 @@ class Tables:
         connection.execute(f"CREATE VIEW pages AS SELECT *{more}, {times} FROM rows")  # noqa: S608 - all ours
         if links:
             connection.read_parquet(list(links), union_by_name=True).create_view("links")
-        if epochs:
-            connection.read_parquet(list(epochs), union_by_name=True).create_view("epochs")
-
         self._slices = 1 + self.one("SELECT count(*) FROM rows")[0] // ROWS_A_SLICE
         self.all(_HOSTS)
         self.sliced(_HOSTS_OF_SLICE, "host")
@@ -79,14 +80,17 @@ class Tables:
 
 
 @contextmanager
-def opened(directory: Path, memory_bytes_max: int) -> Iterator[Tables | None]:
-    """Open a crawl's finished tables; None when there are none. What does not fit in memory goes to a temporary
-    folder.
+def opened(
+    directory: Path, memory_bytes_max: int, wanted: Sequence[str] = ("pages", "links", "epochs")
+) -> Iterator[Tables | None]:
+    """Open a crawl's finished tables; None when there are none, of pages where those are wanted. What does not fit in
+    memory goes to a temporary folder.
     """
     pages, links, epochs = (
-        sorted(str(path) for path in (directory / table).glob("*.parquet")) for table in ("pages", "links", "epochs")
+        sorted(str(path) for path in (directory / table).glob("*.parquet")) if table in wanted else []
+        for table in ("pages", "links", "epochs")
     )
-    if not pages:
+    if not (pages if "pages" in wanted else epochs):
         yield None
         return
     with tempfile.TemporaryDirectory(prefix="gossamer-report-") as folder:

@@ -37,12 +37,13 @@ TRAPS_OF_HOST_MAX = 64
 """A host that has more is a trap as a whole."""
 HELD_MAX = 64
 """Rejected addresses that a trap keeps, to go on from when it is released."""
-SAMPLED = 8
-"""Of a watched template that is not suspected, one page in so many is looked at, chosen by its fingerprint."""
+SAMPLED, SAMPLED_CALM = 8, 32
+"""Of a watched template that is not suspected, one page in so many is looked at, chosen by its fingerprint: the first
+while some of its last pages said nothing new, the second while all of them did."""
 EXAMINED_MIN = 16
 """But so many to begin with."""
 MAZE_FROM_PAGES = 1_000
-"""From so many pages on, what a template's pages name is looked at, one page in `SAMPLED`."""
+"""From so many pages on, what a template's pages name is looked at."""
 MAZE_MEMORY_PAGES = 64
 MAZE_SHARE = 0.95
 SCORE_MIN = 0.9
@@ -303,7 +304,11 @@ class Traps:
     def _judge(self, url: Url, ward: Ward, node: Node, sketch: Callable[[], Sketch] | None, year: int) -> None:
         if sketch is None or any(not YEAR_MIN <= one <= year + YEARS_AHEAD_MAX for one in years_of(url.text)):
             node.note(stale=True, near=True)
-        elif node.suspected or node.judged < EXAMINED_MIN or url.fingerprint % SAMPLED == 0:
+        elif (
+            node.suspected
+            or node.judged < EXAMINED_MIN
+            or url.fingerprint % (SAMPLED_CALM if node.calm else SAMPLED) == 0
+        ):
             node.judge(sketch())
         else:
             return

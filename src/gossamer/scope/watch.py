@@ -25,6 +25,8 @@ MEMORY_PAGES = 32
 """Pages over which the share of stale ones is a mean, older ones counting less and less."""
 SUSPECTED_FROM, CLEARED_BELOW = 0.5, 0.25
 """Share of such pages from which every page is looked at and growth is counted, and below which that ends."""
+CALM_BELOW = 0.75 / MEMORY_PAGES
+"""Share that is left nine pages after a single one of them."""
 CONFIRMED_PAGES, CONFIRMED_JUDGEMENTS = 32, 2
 """Pages and judgements since the suspicion without which nothing is certain."""
 _ALL = (1 << 64) - 1
@@ -98,6 +100,11 @@ class Node:
     @property
     def suspected(self) -> bool:
         return self.near.since > 0 or self.stale.since > 0
+
+    @property
+    def calm(self) -> bool:
+        """Whether none of its last pages was stale or near: it takes one of them to end that."""
+        return self.stale.share < CALM_BELOW and self.near.share < CALM_BELOW
 
     def visit(self) -> None:
         """Count a page."""

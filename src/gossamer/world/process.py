@@ -34,6 +34,16 @@ def die_with_parent(parent_pid: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
+def birth_of(pid: int) -> int:
+    """Return when a process began, in ticks since boot; 0 where it is gone or has ended, or the system does not say."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return 0
+    state, *fields = text.rpartition(")")[2].split()
+    return int(fields[18]) if state not in "ZX" else 0
+
+
 class DirectoryLock:
     """One process at a time in a directory; let go by the kernel when its holder dies."""
 

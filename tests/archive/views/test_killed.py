@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from gossamer.archive.views.export import FORMATS
+from tests.crash.forks import Forks, forks
 
-ROOT = Path(__file__).parents[3]
 KILLS = 9
 SMALL = {  # So that notes, spills, segments and files come often.
     "batch_rows": 10,
@@ -33,32 +29,17 @@ SORTED = ("parquet", "cdxj", "wacz")
 class Exporter:
     """A process that makes exports and dies of some."""
 
-    def __init__(self, crawl: Path, folder: Path) -> None:
+    def __init__(self, program: Forks, crawl: Path, folder: Path) -> None:
+        self._program = program
         self._crawl = crawl
         self._folder = folder
-        self.process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-m", "tests.archive.views.killing"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"},
-        )  # fmt: skip
 
     def __call__(self, to: str, target: Path, fatal: int = 0) -> str:
         answer = self._folder / "steps"
         budget = {} if to in SORTED else {"memory_bytes_max": 128_000_000}  # A database cannot do with so little.
-        job = {
-            **SMALL,
-            **budget,
-            "crawl": str(self._crawl),
-            "to": to,
-            "target": str(target),
-            "fatal": fatal,
-            "answer": str(answer),
-        }
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps(job) + "\n")
-        self.process.stdin.flush()
-        return self.process.stdout.readline().strip()
+        return self._program(
+            **{**SMALL, **budget}, crawl=str(self._crawl), to=to, target=str(target), fatal=fatal, answer=str(answer)
+        )
 
     @property
     def steps(self) -> int:
@@ -68,9 +49,8 @@ class Exporter:
 
 @pytest.fixture(scope="module")
 def exporter(crawled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exporter]:
-    exporter = Exporter(crawled, tmp_path_factory.mktemp("exporter"))
-    yield exporter
-    exporter.process.communicate(timeout=30)
+    with forks("tests.archive.views.killing") as program:
+        yield Exporter(program, crawled, tmp_path_factory.mktemp("exporter"))
 
 
 def contents(target: Path) -> dict[str, str]:

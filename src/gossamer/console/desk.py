@@ -1,8 +1,9 @@
-"""Live: the shape of a running crawl as the console sees it. `gossamer.api.Crawler` has it."""
+"""Desk: the shape of a crawl as the console sees it. `gossamer.api.Crawler` has it, and `Directory`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Protocol
 
 
@@ -30,14 +31,19 @@ class Callbacks(Protocol):
         ...
 
 
-class Live(Protocol):
-    """A running crawl."""
+class Desk(Protocol):
+    """A crawl that can be asked, whether it runs or not, here or elsewhere."""
 
-    def status(self, *, detail: bool = False) -> Mapping[str, object]:
-        """Return counts, rates and state; with `detail` also hosts and the course of rates."""
+    @property
+    def directory(self) -> Path:
+        """Where it lies."""
         ...
 
-    def failed(self, error: Exception) -> None:
+    async def ask(self, request: dict[str, object], /) -> dict[str, object]:
+        """Answer as the control socket does: `ok` with `result`, or `error` with its `kind`. Never raises."""
+        ...
+
+    def failed(self, error: Exception, /) -> None:
         """Note a mistake of ours in its log."""
         ...
 

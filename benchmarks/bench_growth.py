@@ -1,0 +1,98 @@
+"""What a page costs, and how much memory a crawl takes, as it grows: from a thousand pages to a million.
+
+    python benchmarks/bench_growth.py [--pages N,N,…] [--hosts N] [--json FILE]
+
+Nginx serves trees without end: each page names ten children, ten neighbours and ten pages that all share. Everything is
+on but the watch for traps, which would cut such trees off. Each size is a crawl of its own; the cost of a page is that
+of the pages beyond the size before it, so start and end do not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from crawls import Nginx, Run, measured, write_json
+
+COST_RATIO_MAX = MEMORY_RATIO_MAX = 1.2
+"""Of a page beyond ten thousand; of memory beyond a hundred thousand: what was promised."""
+WORDS = (
+    "It is a truth universally acknowledged that a page must have something to say, and this one says it again. " * 20
+)
+
+
+def server() -> str:
+    """Return directives that answer any address of digits with a page of about 6 KB and thirty links."""
+    children = "".join(f"<li><a href='/p/${{at}}{n}.html'>child {n} of $at</a>" for n in range(10))
+    neighbours = "".join(f"<li><a href='/p/${{up}}{n}.html'>beside {n}</a>" for n in range(10))
+    shared = "".join(f"<li><a href='/p/{n}.html'>chapter {n}</a>" for n in range(10))
+    # One parameter of nginx holds 4 KB.
+    page = (
+        f'set $shared "{shared}"; set $beside "{neighbours}"; set $children "{children}"; set $words "{WORDS}"; '
+        'return 200 "<!doctype html><title>Page $at</title><ul>$shared$beside$children</ul><p>$at. $words$words";'
+    )
+    return (
+        "default_type text/html; keepalive_requests 100000000;\n"
+        f"location = / {{ set $at ''; set $up ''; {page} }}\n"
+        f"location ~ ^/p/(?<up>[0-9]*)(?<last>[0-9])[.]html$ {{ set $at $up$last; {page} }}\n"
+        "location / { return 404; }"
+    )
+
+
+def crawl(pages: int, seeds: list[str], directory: Path, nginx: Nginx) -> Run:
+    """Crawl so many pages."""
+    command = [
+        sys.executable, "-m", "gossamer", "crawl", *seeds, "-o", f"{directory}/{pages}", "--max-pages", str(pages),
+        "--politeness", "own", "--allow-private", "--quiet", "--set", "scope.traps=false",
+    ]  # fmt: skip
+    return measured(command, nginx)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--pages", default="1000,10000,100000")
+    parser.add_argument("--hosts", type=int, default=16)
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    sizes = [int(size) for size in given.pages.split(",")]
+    rows: list[dict[str, Any]] = []
+    print("| pages | CPU s | µs CPU a page beyond the row above | wall s | peak MB |")
+    print("| --: | --: | --: | --: | --: |", flush=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        root = Path(temporary) / "root"
+        root.mkdir()
+        with Nginx(root, Path(temporary) / "nginx", server=server(), addresses=given.hosts) as nginx:
+            for size in sizes:
+                run = crawl(size, [f"{origin}/" for origin in nginx.origins], Path(temporary), nginx)
+                before = rows[-1] if rows else {"pages": 0, "cpu_s": 0.0}
+                page_us = 1e6 * (run.cpu_s - before["cpu_s"]) / (size - before["pages"])
+                rows.append(
+                    {
+                        "pages": size,
+                        "cpu_s": run.cpu_s,
+                        "page_us": page_us,
+                        "wall_s": run.wall_s,
+                        "peak": run.peak_bytes,
+                    }
+                )
+                print(
+                    f"| {size:,} | {run.cpu_s:.2f} | {page_us:,.0f} | {run.wall_s:.1f} | {run.peak_bytes / 1e6:.0f} |",
+                    flush=True,
+                )
+    write_json(given.json, {"growth": rows})
+    by_size = {row["pages"]: row for row in rows}
+    if {10_000, sizes[-1]} <= set(by_size) and by_size[sizes[-1]]["page_us"] > COST_RATIO_MAX * by_size[10_000][
+        "page_us"
+    ]:
+        raise SystemExit(f"a page costs more than {COST_RATIO_MAX} times what it cost among ten thousand")
+    if {100_000, 1_000_000} <= set(by_size) and by_size[1_000_000]["peak"] > MEMORY_RATIO_MAX * by_size[100_000][
+        "peak"
+    ]:
+        raise SystemExit(f"a million pages take more than {MEMORY_RATIO_MAX} times the memory of a hundred thousand")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""Looking: what people who look on are told beside the status: the course of the crawl, and its last attempts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gossamer.assembly import Assembled
+from gossamer.config import Config
+from gossamer.config.gather import reopen
+from gossamer.crawl.recent import Recent
+from gossamer.model.product import __version__
+
+POINTS_TOLD_MAX = 2_000
+
+
+def about(directory: Path, config: Config) -> dict[str, object]:
+    """Return what does not change while a crawl is looked at."""
+    from gossamer.api.search import indexes_of  # noqa: PLC0415 - who is never asked does not pay for exports and search
+
+    return {
+        "name": directory.resolve().name,
+        "mode": config.crawl.mode,
+        "workers": config.cluster.workers,
+        "version": __version__,
+        "search": config.search.enabled or bool(indexes_of(directory)),
+    }
+
+
+def about_of(directory: Path) -> dict[str, object]:
+    """Return the same of a crawl that does not run. Raises ConfigError: there is none."""
+    return about(directory, reopen(directory / "crawl.toml"))
+
+
+def recent_of_all(answers: Sequence[object], after: int, most: int) -> dict[str, object]:
+    """Return what all shards tell of their last attempts as one. Their numbers are instants here: microseconds since
+    1970 at which they ended; nobody counts what is left out.
+    """
+    lists: dict[str, list[dict[str, Any]]] = {"pages": [], "errors": []}
+    for answer in answers:
+        for name, found in lists.items():
+            if isinstance(answer, Mapping):
+                found += [{**one, "number": round(1e6 * (one["at"] + one["fetch_s"]))} for one in answer[name]]
+    told = {
+        name: sorted((one for one in found if one["number"] > after), key=lambda one: one["number"])[-most:]
+        for name, found in lists.items()
+    }
+    last = max((one["number"] for found in told.values() for one in found), default=after)
+    return {"last": last, **told, "left_out": 0}
+
+
+class Looking:
+    """Answers for a running shard. Attempts are kept from the first question on: nobody asks, nobody pays."""
+
+    def __init__(self, shard: Assembled) -> None:
+        self._shard = shard
+        self._began_at = shard.clock.now()
+        self._before: Sequence[Sequence[float | int | None]] | None = None
+        """The course of earlier runs."""
+        self._one_at_a_time = asyncio.Lock()
+
+    def recent(self, after: int, most: int) -> dict[str, object]:
+        """Return the last attempts since that numbered `after`."""
+        if self._shard.tally.recent is None:
+            self._shard.tally.recent = Recent()
+        return self._shard.tally.recent.since(after, most)
+
+    async def course(self) -> dict[str, object]:
+        """Return where the counts stood, over all runs; the earlier ones are read once, in a thread."""
+        async with self._one_at_a_time:
+            if self._before is None:
+                self._before = await self._earlier()
+        points = [*self._before, *(list(point) for point in self._shard.tally.course.points())]
+        return {"points": points[-POINTS_TOLD_MAX:]}
+
+    async def _earlier(self) -> Sequence[Sequence[float | int | None]]:
+        if self._shard.tally.totals.incarnation <= 1:
+            return ()
+        from gossamer.report.past import course_until  # noqa: PLC0415 - nor for a database
+
+        try:
+            return await asyncio.to_thread(course_until, self._shard.directory, self._began_at)
+        except Exception as error:  # noqa: BLE001 - a table that cannot be read must not hide what is going on now
+            self._shard.logs.critical("course_unread", error)  # noqa: PLE1205 - not the logging module
+            return ()

@@ -1,0 +1,104 @@
+"""Crawl: what can be asked of one crawl over HTTP: its verbs, and what is read from its directory."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from gossamer.console import events, pages
+from gossamer.console.answers import NEVER_KEPT, answer
+from gossamer.console.desk import Desk
+from gossamer.console.feed import Audience, Feed
+from gossamer.console.operations import Bounds, Fields, Method, Operation, route
+from gossamer.console.views import Configuration, Query, Views
+from gossamer.model import verbs
+from gossamer.report.figures import Report
+
+METRICS = "metrics"
+"""Told as text, at a path of its own."""
+
+
+class Crawl:
+    """One crawl, as everything here sees it."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+        self.views = Views(desk.directory)
+        self.audience = Audience(Feed(desk))
+
+
+CrawlOf = Callable[[Mapping[str, str]], Crawl]
+"""Finds the crawl that a path names. Raises MissingError."""
+
+
+def operations(prefix: str, crawl_of: CrawlOf) -> Iterator[Operation]:
+    """Yield what can be asked of a crawl, below `prefix`."""
+    for name, verb in verbs.VERBS.items():
+        if name != METRICS:
+            method: Method = "POST" if verb.changes else "GET"
+            yield Operation(method, prefix + name, name, verb.takes, verb.gives, verb.says, _asked(name, crawl_of))
+    views: tuple[tuple[str, type[verbs.Request], type[msgspec.Struct], str, Callable[..., Awaitable[object]]], ...] = (
+        ("config", verbs.Nothing, Configuration, "All keys, with where their values came from.", Views.configuration),
+        ("search", Query, verbs.Found, "The pages that answer a query best, where there is an index.", Views.search),
+        ("report", verbs.Nothing, Report, "The statistics, from the finished tables.", Views.report),
+    )
+    for name, takes, gives, says, view in views:
+        yield Operation("GET", prefix + name, name, takes, gives, says, _viewed(name, takes, view, crawl_of))
+
+
+def routes(prefix: str, crawl_of: CrawlOf, bounds: Bounds) -> Iterator[Route]:
+    """Yield the routes of `operations`, and beside them those of what Prometheus reads, the page and its events."""
+    for operation in operations(f"{prefix}api/", crawl_of):
+        yield route(operation, bounds)
+    yield from beside(prefix, crawl_of)
+
+
+def beside(prefix: str, crawl_of: CrawlOf) -> Iterator[Route]:
+    """Yield the routes of what is told otherwise than as JSON."""
+    yield metrics_route(f"{prefix}{METRICS}", crawl_of)
+    yield events.route(f"{prefix}api/events", lambda path: crawl_of(path).audience)
+    yield from pages.routes(prefix)
+
+
+def metrics_route(path: str, crawl_of: CrawlOf) -> Route:
+    """Return the route for Prometheus."""
+
+    async def metrics(request: Request) -> Response:
+        from gossamer.api.metrics import CONTENT_TYPE  # noqa: PLC0415 - paid for by who asks
+
+        try:
+            found = await crawl_of(request.path_params).desk.ask({"verb": METRICS})
+        except verbs.RefusedError as refused:
+            return answer({"ok": False, "error": str(refused), "kind": refused.kind})
+        told = found.get("result")
+        if not isinstance(told, Mapping):
+            return answer(found)
+        return Response(str(told["metrics"]), headers={**NEVER_KEPT, "Content-Type": CONTENT_TYPE})
+
+    return Route(path, metrics, methods=["GET"])
+
+
+def one(desk: Desk) -> CrawlOf:
+    """Return what finds the same crawl for every path."""
+    crawl = Crawl(desk)
+    return lambda _: crawl
+
+
+def _asked(name: str, crawl_of: CrawlOf) -> Callable[[Mapping[str, str], Fields], Awaitable[Mapping[str, object]]]:
+    async def run(path: Mapping[str, str], fields: Fields) -> Mapping[str, object]:
+        return await crawl_of(path).desk.ask({"verb": name, **fields})
+
+    return run
+
+
+def _viewed(
+    name: str, takes: type[verbs.Request], view: Callable[..., Awaitable[object]], crawl_of: CrawlOf
+) -> Callable[[Mapping[str, str], Fields], Awaitable[Mapping[str, object]]]:
+    async def run(path: Mapping[str, str], fields: Fields) -> Mapping[str, object]:
+        return {"ok": True, "result": await view(crawl_of(path).views, verbs.checked(name, takes, fields))}
+
+    return run

@@ -1,0 +1,367 @@
+"""Fleet: the crawls that a server runs, each as `gossamer crawl` or `resume` runs it, in processes of their own.
+
+They go on running when the server dies, whatever kills it: the next one finds them again. One that died with the
+server, as when the machine went down, is resumed if it was to run. Only a server that is told to end ends them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from gossamer.config.gather import reopen
+from gossamer.config.sections import ConsoleOptions
+from gossamer.config.toml import as_assignments
+from gossamer.console.crawl import Crawl
+from gossamer.console.directory import Directory
+from gossamer.console.folder import Folder, Wish
+from gossamer.model.errors import ConfigError
+from gossamer.model.verbs import ConflictError, MissingError, RefusedError, Request, Text
+from gossamer.world.process import birth_of
+
+LOOK_S = 0.5
+"""Between two looks at a crawl that another server began."""
+STOP_S_MAX = 150.0
+"""How long crawls may take to end when the server does."""
+DEATHS_MAX = 5
+"""Deaths in a row after which a crawl is left alone; each of its own restarts is its supervisor's business."""
+LIVED_S = 60.0
+"""A crawl that lived so long has not died in a row."""
+TOLD_S_MAX = 5.0
+ASKED_AT_ONCE_MAX = 8
+ENDED_WELL = (0, 130)
+ENDED_BY_ITSELF = ("finished", "limit", "low_water")
+
+
+class New(Request, frozen=True):
+    """A crawl to be made."""
+
+    name: Annotated[Text, Meta(description="Letters, digits, '.', '_' and '-'; its directory in the folder.")]
+    config: Annotated[
+        dict[str, dict[str, Any] | str],
+        Meta(description="The content of a configuration file: sections, keys and values."),
+    ]
+    start: Annotated[bool, Meta(description="Start it at once.")] = True
+
+
+class Again(Request, frozen=True):
+    """How a crawl is resumed."""
+
+    values: Annotated[
+        dict[str, Any], Meta(description="Dotted keys and values that change; null: as if never set.")
+    ] = msgspec.field(default_factory=dict)
+
+
+class CrawlTold(msgspec.Struct, frozen=True, kw_only=True):
+    """One crawl of the folder."""
+
+    name: str
+    state: Annotated[str, Meta(description="created, starting, running, paused, stopping, finished, stopped, failed.")]
+    runs: Annotated[bool, Meta(description="It is to run: a server that begins anew resumes it.")]
+    pages: int = 0
+    queued: int = 0
+    pages_s: float = 0.0
+    waiting_for: str = ""
+    problem: Annotated[str, Meta(description="Why it ended, where that was not wished.")] = ""
+
+
+class CrawlsTold(msgspec.Struct, frozen=True, kw_only=True):
+    """The crawls of the folder."""
+
+    crawls: tuple[CrawlTold, ...]
+    running: int
+    crawls_max: Annotated[int, Meta(description="How many run at once at most.")]
+
+
+class _Held(Directory):
+    """A crawl of the folder; that it is stopped must be known to whoever keeps it running."""
+
+    def __init__(self, fleet: Fleet, name: str) -> None:
+        super().__init__(fleet.folder.path / name, fleet.note)
+        self._fleet = fleet
+        self._name = name
+
+    async def ask(self, request: dict[str, object]) -> dict[str, object]:
+        if request.get("verb") == "stop" and self._fleet.runs(self._name):
+            return await self._fleet.stop(self._name, request, super().ask)
+        if not self._fleet.folder.is_begun(self._name):
+            return {"ok": False, "error": f"{self._name!r} was never begun; start begins it", "kind": "conflict"}
+        return await super().ask(request)
+
+
+class _Entry:
+    """What is known of a crawl while the server lives."""
+
+    def __init__(self, crawl: Crawl, wish: Wish) -> None:
+        self.crawl = crawl
+        self.wish = wish
+        """As it is on disk, or is about to be."""
+        self.keeping = asyncio.Lock()
+        self.process: asyncio.subprocess.Process | None = None
+        self.attending: asyncio.Task[None] | None = None
+        self.deaths = 0
+        self.problem = ""
+
+    @property
+    def is_attended(self) -> bool:
+        """It runs, or is about to."""
+        return self.attending is not None and not self.attending.done()
+
+
+class Fleet:
+    """Starts, stops and finds crawls."""
+
+    def __init__(
+        self, folder: Folder, options: ConsoleOptions, note: Callable[[str], None], group: asyncio.TaskGroup
+    ) -> None:
+        """Run crawls of `folder`, looked after in `group`; `note` takes sentences for people."""
+        self.folder = folder
+        self._group = group
+        self.note = note
+        self._crawls_max = options.crawls_max
+        self._entries: dict[str, _Entry] = {}
+        self._is_ending = False
+
+    def crawl(self, name: str) -> Crawl:
+        """Return a crawl. Raises MissingError: there is none of this name."""
+        return self._entry(name).crawl
+
+    def find_again(self) -> None:
+        """Attend to what was to run when the last server ended: what runs still, and what is to be resumed."""
+        for name in self.folder.names():
+            if self._entry(name).wish.runs:
+                self._attend(name, None)
+
+    async def create(self, new: New) -> CrawlTold:
+        """Make a crawl, and start it if that is wished.
+
+        Raises:
+            RefusedError: name or configuration are no good.
+            ConflictError: the name is taken, or too many run.
+        """
+        if new.start:
+            self._require_room()
+        await asyncio.to_thread(self.folder.create, new.name, new.config)
+        return await (self.start(new.name) if new.start else self.told(new.name))
+
+    async def start(self, name: str) -> CrawlTold:
+        """Start a crawl that was made and never begun. Raises ConflictError: it was, or too many run."""
+        self.folder.directory(name)
+        if self.folder.is_begun(name):
+            raise ConflictError(f"{name!r} was begun already; resume continues it")
+        await self._begin(name, self._starting(name))
+        return await self.told(name)
+
+    async def resume(self, name: str, again: Again) -> CrawlTold:
+        """Continue a crawl that does not run. Raises ConflictError: it runs, was never begun, or too many run."""
+        self.folder.directory(name)
+        if not self.folder.is_begun(name):
+            raise ConflictError(f"{name!r} was never begun; start begins it")
+        try:
+            sets = as_assignments(again.values)
+            await asyncio.to_thread(reopen, self.folder.path / name / "crawl.toml", sets=sets)
+        except ConfigError as error:
+            raise RefusedError(str(error)) from error
+        await self._begin(name, self._resuming(name, sets))
+        return await self.told(name)
+
+    async def stop(
+        self, name: str, request: dict[str, object], ask: Callable[[dict[str, object]], Any]
+    ) -> dict[str, object]:
+        """Have a crawl end, and not be resumed. One that cannot be asked yet is sent a signal."""
+        answer: dict[str, object] = await ask(request)
+        if answer.get("kind") in ("invalid", "refused"):
+            return answer
+        entry = self._entry(name)
+        entry.wish.runs = False
+        await self._keep(name, entry)
+        if not answer.get("ok"):
+            self._signal(entry)
+            answer = {"ok": True, "result": {"state": "stopping"}}
+        return answer
+
+    def runs(self, name: str) -> bool:
+        """Say whether a crawl runs, or is about to."""
+        entry = self._entry(name)
+        return entry.is_attended or self.folder.is_held(name, entry.wish)
+
+    async def told(self, name: str) -> CrawlTold:
+        """Return how a crawl stands."""
+        entry = self._entry(name)
+        problem = "" if entry.is_attended else entry.problem
+        if not self.folder.is_begun(name):
+            state = "starting" if entry.is_attended else "failed" if problem else "created"
+            return CrawlTold(name=name, state=state, runs=entry.wish.runs, problem=problem)
+        status: Mapping[str, Any] = {}
+        with suppress(TimeoutError):
+            async with asyncio.timeout(TOLD_S_MAX):
+                answer = await entry.crawl.desk.ask({"verb": "status"})
+                status = answer.get("result") or {"state": "failed", "waiting_for": str(answer.get("error", ""))}  # type: ignore[assignment]
+        state = str(status.get("state", "running"))
+        if entry.is_attended and state in ("stopped", "finished"):
+            state = "starting"
+        return CrawlTold(
+            name=name, state=state, runs=entry.wish.runs, pages=status.get("pages", 0), queued=status.get("queued", 0),
+            pages_s=status.get("pages_s", 0.0), waiting_for=str(status.get("waiting_for", "")),
+            problem=problem,
+        )  # fmt: skip
+
+    async def listed(self) -> CrawlsTold:
+        """Return all crawls."""
+        some = asyncio.Semaphore(ASKED_AT_ONCE_MAX)
+
+        async def told(name: str) -> CrawlTold | None:
+            async with some:
+                try:
+                    return await self.told(name)
+                except MissingError:  # Somebody has just removed it.
+                    return None
+
+        names = await asyncio.to_thread(self.folder.names)
+        async with asyncio.TaskGroup() as group:
+            asked = [group.create_task(told(name)) for name in names]
+        crawls = tuple(one for task in asked if (one := task.result()) is not None)
+        return CrawlsTold(crawls=crawls, running=self._running(), crawls_max=self._crawls_max)
+
+    async def end(self, hurried: asyncio.Event) -> None:
+        """Have all crawls end with everything saved; they are resumed when a server begins here again."""
+        self._is_ending = True
+        attended = {name: entry for name, entry in self._entries.items() if entry.is_attended}
+        for entry in attended.values():
+            self._signal(entry)
+        clock = asyncio.get_running_loop().time
+        ends_by, is_hurried = clock() + STOP_S_MAX, False
+        while clock() < ends_by and (left := {n: e for n, e in attended.items() if e.is_attended}):
+            if hurried.is_set() and not is_hurried:
+                is_hurried = True
+                for entry in left.values():
+                    self._signal(entry)
+            await asyncio.wait([e.attending for e in left.values() if e.attending is not None], timeout=LOOK_S)
+        for name, entry in attended.items():
+            if entry.attending is not None and not entry.attending.done():
+                self.note(f"{name} has not ended; it goes on, and the next server finds it")
+                entry.attending.cancel()
+
+    # ---- inside
+
+    def _entry(self, name: str) -> _Entry:
+        self.folder.directory(name)
+        entry = self._entries.get(name)
+        if entry is None:
+            entry = self._entries[name] = _Entry(Crawl(_Held(self, name)), self.folder.wish(name))
+        return entry
+
+    def _running(self) -> int:
+        return sum(entry.is_attended for entry in self._entries.values())
+
+    def _require_room(self) -> None:
+        if self._running() >= self._crawls_max:
+            raise ConflictError(f"{self._crawls_max} crawls run already (console.crawls_max); stop one first")
+
+    async def _keep(self, name: str, entry: _Entry) -> None:
+        """Have on disk what is wished now, whatever was on its way there."""
+        async with entry.keeping:
+            await asyncio.to_thread(self.folder.keep, name, msgspec.structs.replace(entry.wish))
+
+    def _starting(self, name: str) -> tuple[str, ...]:
+        file, directory = self.folder.config_file(name), self.folder.path / name
+        return ("crawl", "--config", str(file), "--output", str(directory), "--quiet")
+
+    def _resuming(self, name: str, sets: Iterable[str] = ()) -> tuple[str, ...]:
+        given = [word for text in sets for word in ("--set", text)]
+        return ("resume", str(self.folder.path / name), "--quiet", *given)
+
+    async def _begin(self, name: str, arguments: tuple[str, ...]) -> None:
+        entry = self._entry(name)
+        if self._is_ending:
+            raise ConflictError("the server is ending")
+        if self.runs(name):
+            raise ConflictError(f"{name!r} runs already")
+        self._require_room()
+        entry.problem, entry.deaths, entry.wish.runs = "", 0, True
+        self._attend(name, arguments)
+
+    def _attend(self, name: str, arguments: tuple[str, ...] | None) -> None:
+        """Begin to run a crawl with `arguments`, or to look after one that may run already."""
+        self._entry(name).attending = self._group.create_task(self._attended(name, arguments))
+
+    async def _attended(self, name: str, arguments: tuple[str, ...] | None) -> None:
+        entry = self._entry(name)
+        try:
+            await self._lives(name, entry, arguments)
+        except Exception as error:  # noqa: BLE001 - one crawl that cannot be run is not the end of the others
+            entry.problem = f"{type(error).__name__}: {error}"
+            self.note(f"{name}: {entry.problem}")
+
+    async def _lives(self, name: str, entry: _Entry, arguments: tuple[str, ...] | None) -> None:
+        """Run a crawl, again and again if it dies, until it is over."""
+        clock = asyncio.get_running_loop().time
+        while True:
+            began = clock()
+            status = await self._adopted(name) if arguments is None else await self._one_life(name, entry, arguments)
+            if self._is_ending and entry.wish.runs:
+                return
+            if status in ENDED_WELL or not entry.wish.runs:
+                break
+            if status is not None and status > 0:
+                entry.problem = self.folder.complaint(name) or f"it ended with status {status}"
+                break
+            # It died, or its server did and then it did: its supervisor would have begun it again.
+            entry.deaths = entry.deaths + 1 if arguments is not None and clock() - began < LIVED_S else 0
+            if entry.deaths >= DEATHS_MAX:
+                entry.problem = f"it was killed {entry.deaths} times in a row"
+                break
+            self.note(f"{name}: its process is gone; it is resumed")
+            arguments = self._resuming(name) if self.folder.is_begun(name) else self._starting(name)
+        if entry.problem:
+            self.note(f"{name}: {entry.problem}")
+        entry.wish = Wish()
+        await self._keep(name, entry)
+
+    async def _one_life(self, name: str, entry: _Entry, arguments: tuple[str, ...]) -> int | None:
+        """Run a process to its end, and return its status."""
+        await self._keep(name, entry)
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        with self.folder.complaint_file(name).open("wb") as complaints:
+            entry.process = process = await asyncio.create_subprocess_exec(
+                sys.executable, "-P", "-m", "gossamer", *arguments,
+                stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=complaints,
+                env=environment, cwd=self.folder.path,
+                start_new_session=True,  # What ends us does not end it.
+            )  # fmt: skip
+        entry.wish.pid, entry.wish.born = process.pid, birth_of(process.pid)
+        await self._keep(name, entry)
+        if self._is_ending or not entry.wish.runs:  # Somebody wished its end while there was no process to tell.
+            self._signal(entry)
+        return await process.wait()
+
+    async def _adopted(self, name: str) -> int | None:
+        """Wait for the end of a crawl that another server began, and return its status: None where it is to go on."""
+        ran = False
+        while await asyncio.to_thread(self.folder.is_held, name, self._entry(name).wish):
+            ran = True
+            await asyncio.sleep(LOOK_S)
+        if not self.folder.is_begun(name):
+            return None
+        answer = await self._entry(name).crawl.desk.ask({"verb": "status"})
+        status = answer.get("result")
+        how = status.get("ended") if isinstance(status, Mapping) else ""
+        # Of one that ran until now somebody wished the end; else the last server had it end, with itself.
+        return 0 if how in ENDED_BY_ITSELF or (ran and how) else None
+
+    def _signal(self, entry: _Entry) -> None:
+        """Have a crawl end, at whatever it is."""
+        wish = entry.wish
+        with suppress(ProcessLookupError):
+            if entry.process is not None and entry.process.returncode is None:
+                entry.process.send_signal(signal.SIGTERM)
+            elif wish.pid and birth_of(wish.pid) == wish.born:
+                os.kill(wish.pid, signal.SIGTERM)

@@ -1,0 +1,176 @@
+"""Folder: the crawls of a server, as they lie on disk, and which of them are to run."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gossamer.config.toml import whole, written
+from gossamer.model.errors import ConfigError
+from gossamer.model.verbs import ConflictError, MissingError, RefusedError
+from gossamer.world.files import write_whole
+from gossamer.world.process import DirectoryLock, birth_of
+
+OWN = ".gossamer"
+"""Where the server keeps what is its own; no crawl can be called so."""
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+CRAWLS_MAX = 1_000
+Content = Mapping[str, Mapping[str, Any] | str]
+"""A configuration file's: sections, and what stands before them."""
+COMPLAINT_BYTES_MAX = 4_096
+THEIRS = (("output", "directory"), ("console", "port"))
+"""What a crawl's configuration may not say: the server does."""
+
+
+class Wish(msgspec.Struct, kw_only=True):
+    """What was last wished of a crawl; on disk, so that the next server knows."""
+
+    runs: bool = False
+    pid: int = 0
+    """Of the process that supervises it."""
+    born: int = 0
+    """When that began, in the kernel's ticks: a number that was given to another process is known by it."""
+
+
+class Folder:
+    """Finds, makes and remembers crawls by name."""
+
+    def __init__(self, path: Path) -> None:
+        """Take the folder, for this server alone. Raises ConfigError: it cannot be, or another server has it."""
+        self.path = path
+        self.own = path / OWN
+        try:
+            self.own.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=self.own).close()
+            self._lock = DirectoryLock(self.own / "lock")
+        except OSError as error:
+            raise ConfigError(f"cannot write to {path}: {error.strerror}; name another with --folder") from error
+        if not self._lock.acquire(1.0):
+            self._lock.release()
+            raise ConfigError(f"{path} is another server's; stop that one, or name another with --folder")
+
+    def close(self) -> None:
+        """Let another server have it."""
+        self._lock.release()
+
+    def names(self) -> list[str]:
+        """Return the names of all crawls, begun or not."""
+        begun = {entry.parent.name for entry in self.path.glob("*/crawl.toml")}
+        made = {entry.stem for entry in self.own.glob("*.toml")}
+        return sorted(name for name in begun | made if NAME.fullmatch(name))[:CRAWLS_MAX]
+
+    def directory(self, name: str) -> Path:
+        """Return where a crawl lies. Raises MissingError: there is none of this name."""
+        if NAME.fullmatch(name) and (self.is_begun(name) or self.config_file(name).exists()):
+            return self.path / name
+        raise MissingError(f"no crawl is called {name!r}")
+
+    def is_begun(self, name: str) -> bool:
+        """Say whether it was started once."""
+        return (self.path / name / "crawl.toml").exists()
+
+    def config_file(self, name: str) -> Path:
+        """Return where the configuration lies with which it is started."""
+        return self.own / f"{name}.toml"
+
+    def create(self, name: str, config: Content) -> None:
+        """Keep a new crawl's configuration, checked.
+
+        Raises:
+            RefusedError: the name or the configuration is no good; one line says why.
+            ConflictError: there is one of this name.
+        """
+        if not NAME.fullmatch(name):
+            raise RefusedError(f"{name!r} is no name: letters, digits, '.', '_' and '-', the first a letter or digit")
+        if (self.path / name).exists() or self.config_file(name).exists():
+            raise ConflictError(f"there is a crawl called {name!r}; name another")
+        if len(self.names()) >= CRAWLS_MAX:
+            raise ConflictError(f"there are {CRAWLS_MAX} crawls; remove some from {self.path}")
+        draft = self.own / f"{name}.draft"
+        write_whole(draft, _as_toml(config).encode())
+        try:
+            _check(draft, self.path / name)
+            os.link(draft, self.config_file(name))
+        except FileExistsError as error:
+            raise ConflictError(f"there is a crawl called {name!r}; name another") from error
+        finally:
+            draft.unlink()
+
+    def wish(self, name: str) -> Wish:
+        """Return what was last wished of it."""
+        try:
+            return msgspec.json.decode((self.own / f"{name}.json").read_bytes(), type=Wish)
+        except (OSError, msgspec.DecodeError):
+            return Wish()
+
+    def keep(self, name: str, wish: Wish) -> None:
+        """Remember a wish; durable then."""
+        write_whole(self.own / f"{name}.json", msgspec.json.encode(wish))
+
+    def is_held(self, name: str, wish: Wish) -> bool:
+        """Say whether a process runs it: the one that `wish` names, or any that holds its directory."""
+        if wish.pid and birth_of(wish.pid) == wish.born:
+            return True
+        if not (self.path / name / "state/lock").exists():
+            return False
+        lock = DirectoryLock(self.path / name / "state/lock")
+        try:
+            return not lock.acquire(0.0)
+        finally:
+            lock.release()
+
+    def complaint_file(self, name: str) -> Path:
+        """Return where what it last said on standard error goes."""
+        return self.own / f"{name}.err"
+
+    def complaint(self, name: str) -> str:
+        """Return the last line of it."""
+        try:
+            with self.complaint_file(name).open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - COMPLAINT_BYTES_MAX))
+                lines = file.read().decode(errors="replace").strip().splitlines()
+        except OSError:
+            return ""
+        return lines[-1].removeprefix("gossamer: ") if lines else ""
+
+
+def _as_toml(config: Content) -> str:
+    plain, lines = [], []
+    for section, values in config.items():
+        if isinstance(values, str):  # Such as `preset`.
+            plain.append(f"{written(section)} = {written(values)}")
+            continue
+        lines += ["", f"[{written(section)}]"]
+        for key, value in values.items():
+            if value is None:
+                raise RefusedError(f"{section}.{key}: null is no value; leave the key out")
+            try:
+                lines.append(f"{written(key)} = {whole(f'{section}.{key}', value)}")
+            except ConfigError as error:
+                raise RefusedError(str(error)) from error
+    return "\n".join([*plain, *lines]) + "\n"
+
+
+def _check(draft: Path, directory: Path) -> None:
+    from gossamer.config import configure  # noqa: PLC0415 - 0.2 s that a server need not wait for
+    from gossamer.config.lists import check_lists  # noqa: PLC0415
+    from gossamer.config.seeds import check_seeds  # noqa: PLC0415
+
+    try:
+        plain = configure(draft)
+        for section, key in THEIRS:
+            if plain.origin(f"{section}.{key}") != "default":
+                raise ConfigError(f"{section}.{key}: the server says that; leave it out")
+        if plain.seeds.file == "-":
+            raise ConfigError("seeds.file: there is no standard input here; name the seeds in seeds.urls")
+        config = configure(draft, options={"output": str(directory)})
+        check_lists(config)
+        check_seeds(config)
+    except ConfigError as error:
+        raise RefusedError(str(error).replace(str(draft), "config").replace(draft.name, "config")) from error

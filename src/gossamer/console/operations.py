@@ -1,0 +1,118 @@
+"""Operations: what can be asked over HTTP, one value each. Routes and their description are both made of these."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Literal, NamedTuple
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from gossamer.console.answers import answer, error
+from gossamer.model import verbs
+
+Fields = dict[str, object]
+Method = Literal["GET", "POST"]
+Run = Callable[[Mapping[str, str], Fields], Awaitable[Mapping[str, object]]]
+"""Takes what stands in the path, and the fields; returns an answer as the control socket gives it."""
+DEADLINE_S = 90.0
+"""For any answer; verbs have deadlines of their own that are shorter."""
+
+
+class Bounds(NamedTuple):
+    """What a caller may send."""
+
+    body_bytes_max: int
+    request_s_max: float
+
+
+class Operation(NamedTuple):
+    """One thing that can be asked."""
+
+    method: Method
+    path: str
+    name: str
+    """Of the request, for who reads what is wrong with it."""
+    takes: type[verbs.Request]
+    gives: type[msgspec.Struct]
+    says: str
+    run: Run
+    status: int = 200
+    """When all is well."""
+
+
+class _RefusedError(Exception):
+    def __init__(self, status: int, says: str) -> None:
+        super().__init__(says)
+        self.status = status
+
+
+def route(operation: Operation, bounds: Bounds) -> Route:
+    """Return the route of an operation."""
+
+    async def answered(request: Request) -> Response:
+        try:
+            fields = await _fields(request, operation, bounds)
+            async with asyncio.timeout(DEADLINE_S):
+                found = await operation.run(request.path_params, fields)
+        except _RefusedError as refused:
+            # The rest of the body is not waited for.
+            return error(refused.status, str(refused), {"Connection": "close"})
+        except verbs.RefusedError as refused:
+            found = {"ok": False, "error": str(refused), "kind": refused.kind}
+        except TimeoutError:
+            found = {"ok": False, "error": f"no answer within {DEADLINE_S:.0f} s", "kind": "overdue"}
+        return answer(found, operation.status)
+
+    return Route(operation.path, answered, methods=[operation.method])
+
+
+async def _fields(request: Request, operation: Operation, bounds: Bounds) -> Fields:
+    """Return the fields of a request, checked."""
+    if operation.method == "GET":
+        pairs = request.query_params.multi_items()
+        fields: Fields = dict(pairs)
+        if len(fields) != len(pairs):
+            raise verbs.InvalidError(f"{operation.name}: each field may stand there once")
+        is_text = True
+    else:
+        fields = _decoded(await _body(request, bounds), operation.name)
+        is_text = False
+    checked = verbs.checked(operation.name, operation.takes, fields, from_texts=is_text)
+    return msgspec.to_builtins(checked)  # type: ignore[no-any-return]
+
+
+def _decoded(body: bytes, name: str) -> Fields:
+    if not body:
+        return {}
+    try:
+        found = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError) as mistake:
+        raise _RefusedError(400, f"{name}: not JSON: {mistake}") from mistake
+    if not isinstance(found, dict):
+        raise verbs.InvalidError(f"{name}: the body must be a JSON object")
+    return found
+
+
+async def _body(request: Request, bounds: Bounds) -> bytes:
+    length = request.headers.get("content-length", "0")
+    if not length.isdigit() or int(length[:20]) > bounds.body_bytes_max:
+        raise _RefusedError(413, f"more than {bounds.body_bytes_max:,} bytes")
+    body = bytearray()
+    try:
+        async with asyncio.timeout(bounds.request_s_max):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > bounds.body_bytes_max:
+                    raise _RefusedError(413, f"more than {bounds.body_bytes_max:,} bytes")
+    except TimeoutError:
+        raise _RefusedError(408, f"the body did not arrive within {bounds.request_s_max:g} s") from None
+    except ClientDisconnect:
+        raise _RefusedError(400, "gone") from None
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json" and (body or media_type):
+        raise _RefusedError(415, "the body must be JSON, and Content-Type say so: application/json")
+    return bytes(body)

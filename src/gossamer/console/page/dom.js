@@ -1,0 +1,71 @@
+// Dom: elements made of plain values. Text is always text: nothing here, or anywhere in this page, parses markup.
+
+import { harmless, target } from "./words.js";
+
+export const by = (id) => document.getElementById(id);
+
+export function make(name, properties = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(properties)) {
+    if (key === "class") element.className = value;
+    else if (key === "width") element.style.width = value;
+    else if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else element.setAttribute(key, value);
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+export function say(element, text, kind = "") {
+  if (element.textContent !== text) element.textContent = text;
+  element.classList.toggle("good", kind === "good");
+  element.classList.toggle("bad", kind === "bad");
+}
+
+// A link for what a page may link to; else the text alone.
+export function link(address, text = address) {
+  const href = target(address);
+  if (href === null) return document.createTextNode(harmless(text));
+  return make("a", { href, rel: "noopener noreferrer", target: "_blank" }, harmless(text));
+}
+
+export const cell = (content, kind = "") => make("td", kind ? { class: kind } : {}, content);
+export const text = (content) => cell(content, "text");
+
+// Fill a table anew, unless somebody is at work in it: what has the focus must not go away under the fingers.
+export function fill(table, heads, rows, empty) {
+  if (table.contains(document.activeElement)) return;
+  const shown = rows.length ? rows : [make("tr", {}, make("td", { class: "empty", colspan: heads.length || 4 }, empty))];
+  const parts = [make("tbody", {}, ...shown)];
+  if (rows.length && heads.length) {
+    const cells = heads.map((name) => {
+      const [title, kind] = name.startsWith("<") ? [name.slice(1), "text"] : [name, ""];
+      return make("th", { scope: "col", ...(kind && { class: kind }) }, title);
+    });
+    parts.unshift(make("thead", {}, make("tr", {}, ...cells)));
+  }
+  table.replaceChildren(...parts);
+}
+
+// A table of names with counts, shares and bars. Rows are kept, so that bars move.
+export function bars(table, entries, empty) {
+  if (!entries.length) {
+    fill(table, [], [], empty);
+    return;
+  }
+  if (!table.tBodies.length || table.querySelector(".empty")) table.replaceChildren(make("tbody"));
+  const body = table.tBodies[0];
+  const whole = entries.reduce((sum, entry) => sum + entry[1], 0) || 1;
+  const most = Math.max(...entries.map((entry) => entry[1])) || 1;
+  while (body.rows.length > entries.length) body.deleteRow(-1);
+  entries.forEach(([name, value, shown], index) => {
+    const row = body.rows[index] ?? body.appendChild(
+      make("tr", {}, make("th", { scope: "row" }), make("td"), make("td"), make("td", { class: "meter" }, make("i"))),
+    );
+    const [title, number, part, meter] = row.cells;
+    say(title, harmless(name));
+    say(number, shown);
+    say(part, `${((100 * value) / whole).toFixed(1)} %`);
+    meter.firstChild.style.width = `${(100 * value) / most}%`;
+  });
+}

@@ -1,0 +1,58 @@
+// Main: puts the parts together. What comes from the server is shown; what people do is sent.
+
+import { Charts } from "./charts.js";
+import { Course } from "./course.js";
+import { by, say } from "./dom.js";
+import * as picture from "./picture.js";
+import * as questions from "./questions.js";
+import * as recent from "./recent.js";
+import * as steer from "./steer.js";
+import { harmless } from "./words.js";
+import { listen } from "./wire.js";
+
+const course = new Course();
+const charts = new Charts(course);
+questions.begin();
+steer.begin();
+recent.whenAsked(questions.why);
+
+const HEARD = {
+  about(told) {
+    const name = harmless(told.name);
+    say(by("name"), name);
+    document.title = `${name} · Gossamer`;
+    say(by("version"), harmless(told.version));
+    by("search-section").hidden = !told.search;
+    steer.keys();
+  },
+  course(told) {
+    course.begin(told.points);
+    charts.update();
+  },
+  recent: recent.begin,
+  status({ at, status, recent: added }) {
+    const pending = (status.queued ?? 0) + (status.in_flight ?? 0);
+    if (status.state !== "finished" && status.state !== "stopped") {
+      course.add([at, status.pages ?? 0, status.attempts ?? 0, status.wire_bytes ?? 0, pending]);
+    }
+    charts.update();
+    picture.show(status, at);
+    steer.stands(status);
+    recent.add(added);
+    stand("live");
+  },
+  still() {
+    stand("live");
+  },
+  silent(told) {
+    stand("lost", told.says);
+  },
+};
+
+function stand(state, why = "") {
+  const place = by("link");
+  place.className = `link ${state}`;
+  say(place, state === "live" ? "live" : `${harmless(why)}; trying again`);
+}
+
+listen((name, value) => HEARD[name]?.(value), stand);

@@ -1,0 +1,149 @@
+// Picture: a status, shown.
+
+import { bars, by, cell, fill, make, say, text } from "./dom.js";
+import { bits, clock, count, decimal, duration, harmless, limit, outcome, seconds, size, until } from "./words.js";
+
+const BARS_MAX = 7;
+const SHARDS_MAX = 64;
+
+export function show(status, at) {
+  state(status);
+  notices(status, at);
+  cards(status);
+  const levels = Object.entries(status.levels ?? {}).map(([level, urls]) => [`level ${level}`, urls, count(urls)]);
+  bars(by("levels"), levels, "Nothing waits in queues.");
+  tally("limits", status.hosts?.limits, limit, "No host has work in memory.");
+  tally("outcomes", status.outcomes, outcome, "No attempt has ended so far.");
+  tally("media", status.media_types, (name) => harmless(name || "(not said)"), "No page has been fetched so far.");
+  hosts(status, at);
+  shards(status);
+  changes(status.changes ?? []);
+}
+
+function state(status) {
+  const name = String(status.state ?? "");
+  const badge = by("state");
+  say(badge, harmless(name));
+  badge.className = `badge ${/^[a-z]+$/.test(name) ? name : ""}`;
+}
+
+function notices(status, at) {
+  const told = (status.alarms ?? []).map((alarm) => ["bad", "Alarm", alarm.says ?? alarm.name]);
+  const waiting = status.waiting;
+  if (waiting?.kind === "operator") told.push(["", "Paused", "it goes on when somebody resumes it"]);
+  else if (status.waiting_for) {
+    const more = waiting?.until ? ` (until ${clock(waiting.until)}${waiting.until > at ? "" : ", now"})` : "";
+    told.push(["", "Waiting for", `${status.waiting_for}${more}`]);
+  }
+  for (const closing of (status.closings ?? []).slice(-3)) told.push(["", "Closed", `${closing.host}: ${closing.reason}`]);
+  const lines = told.map(([kind, title, says]) => make("p", { class: `notice ${kind}` }, make("b", {}, title), harmless(says)));
+  const place = by("notices");
+  if (place.textContent !== lines.map((line) => line.textContent).join("")) place.replaceChildren(...lines);
+}
+
+function cards(status) {
+  const limits = [
+    status.max_pages ? `of ${count(status.max_pages)}` : "",
+    status.eta_s !== null && status.eta_s !== undefined ? `${duration(status.eta_s)} left` : "",
+  ].filter(Boolean).join(", ");
+  const facts = [
+    ["pages", "pages fetched", count(status.pages), limits || `${count(status.attempts)} attempts`],
+    ["rate", "pages a second", decimal(status.pages_s), `${count(status.in_flight)} in flight, ${count(status.concurrency)} at most`],
+    ["bits", "received", bits(8 * (status.bytes_s ?? 0)), `${size(status.wire_bytes)} in all`],
+    ["queued", "URLs waiting", count(status.queued), `${count(status.discovered)} found`],
+    ["hosts", "hosts with work", count(status.hosts_left), `${count(status.hosts_active)} active, ${count(status.hosts_known)} known`],
+    ["elapsed", "crawling time", duration(status.elapsed_s), `commit ${count(status.epoch)}, run ${count(status.runs)}`],
+  ];
+  const place = by("cards");
+  if (place.children.length !== facts.length) {
+    place.replaceChildren(...facts.map(([key, name]) =>
+      make("div", { class: "card", id: `card-${key}` }, make("b"), make("span", {}, name), make("small"))));
+  }
+  facts.forEach(([, , value, more], index) => {
+    const [number, , small] = place.children[index].children;
+    say(number, value);
+    say(small, more);
+  });
+}
+
+function tally(id, counts, named, empty) {
+  const found = Object.entries(counts ?? {}).filter(([, n]) => n > 0).sort((a, b) => b[1] - a[1]);
+  const shown = found.slice(0, BARS_MAX).map(([name, n]) => [named(name), n, count(n)]);
+  const rest = found.slice(BARS_MAX).reduce((sum, [, n]) => sum + n, 0);
+  if (rest) shown.push([`${found.length - BARS_MAX} others`, rest, count(rest)]);
+  bars(by(id), shown, empty);
+}
+
+function hosts(status, at) {
+  const told = status.hosts ?? {};
+  const mean = (host) => (host.fetch_s === null || host.fetch_s === undefined ? "–" : seconds(host.fetch_s));
+  const number = (value) => (value === null || value === undefined ? "–" : count(value));
+  fill(by("active"), ["<host", "<limited by", "waiting", "requests", "mean time", ""], (told.active ?? []).map((host) =>
+    make("tr", {}, name(host), limited(host, at), cell(number(host.queued)), cell(number(host.requests)), cell(mean(host)), act(host))),
+  "No host has work in memory.");
+  fill(by("slowest"), ["<host", "mean time", "requests", ""], (told.slowest ?? []).map((host) =>
+    make("tr", {}, name(host), cell(mean(host)), cell(number(host.requests)), act(host))), "No host has answered so far.");
+  const failures = (host) => (host.sleeps ? `${count(host.failures)}, slept ${count(host.sleeps)}×` : number(host.failures));
+  const failing = [...(told.failing ?? [])];
+  for (const closing of status.closings ?? []) {
+    if (!failing.some((host) => host.host === closing.host)) failing.push({ host: closing.host, limit: "closed", failures: null, reason: closing.reason });
+  }
+  fill(by("failing"), ["<host", "failures", "<why", ""], failing.slice(0, 10).map((host) =>
+    make("tr", {}, name(host), cell(failures(host)),
+      cell([host.limit === "closed" ? "closed" : "", harmless(host.reason)].filter(Boolean).join(": "), "text reason bad-text"), act(host))), "No host fails.");
+}
+
+function limited(host, at) {
+  const doing = [limit(host.limit ?? ""), until(host.rest_until ?? 0, at)].filter(Boolean).join(", ");
+  return cell(make("span", {}, doing, ...(host.reason ? [make("br"), make("small", {}, harmless(host.reason))] : [])), "text reason");
+}
+
+const name = (host) => make("th", { scope: "row" }, harmless(host.host));
+
+// Take a host over to where it can be changed.
+function act(host) {
+  const take = () => {
+    by("host-name").value = host.host;
+    by("exclude-hosts").value = host.host;
+    by("host-name").scrollIntoView({ block: "center" });
+    by("host-name").focus();
+  };
+  return cell(make("button", { type: "button", class: "plain", "aria-label": `change ${harmless(host.host)}`, onclick: take }, "change"));
+}
+
+function shards(status) {
+  const watch = status.watch ?? {};
+  const machine = [
+    watch.memory_budget_bytes ? `${size(watch.memory_bytes)} of ${size(watch.memory_budget_bytes)} memory` : "",
+    watch.open_files_max ? `${count(watch.open_files)} of ${count(watch.open_files_max)} open files` : "",
+    ...(watch.disks ?? []).map((disk) => `${size(disk.free_bytes)} free on ${harmless(disk.path)}`),
+  ].filter(Boolean);
+  say(by("machine"), machine.join(" · ") || "How each is.");
+  const told = (status.shards ?? []).slice(0, SHARDS_MAX);
+  const has = (key) => told.some((shard) => shard[key] !== undefined);
+  const columns = [
+    ["shard", "<shard", (s) => make("th", { scope: "row" }, count(s.shard))],
+    ["state", "<state", (s) => text(harmless(s.state))],
+    ["pages", "pages", (s) => cell(count(s.pages))],
+    ["pages_s", "pages/s", (s) => cell(decimal(s.pages_s))],
+    ["queued", "waiting", (s) => cell(count(s.queued))],
+    ["in_flight", "in flight", (s) => cell(count(s.in_flight))],
+    ["epoch", "commit", (s) => cell(count(s.epoch))],
+    ["commit_s", "it took", (s) => cell(seconds(s.commit_s ?? 0))],
+    ["loop_lag_s", "loop lag", (s) => cell(seconds(s.loop_lag_s ?? 0))],
+    ["memory_bytes", "memory", (s) => cell(size(s.memory_bytes))],
+    ["open_files", "open files", (s) => cell(count(s.open_files))],
+    ["deaths", "deaths", (s) => cell(count(s.deaths))],
+    ["node", "<machine", (s) => text(harmless(s.node))],
+    ["commit_stage", "<at", (s) => text(harmless(s.commit_stage || "–"))],
+    ["alarms", "<alarms", (s) => cell(harmless((s.alarms ?? []).join(", ") || "none"), (s.alarms ?? []).length ? "text bad-text" : "text")],
+  ].filter(([key]) => has(key));
+  fill(by("shards"), columns.map(([, title]) => title), told.map((shard) => make("tr", {}, ...columns.map(([, , made]) => made(shard)))), "Nothing runs.");
+}
+
+function changes(found) {
+  const rows = found.slice(-5).reverse().map((one) =>
+    make("tr", {}, make("th", { scope: "row" }, harmless(one.key)), text(`${harmless(one.before || "none")} → ${harmless(one.after || "none")}`), cell(clock(one.at))));
+  by("changes").hidden = !rows.length;
+  fill(by("changes"), ["<changed", "<from and to", "at"], rows, "");
+}

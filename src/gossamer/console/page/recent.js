@@ -1,0 +1,57 @@
+// Recent: the last pages and the last errors. At most twenty of each are on the page, however fast they come.
+
+import { by, cell, fill, link, make } from "./dom.js";
+import { clock, count, harmless, outcome, seconds, size } from "./words.js";
+
+const SHOWN_MAX = 20;
+let pages = [], errors = [], asks = () => {};
+
+export function whenAsked(call) {
+  asks = call;
+}
+
+export function begin(recent) {
+  pages = [...recent.pages].reverse();
+  errors = [...recent.errors].reverse();
+  draw();
+}
+
+export function add(recent) {
+  if (!recent) return;
+  pages = merged(recent.pages, pages);
+  errors = merged(recent.errors, errors);
+  const shown = recent.pages.length + recent.errors.length;
+  by("pages-more").textContent = recent.left_out > 0
+    ? `${count(recent.left_out + shown)} in the last second, of which ${count(shown)} are shown.`
+    : "As they come.";
+  if (shown) draw();
+}
+
+function merged(added, known) {
+  const numbers = new Set(known.map((one) => one.number));
+  return [...added.filter((one) => !numbers.has(one.number)).reverse(), ...known].slice(0, SHOWN_MAX);
+}
+
+function draw() {
+  fill(by("pages"), ["<at", "", "<page", "type, size, time", ""], pages.map((one) =>
+    make("tr", {}, cell(clock(one.at)), cell(String(one.status ?? "–")), address(one),
+      two(harmless(one.media_type || outcome(one.outcome)), `${size(one.body_bytes)}, ${seconds(one.fetch_s)}`), why(one))), "None so far.");
+  fill(by("errors"), ["<at", "<what", ""], errors.map((one) => {
+    const line = address(one);
+    const tries = one.attempt > 1 ? ` (attempt ${count(one.attempt)})` : "";
+    const says = one.error && one.error !== outcome(one.outcome) ? `: ${harmless(one.error)}` : "";
+    line.append(make("small", { class: "reason" }, make("span", { class: "bad-text" }, outcome(one.outcome)), says, tries));
+    return make("tr", {}, cell(clock(one.at)), line, why(one));
+  }), "None so far.");
+}
+
+const two = (first, second) => make("td", {}, make("span", { class: "tight" }, first), make("br"), make("small", {}, second));
+
+function address(one) {
+  const place = make("td", { class: "text clip" });
+  if (one.title) place.append(make("span", { class: "one-line title-text", title: harmless(one.title) }, harmless(one.title)));
+  place.append(make(one.title ? "small" : "span", { class: "one-line", title: harmless(one.url) }, link(one.url)));
+  return place;
+}
+
+const why = (one) => cell(make("button", { type: "button", class: "plain", "aria-label": `why ${harmless(one.url)}`, onclick: () => asks(one.url) }, "why"));

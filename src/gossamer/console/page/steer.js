@@ -1,0 +1,129 @@
+// Steer: what the crawl is told. Each control says what came of it, or what the server says is wrong.
+
+import { by, make, say } from "./dom.js";
+import { count, harmless } from "./words.js";
+import { ask, hasToken, whenTokenComes } from "./wire.js";
+
+const NO_TOKEN = "Controls are off. Open the address that gossamer printed, with its token, or put #token=… behind this one: the token is in the file that docs/dashboard.md names.";
+const OVER = new Set(["finished", "stopped", "failed"]);
+const WORDS = { none: null };
+let state = "", isOver = false, live = {};
+
+// A server of many crawls can begin them anew; a crawl's own console ends with it.
+const isOneOfMany = /\/crawls\/[^/]+\/$/.test(location.pathname);
+
+export function begin() {
+  by("all").hidden = !isOneOfMany;
+  press("pause", "pause", {}, () => "Paused: nothing new begins; what is in flight is finished.");
+  press("unpause", "unpause", {}, () => "It goes on.");
+  press("resume", "resume", {}, () => "It starts where it was.");
+  press("checkpoint", "checkpoint", {}, (told) => `A checkpoint lies in ${told.checkpoint}.`);
+  const dialog = by("stopping");
+  by("stop").addEventListener("click", () => dialog.showModal());
+  by("stop-no").addEventListener("click", () => dialog.close());
+  for (const [id, now] of [["stop-yes", false], ["stop-now", true]]) {
+    by(id).addEventListener("click", () => {
+      dialog.close();
+      act(by("said"), "stop", { now }, () => "It stops: what is in flight is finished and committed.");
+    });
+  }
+  submit("seed", (form) => ({ urls: lines(form.elements.urls.value) }),
+    (told) => `${count(told.added)} added that were not known before.`);
+  submit("exclude", (form) => ({ hosts: lines(form.elements.hosts.value) }), (told) => `${told.excluded.join(", ")}: asked no more.`);
+  submit("host", (form) => ({ host: form.elements.host.value.trim(), values: values(form) }), changed);
+  submit("set", (form) => ({ assignments: [`${form.elements.key.value}=${form.elements.value.value}`] }), changed);
+  by("set-key").addEventListener("change", chosen);
+  whenTokenComes(() => allow());
+  allow();
+}
+
+// Take up how the crawl stands.
+export function stands(status) {
+  if (status.state === state) return;
+  state = status.state;
+  by("pause").hidden = state === "paused";
+  by("unpause").hidden = state !== "paused";
+  isOver = OVER.has(state);
+  allow();
+}
+
+export async function keys() {
+  try {
+    const told = await ask("api/config");
+    live = Object.fromEntries(told.keys.filter((one) => one.live).map((one) => [one.key, one]));
+  } catch {
+    live = {};
+  }
+  const select = by("set-key"), before = select.value || "crawl.concurrency";
+  const groups = new Map();
+  for (const key of Object.keys(live)) {
+    const section = key.split(".")[0];
+    if (!groups.has(section)) groups.set(section, []);
+    groups.get(section).push(make("option", { value: key }, key));
+  }
+  select.replaceChildren(...[...groups].map(([section, options]) => make("optgroup", { label: section }, ...options)));
+  if (before in live) select.value = before;
+  chosen();
+}
+
+function chosen() {
+  const found = live[by("set-key").value];
+  by("set-value").value = found?.text ?? "";
+  say(by("set-says"), harmless(found?.says ?? ""));
+}
+
+function allow() {
+  const off = !hasToken() || isOver;
+  for (const button of document.querySelectorAll("button.control")) button.disabled = off;
+  const canResume = isOver && isOneOfMany;
+  by("resume").hidden = !canResume;
+  by("resume").disabled = !hasToken();
+  const hint = by("hint");
+  hint.hidden = !off;
+  say(hint, isOver && hasToken() ? "Nothing runs here: what changes a crawl is off." : NO_TOKEN);
+}
+
+function press(id, verb, body, says) {
+  by(id).addEventListener("click", () => act(by("said"), verb, body, says));
+}
+
+function submit(id, body, says) {
+  const form = by(id), place = form.parentElement.querySelector(".said");
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (await act(place, id, body(form), says)) {
+      if (id === "set" || id === "host") await keys();
+      else form.reset();
+    }
+  });
+}
+
+async function act(place, verb, body, says) {
+  say(place, "…");
+  try {
+    say(place, harmless(says(await ask(`api/${verb}`, body))), "good");
+    return true;
+  } catch (error) {
+    say(place, harmless(error.message), "bad");
+    return false;
+  }
+}
+
+const lines = (text) => text.split(/\s+/).filter(Boolean);
+
+function values(form) {
+  const found = {};
+  for (const name of ["delay_s", "per_host", "pages"]) {
+    const text = form.elements[name].value.trim();
+    if (text === "") continue;
+    const number = Number(text.replace(",", "."));
+    found[name] = text in WORDS ? WORDS[text] : Number.isNaN(number) ? text : number;
+  }
+  return found;
+}
+
+function changed(told) {
+  const changes = told.changed ?? [];
+  if (!changes.length) return "It was so already.";
+  return changes.map((one) => `${one.key}: ${one.before || "none"} → ${one.after || "none"}`).join("\n");
+}

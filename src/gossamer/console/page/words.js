@@ -1,0 +1,78 @@
+// Words: numbers, sizes and times as people read them; what strangers wrote, made harmless.
+
+export const LIMITS = {
+  fetching: "being asked", politeness: "resting", crawl_delay: "resting (Crawl-delay)", asked_to_wait: "asked us to wait",
+  failing: "failing", robots: "waiting for robots.txt", lookup: "to be looked up", address: "at an address in use",
+  site: "of a site in use", ready: "ready", closed: "closed",
+};
+
+const OUTCOMES = {
+  fetched: "fetched", not_modified: "not modified", redirected: "redirected", http_error: "HTTP error",
+  robots_denied: "denied by robots.txt", excluded: "excluded", dns_error: "DNS error", connect_error: "no connection",
+  tls_error: "TLS error", timeout: "timeout", protocol_error: "protocol error", too_large: "too large",
+  unsupported: "not wanted", trapped: "in a trap", host_closed: "host closed", robots_unreachable: "robots.txt not had",
+  process_crashed: "crashed a process", internal_error: "error of ours",
+};
+
+const SCHEMES = new Set(["http:", "https:", "ftp:", "gopher:"]);
+// Controls, and marks that turn the direction of what follows or do not show at all.
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/gu;
+
+export function harmless(value) {
+  return String(value ?? "").replace(UNSEEN, (mark) => "\\u" + mark.codePointAt(0).toString(16).padStart(4, "0"));
+}
+
+// The address to which a link may lead, or null: anything that is not one of the web's own schemes stays text.
+export function target(text) {
+  try {
+    const url = new URL(text);
+    return SCHEMES.has(url.protocol) ? url.href : null;
+  } catch {
+    return null;
+  }
+}
+
+export function count(value) {
+  return Math.round(value ?? 0).toLocaleString("en-GB");
+}
+
+export function decimal(value) {
+  const size = Math.abs(value ?? 0);
+  return (value ?? 0).toLocaleString("en-GB", { maximumFractionDigits: size < 10 ? 2 : size < 100 ? 1 : 0 });
+}
+
+function scaled(value, units) {
+  let place = 0;
+  while (value >= 1000 && place < units.length - 1) {
+    value /= 1000;
+    place += 1;
+  }
+  return `${place === 0 ? Math.round(value) : decimal(value)} ${units[place]}`;
+}
+
+export const size = (bytes) => scaled(bytes ?? 0, ["B", "KB", "MB", "GB", "TB", "PB"]);
+export const bits = (rate) => scaled(rate ?? 0, ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"]);
+export const short = (value) => scaled(value ?? 0, ["", "k", "M", "G", "T"]).trim();
+export const share = (part) => `${(100 * part).toFixed(1)} %`;
+export const outcome = (name) => OUTCOMES[name] ?? harmless(name);
+export const limit = (name) => LIMITS[name] ?? harmless(name);
+
+export function seconds(value) {
+  return value >= 1 ? `${decimal(value)} s` : `${decimal(1000 * value)} ms`;
+}
+
+export function duration(value) {
+  const whole = Math.round(value ?? 0);
+  const days = Math.floor(whole / 86400), hours = Math.floor(whole / 3600), minutes = Math.floor(whole / 60);
+  if (days) return `${days} d ${hours % 24} h`;
+  if (hours) return `${hours} h ${minutes % 60} min`;
+  return minutes ? `${minutes} min ${whole % 60} s` : `${whole} s`;
+}
+
+export function clock(at) {
+  return new Date(1000 * at).toLocaleTimeString("en-GB");
+}
+
+export function until(at, now) {
+  return at > now ? `${duration(Math.ceil(at - now))} more` : "";
+}

@@ -1,0 +1,64 @@
+"""Pages: the dashboard's own files. They hold no data: what a crawl does, the page asks for by itself."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+}
+POLICY = (
+    "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-cache",
+}
+
+
+def list_routes(prefix: str) -> list[Route]:
+    """Return the routes of the page that lists crawls, and of what it loads."""
+    return routes(prefix, "crawls.html")
+
+
+def routes(prefix: str, first: str = "index.html") -> list[Route]:
+    """Return the routes of a crawl's page and of what it loads. All of it is read here, once: about 120 KB."""
+    folder = files("gossamer.console") / "page"
+    found = {
+        entry.name: (entry.read_bytes(), TYPES[_ending(entry.name)])
+        for entry in folder.iterdir()
+        if _ending(entry.name) in TYPES
+    }
+
+    async def page(_: Request) -> Response:
+        return _answer(*found[first])
+
+    async def static(request: Request) -> Response:
+        name = request.path_params["file"]
+        if name not in found:
+            return PlainTextResponse("there is no such file\n", 404, HEADERS)
+        return _answer(*found[name])
+
+    return [Route(prefix, page, methods=["GET"]), Route(prefix + "static/{file}", static, methods=["GET"])]
+
+
+def _answer(body: bytes, media_type: str) -> Response:
+    return Response(body, headers={**HEADERS, "Content-Type": media_type})
+
+
+def _ending(name: str) -> str:
+    return "." + name.rpartition(".")[2]

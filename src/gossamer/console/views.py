@@ -1,0 +1,167 @@
+"""Views: what is read from a crawl's directory, whether it runs or not: its configuration, its report, its index."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from gossamer.model.errors import ConfigError
+from gossamer.model.verbs import ConflictError, Nothing, Request, Text
+
+REPORT_S_MAX = 80.0
+REPORT_KEPT_S = 10.0
+TURN_S_MAX = 60.0
+"""Waiting for whoever asks the same."""
+REPORT_BYTES_MAX = 16 << 20
+_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
+
+Made = TypeVar("Made")
+
+
+class Query(Request, frozen=True):
+    """What to look for."""
+
+    q: Annotated[Text, Meta(description='Words, "phrases", -without, title:word.')]
+    n: Annotated[int, Meta(ge=1, le=100, description="At most so many pages.")] = 10
+    host: Annotated[str, Meta(max_length=300, description="Only pages of this host.")] = ""
+    site: Annotated[str, Meta(max_length=300, description="Only pages of this domain.")] = ""
+    language: Annotated[str, Meta(max_length=30, description="Only pages that say so: en, de.")] = ""
+
+
+class Key(msgspec.Struct, frozen=True, kw_only=True):
+    """One key of the configuration."""
+
+    key: Annotated[str, Meta(description="Section and name.")]
+    value: Annotated[Any, Meta(description="null: not set.")]
+    text: Annotated[str, Meta(description="The value as TOML has it; none where it is not set.")]
+    origin: Annotated[str, Meta(description="Where the value came from.")]
+    live: Annotated[bool, Meta(description="It may change while the crawl runs.")]
+    says: Annotated[str, Meta(description="What it is.")]
+
+
+class Configuration(msgspec.Struct, frozen=True):
+    """What the crawl runs with."""
+
+    keys: tuple[Key, ...]
+
+
+class Views:
+    """Reads for one crawl, one of a kind at a time."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._turns: dict[str, asyncio.Lock] = {}
+        self._report: tuple[float, dict[str, object]] | None = None
+
+    async def configuration(self, _: Nothing) -> object:
+        """Return all keys. About 30 ms, in a thread."""
+        return await self._made("config", configuration_of)
+
+    async def search(self, query: Query) -> object:
+        """Return the pages that answer best. Raises ConflictError where there is no index."""
+        if find_spec("tantivy") is None:
+            raise ConflictError("search needs tantivy; pip install 'gossamer[search]'")
+        from gossamer.api.search import found_by  # noqa: PLC0415 - paid for by who asks
+
+        return await self._made(
+            "search",
+            lambda directory: found_by(
+                directory, query.q, limit=query.n, host=query.host, site=query.site, language=query.language
+            ),
+        )
+
+    async def report(self, _: Nothing) -> object:
+        """Return the statistics, at most some seconds old: made in a process of their own, whose memory is its own."""
+        now = asyncio.get_running_loop().time
+        async with self._turn("report"):
+            if self._report is None or now() - self._report[0] > REPORT_KEPT_S:
+                self._report = (now(), await _reported(self._directory))
+            return self._report[1]
+
+    async def _made(self, what: str, make: Callable[[Path], Made]) -> Made:
+        async with self._turn(what):
+            try:
+                return await asyncio.to_thread(make, self._directory)
+            except ConfigError as error:
+                raise ConflictError(str(error)) from error
+
+    @asynccontextmanager
+    async def _turn(self, what: str) -> AsyncIterator[None]:
+        lock = self._turns.setdefault(what, asyncio.Lock())
+        async with asyncio.timeout(TURN_S_MAX):
+            await lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+def configuration_of(directory: Path) -> Configuration:
+    """Return all keys of a crawl, names and passwords in addresses left out. Raises ConfigError: there is no crawl."""
+    from gossamer.config.gather import reopen  # noqa: PLC0415 - a server of many crawls may never need it
+    from gossamer.config.live import is_live  # noqa: PLC0415
+    from gossamer.config.sections import sections  # noqa: PLC0415
+    from gossamer.config.toml import written  # noqa: PLC0415
+
+    config = reopen(directory / "crawl.toml")
+    fields = {
+        f"{section}.{name}": field.description or ""
+        for section, model in sections().items()
+        for name, field in model.model_fields.items()
+    }
+    found = []
+    for key in config.all_keys():
+        value = _harmless(msgspec.to_builtins(_plain(config.value(key)), str_keys=True))
+        text = "none" if value is None else written(value)
+        found.append(
+            Key(key=key, value=value, text=text, origin=config.origin(key), live=is_live(key), says=fields.get(key, ""))
+        )
+    return Configuration(tuple(found))
+
+
+def _plain(value: object) -> object:
+    dump = getattr(value, "model_dump", None)
+    return dump(exclude_none=True) if dump is not None else value
+
+
+def _harmless(value: object) -> object:
+    """Return a value without what somebody logs in with."""
+    match value:
+        case str():
+            return _CREDENTIALS.sub("***@", value)
+        case list() | tuple():
+            return [_harmless(one) for one in value]
+        case Mapping():
+            return {name: _harmless(one) for name, one in value.items()}
+    return value
+
+
+async def _reported(directory: Path) -> dict[str, object]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-P", "-m", "gossamer", "report", str(directory), "--json",
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        env=environment, limit=REPORT_BYTES_MAX,
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(REPORT_S_MAX):
+            out, complaint = await process.communicate()
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+    if process.returncode:
+        says = complaint.decode(errors="replace").strip().removeprefix("gossamer: ")
+        raise ConflictError(says or f"the report ended with status {process.returncode}")
+    return msgspec.json.decode(out, type=dict[str, object])

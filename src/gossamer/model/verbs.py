@@ -1,0 +1,359 @@
+"""Verbs: what a crawl can be asked and told, in one table. Commands, control socket and HTTP follow from it.
+
+Each verb is a line on the control socket and a route below `api/`; each that changes something, and `status`, `metrics`
+and `why`, is a command of `gossamer` of the same name. The others are what the page asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+URL_CHARACTERS_MAX = 8_192
+AT_ONCE_MAX = 100_000
+"""Seeds, hosts or keys in one request; over HTTP its body has a bound besides."""
+
+Kind: TypeAlias = Literal["invalid", "refused", "conflict", "missing", "overdue", "failed"]
+"""Why there is no result: the request is none; it cannot be met; not as the crawl stands; no such crawl; too slow; our
+mistake."""
+
+Text = Annotated[str, Meta(min_length=1, max_length=URL_CHARACTERS_MAX)]
+Texts = Annotated[tuple[Text, ...], Meta(min_length=1, max_length=AT_ONCE_MAX)]
+
+
+class RefusedError(Exception):
+    """A request that cannot be met; its text is the answer."""
+
+    kind: Kind = "refused"
+
+
+class ConflictError(RefusedError):
+    """A request that cannot be met as the crawl stands: it does not run, or is ending."""
+
+    kind: Kind = "conflict"
+
+
+class InvalidError(RefusedError):
+    """No request: a field is missing, unknown, or of another type."""
+
+    kind: Kind = "invalid"
+
+
+class MissingError(RefusedError):
+    """What is asked of is not there."""
+
+    kind: Kind = "missing"
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a verb takes; a field that it does not know is an error."""
+
+
+class Nothing(Request, frozen=True):
+    """No fields."""
+
+
+class StatusOf(Request, frozen=True):
+    """How the crawl stands."""
+
+    detail: Annotated[bool, Meta(description="Hosts, the course of rates and what was set, too.")] = False
+
+
+class Why(Request, frozen=True):
+    """A URL of which all is to be told."""
+
+    url: Annotated[Text, Meta(description="Any address.")]
+
+
+class HostsOf(Request, frozen=True):
+    """How many hosts of each kind are to be told."""
+
+    n: Annotated[int, Meta(ge=1, le=100, description="So many of each kind at most.")] = 20
+
+
+class RecentOf(Request, frozen=True):
+    """Which of the last attempts are to be told."""
+
+    after: Annotated[int, Meta(ge=0, description="Only those since the one of this number; 0: any.")] = 0
+    most: Annotated[int, Meta(ge=1, le=20, description="So many that went well at most, and as many others.")] = 20
+
+
+class Seed(Request, frozen=True):
+    """More seeds."""
+
+    urls: Annotated[Texts, Meta(description="Absolute http or https addresses; all are taken or none.")]
+
+
+class Exclude(Request, frozen=True):
+    """Hosts to leave alone."""
+
+    hosts: Annotated[Texts, Meta(description="Names as in a URL.")]
+
+
+class Release(Request, frozen=True):
+    """What was taken for a trap."""
+
+    name: Annotated[Text, Meta(description="A trap as the status names it, or a host, for all of its.")]
+
+
+class Set(Request, frozen=True):
+    """Keys that change, as values or as texts; with neither, the keys are told."""
+
+    values: Annotated[dict[str, Any], Meta(description="Dotted keys and values; null: as if never set.")] = {}
+    assignments: Annotated[
+        tuple[Text, ...], Meta(max_length=AT_ONCE_MAX, description="The same as texts: section.key=value, as in TOML.")
+    ] = ()
+
+
+class HostRules(Request, frozen=True):
+    """What is agreed with one host; null: as for all."""
+
+    host: Annotated[Text, Meta(description="Its name, as in a URL.")]
+    values: Annotated[dict[str, Any], Meta(min_length=1, description="delay_s, per_host, pages.")]
+
+
+class Stop(Request, frozen=True):
+    """The end of the crawl; it can be resumed."""
+
+    now: Annotated[bool, Meta(description="Do not wait for what is in flight.")] = False
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """How a crawl stands. More fields than these come; all but `state` may be missing while it starts."""
+
+    state: Annotated[str, Meta(description="starting, running, paused, stopping, finished, stopped or failed.")]
+    waiting_for: Annotated[str, Meta(description="When nothing happens: for what, and until when.")] = ""
+    mode: str = "batch"
+    ended: Annotated[str, Meta(description="How it ended; empty while it has not.")] = ""
+    pages: int = 0
+    attempts: int = 0
+    discovered: int = 0
+    queued: int = 0
+    in_flight: int = 0
+    terminal: Annotated[int, Meta(description="URLs that are done with.")] = 0
+    terminal_outcomes: dict[str, int] = {}
+    outcomes: dict[str, int] = {}
+    media_types: dict[str, int] = {}
+    rejected: dict[str, int] = {}
+    wire_bytes: int = 0
+    body_bytes: int = 0
+    pages_s: float = 0.0
+    bytes_s: float = 0.0
+    elapsed_s: float = 0.0
+    hosts_known: int = 0
+    hosts_active: int = 0
+    hosts_left: int = 0
+    epoch: int = 0
+    runs: int = 0
+
+
+class Story(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a URL. More fields than these come where more is known."""
+
+    url: str
+    state: str
+    reason: str
+    rule: Annotated[str | None, Meta(description="What decided.")] = None
+
+
+class HostTold(msgspec.Struct, frozen=True, kw_only=True):
+    """A host in memory; of a crawl that does not run, what its tables tell."""
+
+    host: str
+    limit: Annotated[str, Meta(description="What it waits for, in a word.")]
+    queued: int
+    requests: int | None
+    fetch_s: Annotated[float | None, Meta(description="The mean of its last fetch times.")]
+    failures: int
+    reason: Annotated[str, Meta(description="Why it rests or is closed.")]
+    out: Annotated[int, Meta(description="Requests under way.")] = 0
+    sleeps: int = 0
+    rest_until: Annotated[float | None, Meta(description="Unix time before which it is not asked.")] = None
+
+
+class Closing(msgspec.Struct, frozen=True, kw_only=True):
+    """A host that is asked no more."""
+
+    host: str
+    reason: str
+
+
+class HostsTold(msgspec.Struct, frozen=True, kw_only=True):
+    """Hosts by what they are told for, the most telling first."""
+
+    limits: Annotated[dict[str, int], Meta(description="Active hosts, counted by what limits them.")]
+    active: tuple[HostTold, ...]
+    slowest: tuple[HostTold, ...]
+    failing: tuple[HostTold, ...]
+    closed: tuple[Closing, ...]
+
+
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    """What a crawl is."""
+
+    name: Annotated[str, Meta(description="Its directory's.")]
+    mode: str
+    workers: int
+    version: str
+    search: Annotated[bool, Meta(description="It has a full-text index.")]
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """A finished attempt; what strangers wrote is text, and cut where it is long."""
+
+    number: int
+    at: Annotated[float, Meta(description="Unix time at which it began.")]
+    url: str
+    outcome: str
+    status: int | None
+    media_type: str
+    body_bytes: int
+    fetch_s: float
+    depth: int
+    attempt: int
+    title: str
+    error: str
+
+
+class Recent(msgspec.Struct, frozen=True, kw_only=True):
+    """The last attempts, the oldest first."""
+
+    last: Annotated[int, Meta(description="The number of the last one of all.")]
+    pages: Annotated[tuple[Attempt, ...], Meta(description="Those that went well.")]
+    errors: Annotated[tuple[Attempt, ...], Meta(description="The others.")]
+    left_out: Annotated[int, Meta(description="How many there were beside them.")]
+
+
+class CourseTold(msgspec.Struct, frozen=True):
+    """Where the counts stood, over all runs: the last minutes finely, the last month coarsely."""
+
+    points: Annotated[
+        tuple[tuple[float, int, int, int, int | None], ...],
+        Meta(description="Unix time, pages, attempts, bytes received, and URLs waiting or under way where known."),
+    ]
+
+
+class Metrics(msgspec.Struct, frozen=True):
+    """Figures."""
+
+    metrics: Annotated[str, Meta(description="In Prometheus' text format.")]
+
+
+class Added(msgspec.Struct, frozen=True):
+    """Seeds that were taken and committed."""
+
+    added: int
+
+
+class Excluded(msgspec.Struct, frozen=True):
+    """Hosts that are left alone from now on; committed."""
+
+    excluded: tuple[str, ...]
+
+
+class Released(msgspec.Struct, frozen=True):
+    """Traps that were let go; committed."""
+
+    released: tuple[str, ...]
+
+
+class KeyChange(msgspec.Struct, frozen=True):
+    """A key that changed; values as the file has them, empty where it is not set."""
+
+    key: str
+    before: str
+    after: str
+
+
+class Changed(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What changed, durable; or, where nothing was to change, the keys that may."""
+
+    changed: tuple[KeyChange, ...] | msgspec.UnsetType = msgspec.UNSET
+    live: Annotated[dict[str, str], Meta(description="Keys with their values.")] | msgspec.UnsetType = msgspec.UNSET
+
+
+class Checkpoint(msgspec.Struct, frozen=True):
+    """A consistent copy."""
+
+    checkpoint: Annotated[str, Meta(description="The directory that holds it.")]
+
+
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
+    """One page that was found; title and snippet are as strangers wrote them."""
+
+    url: str
+    title: str
+    host: str
+    language: str
+    fetched_at: Annotated[str, Meta(description="UTC, as in 2026-01-31T12:00:00Z.")]
+    score: float
+    snippet: str
+    highlights: Annotated[tuple[tuple[int, int], ...], Meta(description="Characters of the snippet, from and to.")]
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to a query, best first."""
+
+    query: str
+    total: Annotated[int, Meta(description="Pages that answer, shown or not.")]
+    problems: Annotated[tuple[str, ...], Meta(description="What of the query was left out.")]
+    hits: tuple[Hit, ...]
+
+
+class Verb(NamedTuple):
+    """One thing that can be asked or told."""
+
+    takes: type[Request]
+    gives: type[msgspec.Struct]
+    changes: bool
+    """It changes the crawl: over HTTP it is a POST, and needs the token."""
+    says: str
+    """What it does, in one sentence."""
+
+
+VERBS: Mapping[str, Verb] = {
+    "status": Verb(StatusOf, Standing, False, "Counts, rates and state."),
+    "metrics": Verb(Nothing, Metrics, False, "What Prometheus reads."),
+    "why": Verb(Why, Story, False, "All that is known of one URL."),
+    "hosts": Verb(HostsOf, HostsTold, False, "Hosts that are active, slow, failing or closed, and what limits them."),
+    "about": Verb(Nothing, About, False, "What the crawl is."),
+    "recent": Verb(RecentOf, Recent, False, "The last attempts; they are kept from the first question on."),
+    "course": Verb(Nothing, CourseTold, False, "How the counts went over time."),
+    "seed": Verb(Seed, Added, True, "Add seeds, all or none; they are committed when the answer comes."),
+    "exclude": Verb(Exclude, Excluded, True, "Leave hosts alone from now on; committed."),
+    "release": Verb(Release, Released, True, "Let go of what was taken for a trap; committed."),
+    "set": Verb(Set, Changed, True, "Change live keys, all or none; durable when the answer comes."),
+    "host": Verb(HostRules, Changed, True, "Change what is agreed with one host; durable when the answer comes."),
+    "pause": Verb(Nothing, Standing, True, "Begin no more requests; what is in flight is finished."),
+    "unpause": Verb(Nothing, Standing, True, "Go on after a pause."),
+    "checkpoint": Verb(Nothing, Checkpoint, True, "Make a consistent copy by hard links and say where it lies."),
+    "stop": Verb(Stop, Standing, True, "End the crawl with everything saved; it can be resumed."),
+}
+
+
+def read(name: str, fields: Mapping[str, object], *, from_texts: bool = False) -> Request:
+    """Return a request of its fields; with `from_texts` numbers and truths may be written out, as in a query.
+
+    Raises:
+        InvalidError: it is none; the text names the field.
+    """
+    verb = VERBS.get(name)
+    if verb is None:
+        raise InvalidError(f"no verb {name!r}; there are: {', '.join(VERBS)}")
+    return checked(name, verb.takes, fields, from_texts=from_texts)
+
+
+def checked(name: str, takes: type[Request], fields: Mapping[str, object], *, from_texts: bool = False) -> Request:
+    """Return a request of a type. Raises as `read`."""
+    try:
+        return msgspec.convert(dict(fields), takes, strict=not from_texts)
+    except msgspec.ValidationError as error:
+        raise InvalidError(f"{name}: {_says(str(error))}") from error
+
+
+def _says(error: str) -> str:
+    """Return what msgspec says of a mistake, in the terms of who wrote the request."""
+    return error.replace("Object ", "the request ").replace("$.", "").replace("$", "the request")

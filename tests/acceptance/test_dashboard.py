@@ -1,0 +1,404 @@
+"""The dashboard of a real crawl in a real browser: its figures move, and what it tells the crawl is seen by servers."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Self
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from gossamer.cli.ends import INTERRUPTED
+from tests.acceptance.endless import SCRIPT, WAIT_S_MAX, Endless, until
+from tests.crash.crawls import environment
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(120)]
+
+CHROMIUM = Path("/usr/bin/chromium")
+END_S_MAX = 30
+REFUSED = ("status of 422",)
+"""What the browser says where the server refuses, beside what the page says."""
+LOST = ("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET", "ERR_EMPTY_RESPONSE")
+"""What it says where nobody answers."""
+PHONE = {"width": 390, "height": 844}
+Opened = Callable[..., Page]
+
+
+class Served:
+    """A command that serves a crawl, and the address that it printed."""
+
+    def __init__(self, *arguments: str | Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-u", "-m", "gossamer", *map(str, arguments)], env=environment(),
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        assert self._process.stdout is not None
+        self.said: list[str] = []
+        for line in self._process.stdout:
+            self.said.append(line)
+            if found := re.search(r"http://127\.0\.0\.1:\d+/#token=\S+", line):
+                self.address = found[0]
+                return
+        raise AssertionError("".join(self.said))
+
+    @property
+    def base(self) -> str:
+        return self.address.partition("#")[0]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def wait(self) -> int:
+        return self._process.wait(END_S_MAX)
+
+    def end(self) -> None:
+        """End it, if it has not ended."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+        self.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+
+def crawl_of(web: Endless, directory: Path, *hosts: str, port: int = 0, more: tuple[str, ...] = ()) -> Served:
+    return Served(
+        "crawl", *(web.url(host) for host in hosts), "-o", directory / "crawl", "--hosts", web.names(directory),
+        "--allow-private", "--contact", "me@example.org", "--scope", "any", "--politeness", "own", "--per-host", "1",
+        "--delay", "0.1", "--serve", str(port), "--set", "crawl.commit_s=0.2", "--set", "crawl.stop_s=2", *more,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    assert CHROMIUM.exists(), "chromium is missing: `make acceptance` installs it"
+    expect.set_options(timeout=1_000 * WAIT_S_MAX)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(browser: Browser) -> Iterator[Opened]:
+    """Opens pages; what they complain of, or ask of anybody else, fails the test."""
+    contexts, complaints = [], []
+    expected: list[str] = []
+
+    def open_page(address: str, *, complains: tuple[str, ...] = (), live: bool = True, **context: object) -> Page:
+        expected.extend(complains)
+        contexts.append(browser.new_context(**context))
+        page = contexts[-1].new_page()
+        page.set_default_timeout(15_000)
+        page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(dialog.message))
+        base = address.partition("#")[0]
+        page.on("request", lambda asked: complaints.append(asked.url) if not asked.url.startswith(base) else None)
+        page.goto(address)
+        if live:
+            expect(page.locator("#link")).to_have_text("live")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert [one for one in complaints if not any(known in one for known in expected)] == []
+
+
+@pytest.fixture(scope="module")
+def web() -> Iterator[Endless]:
+    with Endless() as web:
+        yield web
+
+
+@pytest.fixture(scope="module")
+def crawl(web: Endless, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    hosts = ("walk.example", "left.example", "slowed.example", "filtered.example", "hostile.example")
+    with crawl_of(web, tmp_path_factory.mktemp("served"), *hosts) as served:
+        yield served
+
+
+def number(page: Page, card: str) -> float:
+    return float(page.locator(f"#card-{card} b").inner_text().replace(",", ""))
+
+
+def moves(page: Page) -> None:
+    """Wait until the figures have moved."""
+    before = page.locator("#card-pages b").inner_text()
+    expect(page.locator("#card-pages b")).not_to_have_text(before)
+
+
+def says(page: Page, form: str) -> object:
+    return page.locator(f"section:has(#{form}) > .said")
+
+
+def test_all_of_it_is_shown_and_moves(crawl: Served, web: Endless, opened: Opened) -> None:
+    page = opened(crawl.address)
+    assert page.url == crawl.base, "the token stays in no address bar"
+    expect(page.locator("#state")).to_have_text("running")
+    expect(page.locator("h1")).to_have_text("crawl")
+    first = number(page, "pages")
+    moves(page)
+    assert number(page, "pages") > first
+    for table in ("levels", "limits", "outcomes", "media", "pages", "active", "slowest", "shards"):
+        expect(page.locator(f"#{table} tr").first).not_to_contain_text("so far")
+        assert page.locator(f"#{table} tr").count() >= 1, table
+    expect(page.locator("#outcomes")).to_contain_text("fetched")
+    expect(page.locator("#media")).to_contain_text("text/html")
+    expect(page.locator("#active")).to_contain_text("walk.example")
+    expect(page.locator("#chart-pages")).to_have_attribute(
+        "aria-label", re.compile(r"now [\d.]+ pages/s, at most [\d.]+")
+    )
+    drawn = page.evaluate(
+        """() => [...document.querySelectorAll('.chart canvas')].map((canvas) =>
+            canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some((value) => value > 0))"""
+    )
+    assert drawn == [True] * 3
+    page.get_by_label("All", exact=True).check(force=True)
+    expect(page.locator("#chart-bits")).to_have_attribute("aria-label", re.compile("bit/s"))
+
+
+def test_why_answers(crawl: Served, web: Endless, opened: Opened) -> None:
+    page = opened(crawl.address)
+    page.locator("#pages button").first.click()
+    expect(page.locator("#why-answer .verdict")).to_contain_text("fetched")
+    page.fill("#why-url", "http://elsewhere.test/nothing")
+    page.press("#why-url", "Enter")
+    expect(page.locator("#why-answer .verdict")).to_contain_text("unknown")
+
+
+def test_pausing_ends_requests_until_it_is_resumed(crawl: Served, web: Endless, opened: Opened) -> None:
+    page = opened(crawl.address)
+    page.click("#pause")
+    expect(page.locator("#said")).to_contain_text("Paused")
+    expect(page.locator("#state")).to_have_text("paused")
+    expect(page.locator("#notices")).to_contain_text("Paused")
+    expect(page.locator("#card-rate small")).to_contain_text("0 in flight")
+    before = len(web.log)
+    lasted = page.locator("#card-elapsed b").inner_text()
+    for _ in range(3):
+        expect(page.locator("#card-elapsed b")).not_to_have_text(lasted)
+        lasted = page.locator("#card-elapsed b").inner_text()
+    assert len(web.log) == before
+    page.click("#unpause")
+    expect(page.locator("#state")).to_have_text("running")
+    web.more(10)
+
+
+def test_a_host_that_is_excluded_gets_no_more_requests(crawl: Served, web: Endless, opened: Opened) -> None:
+    page = opened(crawl.address, complains=REFUSED)
+    web.more(2, "left.example")
+    page.fill("#exclude-hosts", "left.example")
+    page.press("#exclude-hosts", "Enter")
+    expect(says(page, "exclude")).to_have_text("left.example: asked no more.")
+    since = web.more(6, "walk.example")  # What was in flight is over by the first of these.
+    web.more(8, "walk.example")
+    assert web.asked("left.example", since + 6) == []
+    page.fill("#exclude-hosts", "no host at all/")
+    page.press("#exclude-hosts", "Enter")
+    expect(says(page, "exclude")).to_have_class("said bad")
+
+
+def test_a_hosts_delay_and_budget_change(crawl: Served, web: Endless, opened: Opened) -> None:
+    page = opened(crawl.address, complains=REFUSED)
+    page.locator("#active tr", has_text="slowed.example").get_by_role("button").click()
+    assert page.input_value("#host-name") == "slowed.example"
+    page.fill("[name=delay_s]", "1.5")
+    page.fill("[name=pages]", "500")
+    page.get_by_role("button", name="Change", exact=True).click()
+    expect(says(page, "host")).to_contain_text('"delay_s" = 1.5')
+    since = web.more(1, "slowed.example")
+    web.more(3, "slowed.example")
+    gaps = [after.at - before.at for before, after in pairwise(web.asked("slowed.example", since))]
+    assert min(gaps) >= 1.5
+    expect(page.locator("#changes")).to_contain_text("host.slowed.example")
+    page.fill("[name=delay_s]", "soon")
+    page.get_by_role("button", name="Change", exact=True).click()
+    expect(says(page, "host")).to_have_class("said bad")
+    expect(says(page, "host")).to_contain_text("delay_s")
+
+
+def test_seeds_are_added(crawl: Served, web: Endless, opened: Opened) -> None:
+    page = opened(crawl.address, complains=REFUSED)
+    page.fill("#seed-urls", web.url("later.example"))
+    page.get_by_role("button", name="Add").click()
+    expect(says(page, "seed")).to_have_text("1 added that were not known before.")
+    until(lambda: web.asked("later.example"))
+    page.fill("#seed-urls", "mailto:nobody")
+    page.get_by_role("button", name="Add").click()
+    expect(says(page, "seed")).to_have_class("said bad")
+
+
+def test_concurrency_and_filters_change(crawl: Served, web: Endless, opened: Opened) -> None:
+    page = opened(crawl.address, complains=REFUSED)
+    until(lambda: web.at_once_most > 1)
+    changed(page, "crawl.concurrency", "1", "crawl.concurrency: 256 → 1")
+    web.more(5)
+    web.at_once_most = 0
+    web.more(10)
+    assert web.at_once_most == 1
+    expect(page.locator("#card-rate small")).to_contain_text("1 at most")
+    changed(page, "crawl.concurrency", "256", "crawl.concurrency: 1 → 256")
+    web.more(2, "filtered.example")
+    changed(page, "scope.exclude", '["filtered[.]example.*/p"]', "scope.exclude")
+    since = web.more(6, "walk.example")
+    web.more(8, "walk.example")
+    assert web.asked("filtered.example", since + 6) == []
+    changed(page, "crawl.concurrency", "many", "whole number", kind="bad")
+
+
+def changed(page: Page, key: str, value: str, told: str, kind: str = "good") -> None:
+    page.select_option("#set-key", key)
+    page.fill("#set-value", value)
+    page.press("#set-value", "Enter")
+    expect(says(page, "set")).to_contain_text(told)
+    expect(says(page, "set")).to_have_class(f"said {kind}")
+
+
+def test_a_checkpoint_is_made(crawl: Served, web: Endless, opened: Opened) -> None:
+    page = opened(crawl.address)
+    page.click("#checkpoint")
+    expect(page.locator("#said")).to_contain_text("A checkpoint lies in")
+    place = Path(page.locator("#said").inner_text().removeprefix("A checkpoint lies in ").removesuffix("."))
+    assert any(place.iterdir())
+
+
+def test_without_the_token_nothing_can_be_told(crawl: Served, web: Endless, opened: Opened) -> None:
+    page = opened(crawl.base)
+    expect(page.locator("#hint")).to_contain_text("Controls are off")
+    buttons = page.locator("button.control")
+    assert buttons.count() == 8
+    assert all(buttons.nth(place).is_disabled() for place in range(8))
+    moves(page)
+    refused = page.request.post(f"{crawl.base}api/pause", data={})
+    assert refused.status == 401
+    expect(page.locator("#state")).to_have_text("running")
+
+
+def test_a_token_that_is_wrong_is_told_of(crawl: Served, opened: Opened) -> None:
+    page = opened(f"{crawl.base}#token=wrong", complains=("401",), live=False)
+    expect(page.locator("#link")).to_contain_text("token")
+
+
+def test_what_pages_say_of_themselves_runs_nothing(crawl: Served, web: Endless, opened: Opened) -> None:
+    page = opened(crawl.address)
+    shown = page.locator("#pages .title-text", has_text="owned").first
+    until(shown.count)
+    text = shown.inner_text()
+    assert text.startswith(SCRIPT)
+    assert "\\u202e" in text
+    page.fill("#why-url", "javascript:window.owned=1")
+    page.press("#why-url", "Enter")
+    expect(page.locator("#why-answer .verdict")).to_be_visible()
+    hrefs = page.evaluate("[...document.links].map((link) => [link.protocol, link.rel, link.target])")
+    assert {protocol for protocol, _, _ in hrefs} == {"http:"}
+    assert {rel for _, rel, target in hrefs if target} == {"noopener noreferrer"}
+    assert page.evaluate("window.owned") is None
+    assert page.evaluate("document.querySelectorAll('main img, main script, main iframe').length") == 0
+    assert page.title() == "crawl · Gossamer"
+    policy = page.request.get(crawl.base).headers["content-security-policy"]
+    assert "default-src 'self'" in policy
+    assert "unsafe" not in policy
+
+
+def test_it_is_used_with_the_keyboard_and_on_a_phone(crawl: Served, opened: Opened) -> None:
+    page = opened(crawl.address, viewport=PHONE, color_scheme="dark")
+    moves(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(18, 22, 28)"
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the figures"
+    for _ in range(3):
+        page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "stop"
+    page.keyboard.press("Enter")
+    expect(page.locator("#stopping")).to_be_visible()
+    assert page.evaluate("document.activeElement.id") == "stop-no"
+    page.keyboard.press("Escape")
+    expect(page.locator("#stopping")).to_be_hidden()
+    expect(page.locator("#state")).to_have_text("running")
+
+
+def test_it_stops_goes_on_where_it_was_and_shows_what_is_over(web: Endless, opened: Opened, tmp_path: Path) -> None:
+    port = free_port()
+    with crawl_of(web, tmp_path, "restarted.example", port=port, more=("--set", "search.enabled=true")) as served:
+        page = opened(served.address, complains=LOST)
+        moves(page)
+        page.click("#stop")
+        page.click("#stop-no")
+        moves(page)
+        page.click("#stop")
+        page.click("#stop-yes")
+        assert served.wait() == INTERRUPTED
+    expect(page.locator("#link")).to_contain_text("trying again")
+    before, since = number(page, "pages"), len(web.log)
+    with Served("resume", tmp_path / "crawl", "--serve", str(port), "--set", "limits.max_pages=100000"):
+        expect(page.locator("#link")).to_have_text("live")
+        until(lambda: web.asked("restarted.example", since))
+        until(lambda: number(page, "pages") > before)
+    with Served("serve", tmp_path / "crawl", "--port", str(port)) as over:
+        expect(page.locator("#state")).to_have_text("stopped")
+        expect(page.locator("#hint")).to_contain_text("Nothing runs here")
+        what_is_over_is_shown(opened(over.address), over, page.locator("#card-pages b").inner_text())
+
+
+def what_is_over_is_shown(page: Page, over: Served, pages: str) -> None:
+    expect(page.locator("#card-pages b")).to_have_text(pages)
+    page.get_by_label("All", exact=True).check(force=True)
+    expect(page.locator("#chart-pages")).to_have_attribute("aria-label", re.compile(r"at most [1-9]"))
+    expect(page.locator("#slowest")).to_contain_text("restarted.example")
+    expect(page.locator("#pages")).to_contain_text("Page 1")
+    expect(page.locator("#notices")).to_contain_text("gossamer resume")
+    page.fill("#search-query", "wanted words")
+    page.press("#search-query", "Enter")
+    expect(page.locator("#search-answer .hit").first).to_contain_text("Page")
+    expect(page.locator("#search-answer mark").first).to_have_text(re.compile("wanted|words", re.IGNORECASE))
+    assert len(page.request.get(f"{over.base}api/course").json()["points"]) > 2
+
+
+def test_a_server_of_many_begins_crawls_and_lists_them(web: Endless, opened: Opened, tmp_path: Path) -> None:
+    more = {
+        "resolve": {"hosts_file": str(web.names(tmp_path)), "allow_private": True},
+        "politeness": {"preset": "own", "delay_s_min": 0.1}, "crawl": {"commit_s": 0.2}, "scope": {"scope": "any"},
+    }  # fmt: skip
+    with Served("serve", "--folder", tmp_path / "many", "--port", "0") as served:
+        page = opened(served.address, complains=(*REFUSED, *LOST))
+        expect(page.locator("#crawls")).to_contain_text("None so far")
+        page.fill("[name=name]", "one")
+        page.fill("[name=seeds]", web.url("listed.example"))
+        page.fill("[name=more]", json.dumps({**more, "scope": {"scoop": "any"}}))
+        page.get_by_role("button", name="Start").click()
+        expect(page.locator("section > .said")).to_contain_text("scope.scoop")
+        page.fill("[name=more]", json.dumps(more))
+        page.get_by_role("button", name="Start").click()
+        expect(page.locator("#crawls .badge")).to_have_text("running")
+        page.get_by_role("link", name="one").click()
+        expect(page.locator("h1")).to_have_text("one")
+        moves(page)
+        page.click("#stop")
+        page.click("#stop-now")
+        expect(page.locator("#state")).to_have_text("stopped")
+        since = len(web.log)
+        page.click("#resume")
+        until(lambda: web.asked("listed.example", since))
+        expect(page.locator("#state")).to_have_text("running")
+        page.get_by_role("link", name="All crawls").click()
+        page.get_by_role("button", name="Stop one").click()
+        expect(page.locator("#crawls .badge")).to_have_text("stopped")
+
+
+def free_port() -> int:
+    with socket.socket() as place:
+        place.bind(("127.0.0.1", 0))
+        return int(place.getsockname()[1])

@@ -1,0 +1,76 @@
+"""One table of verbs: whoever answers for a crawl knows all of them, and no others."""
+
+from __future__ import annotations
+
+import pytest
+
+from gossamer.api.cluster import ClusterCrawler, _hosts_of_all
+from gossamer.model.verbs import VERBS, RefusedError, read
+from tests.api.conftest import Make, Run
+from tests.api.site import Site, star
+
+
+def test_a_crawl_of_any_number_of_shards_knows_the_verbs_of_the_table() -> None:
+    assert set(object.__new__(ClusterCrawler)._verbs()) == set(VERBS)
+
+
+def test_a_crawl_answers_each_verb_of_the_table_and_before_and_after_it_runs(make: Make, run: Run) -> None:
+    async def work() -> None:
+        async with Site(star(3)) as site:
+            crawler = make(site.root)
+            assert (await crawler.ask({"verb": "status"}))["result"] == {"state": "starting"}
+            assert (await crawler.ask({"verb": "pause"}))["kind"] == "conflict"
+            async with crawler:
+                async for _ in crawler:
+                    for verb in VERBS:
+                        answer = await crawler.ask({"verb": verb, "no such field": 1})
+                        assert answer["kind"] == "invalid", verb
+                        assert f"{verb}: " in str(answer["error"])
+                    assert (await crawler.ask({"verb": "dance"}))["kind"] == "invalid"
+                    assert (await crawler.ask({"verb": "status"}))["ok"]
+            status = (await crawler.ask({"verb": "status"}))["result"]
+            assert isinstance(status, dict)
+            assert status["state"] == "finished"
+            assert (await crawler.ask({"verb": "seed", "urls": [site.root]}))["kind"] == "conflict"
+
+    run(work())
+
+
+def test_a_mistake_in_a_request_is_named_with_its_place() -> None:
+    for fields, says in (
+        ({}, "seed: the request missing required field `urls`"),
+        ({"urls": ["http://a.example/", 1]}, "seed: Expected `str`, got `int` - at `urls[1]`"),
+        ({"urls": ["http://a.example/"], "url": 1}, "seed: the request contains unknown field `url`"),
+    ):
+        with pytest.raises(RefusedError) as refused:
+            read("seed", fields)  # type: ignore[arg-type]
+        assert str(refused.value) == says
+        assert refused.value.kind == "invalid"
+
+
+def test_what_a_query_says_is_text_and_means_what_it_says() -> None:
+    assert read("hosts", {"n": "5"}, from_texts=True) == read("hosts", {"n": 5})
+    with pytest.raises(RefusedError):
+        read("hosts", {"n": "5"})
+
+
+def test_hosts_of_several_shards_are_told_as_one() -> None:
+    def host(name: str, fetch_s: float, failures: int) -> dict[str, object]:
+        return {"host": name, "out": 1, "queued": failures, "fetch_s": fetch_s, "sleeps": 0, "failures": failures}
+
+    answers = [
+        {
+            "limits": {"ready": 1, "lookup": 2},
+            "active": [host(f"{shard}.example", shard, shard)],
+            "slowest": [host(f"{shard}.example", shard, shard)],
+            "failing": [host(f"{shard}.example", shard, shard)],
+            "closed": [{"host": f"{shard}.example", "reason": "gone"}],
+        }
+        for shard in (1, 2, 3)
+    ]
+    told = _hosts_of_all(answers, 2)
+    assert isinstance(told, dict)
+    assert told["limits"] == {"ready": 3, "lookup": 6}
+    for name in ("active", "slowest", "failing"):
+        assert [one["host"] for one in told[name]] == ["3.example", "2.example"]
+    assert [one["host"] for one in told["closed"]] == ["2.example", "3.example"]

@@ -1,0 +1,150 @@
+"""A Ray cluster of several nodes on one machine, in a process of its own: nodes come, and are lost with all on them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+SOURCE = Path(__file__).parents[2] / "src"
+SYSTEM = {
+    "health_check_initial_delay_ms": 0,
+    "health_check_period_ms": 300,
+    "health_check_timeout_ms": 1_000,
+    "health_check_failure_threshold": 5,
+}
+"""How soon a node that is gone is taken for lost: seconds instead of minutes."""
+
+
+class Nodes:
+    """The cluster while the context lasts. The head is node 0 and gets no shards; `address` is for `--cluster`."""
+
+    def __init__(self, **system: int) -> None:
+        self._system = {**SYSTEM, **system}
+        self._folder = Path(tempfile.mkdtemp(prefix="gr-"))
+        self._process: subprocess.Popen[str] | None = None
+        self.address = ""
+        self.raylets: list[int] = []
+        """The process of each node that was ever there."""
+
+    def __enter__(self) -> Self:
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
+        environment |= {"PYTHONPATH": str(SOURCE), "RAY_USAGE_STATS_ENABLED": "0"}
+        environment["RAY_TMPDIR"] = str(self._folder)
+        (self._folder / "ray").mkdir()
+        command = [sys.executable, __file__, json.dumps(self._system)]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            env=environment, start_new_session=True,
+        )  # fmt: skip
+        self.address = self._told()
+        self.raylets.append(int(self._told()))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        process = self._process
+        assert process is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.close()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def add(self) -> int:
+        """Add a node and return its number."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._process.stdin.write("add\n")
+        self._process.stdin.flush()
+        self.raylets.append(int(self._told()))
+        return len(self.raylets) - 1
+
+    def lose(self, number: int) -> None:
+        """End a node and all that runs on it, as if its machine had been switched off."""
+        kill_all(self.raylets[number])
+
+    def processes(self, number: int, name: str) -> list[int]:
+        """Return the processes on a node whose command line holds a name."""
+        return [pid for pid in descendants(self.raylets[number]) if name in command_of(pid)]
+
+    def _told(self) -> str:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline().strip()
+        assert line, "the cluster did not come up"
+        return line
+
+
+def kill_all(root: int) -> None:
+    """End a process and all its descendants."""
+    for pid in [root, *descendants(root)]:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def descendants(root: int) -> list[int]:
+    """Return the processes that a process started, and those that they started."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError, IndexError):
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                children.setdefault(parent, []).append(int(entry.name))
+    found: list[int] = []
+    waiting = [root]
+    while waiting:
+        mine = children.get(waiting.pop(), [])
+        found += mine
+        waiting += mine
+    return found
+
+
+def command_of(pid: int) -> str:
+    """Return a process's command line; empty when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def serve(system: dict[str, int]) -> None:
+    """Run the cluster until standard input ends, adding nodes as told."""
+    from ray._private import ray_constants  # noqa: PLC0415 - tests that import this need no Ray
+    from ray.cluster_utils import Cluster  # noqa: PLC0415
+
+    ray_constants.ENABLE_RAY_CLUSTER = False  # Loopback alone.
+    store = {"object_store_memory": 80 << 20, "num_cpus": 1, "include_dashboard": False}
+    cluster = Cluster(
+        initialize_head=True,
+        head_node_args={**store, "num_cpus": 0, "_system_config": system, "node_ip_address": "127.0.0.1"},
+    )
+    raylet = cluster.head_node.all_processes["raylet"][0].process.pid
+    print(cluster.address, flush=True)
+    print(raylet, flush=True)
+    for _ in sys.stdin:
+        node = cluster.add_node(wait=False, **store, node_ip_address="127.0.0.1")
+        print(node.all_processes["raylet"][0].process.pid, flush=True)
+    for node in cluster.list_all_nodes():
+        for kind in node.all_processes.values():
+            for started in kind:
+                kill_all(started.process.pid)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    serve(json.loads(sys.argv[1]))

@@ -1,0 +1,240 @@
+"""Those who look on: one message a second for all of them, few at once, gone when they do not read or leave."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gossamer.console import events, feed, server
+from gossamer.console.app import Door, console_app
+from gossamer.console.feed import SUBSCRIBERS_MAX, Feed
+from gossamer.console.operations import Bounds
+from gossamer.console.server import served
+
+HOSTILE = "\n\nevent: status\ndata: {}\n\n<script>"
+ASK = b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+class Desk:
+    """A crawl that counts what it is asked."""
+
+    def __init__(self) -> None:
+        self.directory = Path("crawl")
+        self.callbacks = None
+        self.asked: list[dict[str, object]] = []
+        self.state = "running"
+        self.filler = ""
+        self.mistakes: list[Exception] = []
+
+    async def ask(self, request: dict[str, object]) -> dict[str, object]:
+        self.asked.append(request)
+        if self.state == "starting" and request["verb"] != "status":
+            return {"ok": False, "error": "it is starting", "kind": "conflict"}
+        answers: dict[object, object] = {
+            "status": {"state": self.state, "pages": 1, "title": HOSTILE + self.filler, "course": [1], "hosts": {}},
+            "recent": {"last": 7, "pages": [], "errors": [], "left_out": 0},
+            "course": {"points": []},
+            "about": {"name": "crawl"},
+        }
+        return {"ok": True, "result": answers[request["verb"]]}
+
+    def failed(self, error: Exception) -> None:
+        self.mistakes.append(error)
+
+    def count(self, verb: str) -> int:
+        return sum(request["verb"] == verb for request in self.asked)
+
+
+class Reader:
+    """One who looks on."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    async def event(self) -> tuple[str, Any]:
+        """Return name and value of the next event."""
+        while not (line := await self.reader.readline()).startswith(b"event: "):
+            assert line, "it ended"
+        data = await self.reader.readline()
+        return line[7:-1].decode(), json.loads(data.removeprefix(b"data: "))
+
+    async def until(self, name: str) -> Any:
+        while (found := await self.event())[0] != name:
+            pass
+        return found[1]
+
+
+@asynccontextmanager
+async def looking(desk: Desk, readers: int = 1) -> AsyncIterator[list[Reader]]:
+    app = console_app(desk, Door("t" * 32, True, Bounds(1_000, 5.0)))
+    async with served(app, "127.0.0.1", 0, 64, 5.0) as address:
+        found = [await came(address) for _ in range(readers)]
+        yield found
+        for reader in found:
+            reader.writer.close()
+    assert desk.mistakes == []
+
+
+async def came(address: str) -> Reader:
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(address.rpartition(":")[2]), limit=1 << 20)
+    writer.write(ASK)
+    return Reader(reader, writer)
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(30):
+            await work
+
+    asyncio.run(bounded())
+
+
+def test_who_comes_hears_what_was_and_then_what_is() -> None:
+    async def scenario() -> None:
+        async with looking(Desk()) as [reader]:
+            assert [(await reader.event())[0] for _ in range(4)] == ["about", "course", "recent", "status"]
+            name, told = await reader.event()
+            assert name == "status"
+            assert told["status"]["title"] == HOSTILE, "what strangers wrote ends no event"
+            assert "course" not in told["status"]
+            assert told["recent"]["last"] == 7
+
+    run(scenario())
+
+
+def test_a_second_is_made_once_for_all_and_not_at_all_for_nobody() -> None:
+    async def scenario() -> None:
+        desk = Desk()
+        async with looking(desk, readers=0):
+            await asyncio.sleep(0)
+        assert desk.asked == []
+        async with looking(desk, readers=6) as readers:
+            begun = asyncio.get_running_loop().time()
+            for _ in range(3):
+                await asyncio.gather(*(reader.until("status") for reader in readers))
+            lasted_s = asyncio.get_running_loop().time() - begun
+        assert desk.count("status") <= lasted_s / feed.TICK_S + 2
+        assert desk.count("about") == 6
+        assert {request["after"] for request in desk.asked if "after" in request} == {7}, "each attempt is told once"
+        asked = len(desk.asked)
+        await asyncio.sleep(1.2 * feed.TICK_S)
+        assert len(desk.asked) == asked, "nobody is here any more"
+
+    run(scenario())
+
+
+def test_while_it_starts_it_is_told_so_and_the_rest_later() -> None:
+    async def scenario() -> None:
+        desk = Desk()
+        desk.state = "starting"
+        async with looking(desk) as [reader]:
+            name, told = await reader.event()
+            assert (name, told["status"]["state"]) == ("status", "starting")
+            desk.state = "running"
+            assert await reader.until("about") == {"name": "crawl"}
+
+    run(scenario())
+
+
+def test_what_is_over_is_seldom_looked_at() -> None:
+    async def scenario() -> None:
+        desk = Desk()
+        desk.state = "finished"
+        async with looking(desk, 2) as [first, second]:
+            assert (await first.until("status"))["status"]["state"] == "finished"
+            assert (await second.until("status"))["status"]["state"] == "finished"
+            await first.until("still")
+            assert desk.count("status") == 2
+            assert [request["detail"] for request in desk.asked if request["verb"] == "status"] == [True, True]
+            desk.state = "running"
+            while (await first.until("status"))["status"]["state"] != "running":
+                pass
+            assert (await first.until("status"))["status"]["hosts"] == {}
+
+    run(scenario())
+
+
+def test_hosts_are_looked_at_as_seldom_as_their_cost_asks_for() -> None:
+    class Slow(Desk):
+        async def ask(self, request: dict[str, object]) -> dict[str, object]:
+            if request.get("detail"):
+                await asyncio.sleep(0.05)
+            return await super().ask(request)
+
+    async def scenario() -> None:
+        desk = Slow()
+        told = Feed(desk)
+        first = await told._made()
+        assert b'"hosts"' in first
+        for _ in range(5):
+            assert b'"hosts"' in await told._made(after_silence=False)
+        assert [request["detail"] for request in desk.asked if request["verb"] == "status"] == [True] + [False] * 5
+
+    run(scenario())
+
+
+def test_more_than_so_many_are_refused_and_who_leaves_makes_room() -> None:
+    async def scenario() -> None:
+        desk = Desk()
+        app = console_app(desk, Door("t" * 32, True, Bounds(1_000, 5.0)))
+        async with served(app, "127.0.0.1", 0, 64, 5.0) as address:
+            readers = [await came(address) for _ in range(SUBSCRIBERS_MAX)]
+            for reader in readers:
+                await reader.until("status")
+            late = await came(address)
+            head = await late.reader.readuntil(b"\r\n\r\n")
+            assert b" 503 " in head
+            assert b"close one" in await late.reader.readuntil(b"}")
+            readers[0].writer.close()
+            while True:
+                again = await came(address)
+                if b" 200 " in await again.reader.readline():
+                    break
+                again.writer.close()
+                await asyncio.sleep(0.05)
+            for reader in (*readers, late, again):
+                reader.writer.close()
+
+    run(scenario())
+
+
+def test_who_does_not_read_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "TICK_S", 0.01)
+    monkeypatch.setattr(feed, "TICK_S", 0.01)
+    monkeypatch.setattr(events, "SEND_S_MAX", 0.3)
+    monkeypatch.setattr(server, "READ_S_MAX", 0.3)
+
+    async def scenario() -> None:
+        desk = Desk()
+        desk.filler = "x" * 200_000
+        async with looking(desk, 2) as [slow, quick]:
+            slow.writer.transport.pause_reading()  # type: ignore[attr-defined]
+            for left in (2, 1):
+                while len(server_side(desk)) != left:
+                    await quick.until("status")
+
+    def server_side(desk: Desk) -> list[object]:
+        return [task for task in asyncio.all_tasks() if "run_asgi" in repr(task.get_coro())]
+
+    run(scenario())
+
+
+def test_a_server_that_ends_ends_its_streams_at_once() -> None:
+    async def scenario() -> None:
+        desk = Desk()
+        app = console_app(desk, Door("t" * 32, True, Bounds(1_000, 5.0)))
+        async with served(app, "127.0.0.1", 0, 64, 5.0) as address:
+            reader = await came(address)
+            await reader.until("status")
+            begun = asyncio.get_running_loop().time()
+        assert asyncio.get_running_loop().time() - begun < server.STOP_S
+        assert (await reader.reader.read()).endswith(b"0\r\n\r\n"), "ended as it should be, not broken off"
+        reader.writer.close()
+
+    run(scenario())

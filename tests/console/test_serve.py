@@ -1,0 +1,313 @@
+"""`gossamer serve`: one crawl, running elsewhere or not at all; and a folder of crawls, whatever is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import openapi_spec_validator
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from gossamer.console.folder import OWN, Folder
+from gossamer.console.token import FILE
+from gossamer.model.verbs import VERBS
+from gossamer.world.process import DirectoryLock
+from tests.console.conftest import QUICK, SMALL, Caller, Commands, until
+
+
+def config_of(web: str, **sections: dict[str, object]) -> dict[str, Any]:
+    """Return a crawl's configuration as JSON."""
+    found: dict[str, Any] = {
+        "seeds": {"urls": [web]},
+        "resolve": {"allow_private": True},
+        "politeness": {"delay_s_min": 0.1},
+    }
+    for text in SMALL:
+        key, _, value = text.partition("=")
+        section, _, name = key.partition(".")
+        found.setdefault(section, {})[name] = json.loads(value)
+    for section, values in sections.items():
+        found.setdefault(section, {}).update(values)
+    return found
+
+
+def ended(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> int:
+    process.send_signal(number)
+    return process.wait(60)
+
+
+# ---- one crawl
+
+
+def test_a_crawl_that_runs_elsewhere_is_asked_and_told_by_its_socket(run: Commands, web: str) -> None:
+    crawl = run.start("crawl", web, "--allow-private", "--delay", "0.1", "--quiet", *QUICK)
+    until((run.directory / "crawl/state/control.sock").exists)
+    call, server = run.served("serve", "crawl", "--port", "0")
+    until(lambda: call.status().get("pages", 0) > 2)
+    assert call.get("/api/hosts").json["active"][0]["host"] == "127.0.0.1"
+    assert call.post("/api/pause").json["state"] == "paused"
+    assert json.loads(run("status", "crawl", "--json")[1])["state"] == "paused"
+    assert "has no scheme" in call.post("/api/seed", urls=["x"]).error
+    assert call("POST", "/api/unpause", {}).status == 401
+    assert b"gossamer_pages_total" in call.get("/metrics").body
+    assert call.post("/api/stop").json["state"] == "stopping"
+    assert crawl.wait(60) == 130
+    until(lambda: call.status()["state"] == "stopped")
+    assert ended(server) == 0
+
+
+def test_of_a_crawl_that_does_not_run_it_reads_and_changes_nothing(run: Commands, web: str) -> None:
+    assert run("crawl", web, "--allow-private", "--delay", "0", "--max-pages", "6", "--quiet", *QUICK)[0] == 0
+    call, server = run.served("serve", "crawl", "--port", "0")
+    status = call.status()
+    assert (status["state"], status["pages"], status["ended"]) == ("stopped", 6, "limit")
+    assert call.get(f"/api/why?url={web}").json["state"] == "fetched"
+    assert call.get("/api/report").json["attempts"] >= 6
+    assert call.get("/api/config").json["keys"]
+    assert call.get("/api/about").json["name"] == "crawl"
+    assert call.get("/api/hosts").json["slowest"][0]["host"] == "127.0.0.1"
+    assert "no search index" in call.get("/api/search?q=words").error
+    assert b'gossamer_state{state="stopped"} 1.0' in call.get("/metrics").body
+    given = {
+        "seed": {"urls": [web]},
+        "exclude": {"hosts": ["x.example"]},
+        "host": {"host": "x", "values": {"pages": 1}},
+    }
+    for name, verb in VERBS.items():
+        if verb.changes and name != "release":
+            answer = call.post(f"/api/{name}", **given.get(name, {}))
+            assert answer.status == 409, name
+            assert "gossamer resume" in answer.error
+    assert call.post("/api/release", name="127.0.0.1").status == 409
+    assert call.post("/api/seed", urls="x").status == 422
+    # It holds nothing: the crawl can be resumed meanwhile, and is asked from then on.
+    resumed = run.start("resume", "crawl", "--set", "limits.max_pages=none", "--delay", "0.2", "--quiet")
+    until(lambda: call.status()["state"] == "running")
+    assert call.post("/api/stop", now=True).status == 200
+    assert resumed.wait(60) == 130
+    assert ended(server, signal.SIGINT) == 0
+
+
+def test_two_may_serve_one_crawl_but_not_at_one_port(run: Commands, web: str) -> None:
+    assert run("crawl", web, "--allow-private", "--delay", "0", "--max-pages", "2", "--quiet", *QUICK)[0] == 0
+    first, _ = run.served("serve", "crawl", "--port", "0")
+    second, _ = run.served("serve", "crawl", "--port", "0")
+    assert first.token == second.token == (run.directory / "crawl/state" / FILE).read_text().strip()
+    assert first.status() == second.status()
+    assert "name another port with --port" in run.mistake("serve", "crawl", "--port", str(first.port))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("nowhere",), "no directory nowhere"),
+        (("empty",), "holds no crawl"),
+        (("empty", "--port", "many"), "--port many: expected a number up to 65535"),
+        (("--port", "65536"), "--port 65536"),
+        (("--port", "-1"), "-1"),
+        (("--address", "example.org"), "expected an IP address"),
+        (("--address", "203.0.113.7", "--port", "0"), "cannot serve on 203.0.113.7:0"),
+        (("--folder", "/proc/nowhere"), "cannot write to /proc/nowhere"),
+        (("--set", "console.crawls_max=0"), "console.crawls_max"),
+        (("--config", "nowhere.toml"), "nowhere.toml"),
+        (("empty", "--folder", "x"), "leave out DIR"),
+        (("a", "b"), "b"),
+    ],
+)
+def test_what_cannot_be_served_is_one_line(run: Commands, arguments: tuple[str, ...], says: str) -> None:
+    (run.directory / "empty").mkdir()
+    assert says in run.mistake("serve", *arguments)
+
+
+def test_a_crawl_is_no_folder_of_crawls(run: Commands, web: str) -> None:
+    assert run("crawl", web, "--allow-private", "--max-pages", "1", "--quiet", *QUICK)[0] == 0
+    assert "is a crawl itself: gossamer serve crawl" in run.mistake("serve", "--folder", "crawl")
+
+
+# ---- a folder of crawls
+
+
+def crawl_of(call: Caller, name: str) -> Any:
+    return call.get(f"/api/crawls/{name}").json
+
+
+def test_crawls_are_made_run_and_told_of(run: Commands, web: str) -> None:
+    call, server = run.served("serve", "--port", "0", "--set", "console.crawls_max=2")
+    assert call.get("/api/crawls").json == {"crawls": [], "running": 0, "crawls_max": 2}
+    made = call.post("/api/crawls", name="one", config=config_of(web), start=False)
+    assert (made.status, made.json["state"]) == (201, "created")
+    assert call.get("/api/crawls/one/status").status == 409
+    assert call.post("/api/crawls/one/resume").status == 409
+    assert call.post("/api/crawls/one/start").status == 200
+    until(lambda: crawl_of(call, "one")["pages"] > 2)
+    assert crawl_of(call, "one")["runs"] is True
+    assert "begun already" in call.post("/api/crawls/one/start").error
+    assert "runs already" in call.post("/api/crawls/one/resume").error
+    # All that one crawl has, it has here; also for the page, whose addresses are relative to its own.
+    for prefix in ("/api/crawls/one/", "/crawls/one/api/"):
+        assert call.status(prefix)["state"] == "running"
+        assert call.post(f"{prefix}pause").json["state"] == "paused"
+        assert crawl_of(call, "one")["state"] == "paused"
+        assert call.post(f"{prefix}unpause").json["state"] == "running"
+    assert call.get("/crawls/one/").headers["content-type"].startswith("text/html")
+    assert b"gossamer_pages_total" in call.get("/crawls/one/metrics").body
+    # A bound holds for how many run at once.
+    assert call.post("/api/crawls", name="two", config=config_of(web)).status == 201
+    assert "2 crawls run already" in call.post("/api/crawls", name="three", config=config_of(web)).error
+    until(lambda: crawl_of(call, "two")["state"] == "running")
+    found = {family.name: family for family in text_string_to_metric_families(call.get("/metrics").body.decode())}
+    states = {one.labels["state"]: one.value for one in found["gossamer_crawls"].samples}
+    assert states["running"] == found["gossamer_crawls_max"].samples[0].value == 2
+    # One that is stopped stays stopped, and can be resumed with changes.
+    assert call.post("/api/crawls/two/stop", now=True).json["state"] == "stopping"
+    until(lambda: crawl_of(call, "two")["state"] == "stopped")
+    assert crawl_of(call, "two")["runs"] is False
+    assert call.post("/api/crawls/two/seed", urls=[web]).status == 409
+    pages = crawl_of(call, "two")["pages"]
+    assert "did you mean limits.max_pages" in call.post("/api/crawls/two/resume", values={"limits.max_page": 1}).error
+    assert "null may stand" in call.post("/api/crawls/two/resume", values={"scope.include": [None]}).error
+    assert call.post("/api/crawls/two/resume", values={"limits.max_pages": pages + 1}).status == 200
+    until(lambda: crawl_of(call, "two")["pages"] == pages + 1)
+    until(lambda: call.get("/api/crawls").json["running"] == 1)
+    assert ended(server) == 0
+    assert json.loads(run("status", "one", "--json")[1])["ended"] == "stopped"
+    assert run("status", "two")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["../x", "..", ".", ".gossamer", "a/b", "/etc", "a\\b", "x" * 65, "é", "a b", "-x", "a\0", "a\n"]
+)
+def test_names_lead_nowhere_else(folder: Caller, web: str, name: str) -> None:
+    before = sorted(path.name for path in Path(folder.token_path).parent.iterdir())
+    assert "is no name" in folder.post("/api/crawls", name=name, config=config_of(web)).error
+    quoted = "".join(f"%{byte:02x}" for byte in name.encode())
+    for path in (f"/api/crawls/{quoted}", f"/api/crawls/{quoted}/status", f"/crawls/{quoted}/api/config"):
+        assert folder.get(path).status == 404
+    assert folder.post(f"/api/crawls/{quoted}/start").status == 404
+    assert sorted(path.name for path in Path(folder.token_path).parent.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ({}, "no seeds"),
+        ({"seeds": {"url": ["http://a.example/"]}}, "no key seeds.url; did you mean seeds.urls?"),
+        ({"seeds": {"urls": ["http://127.0.0.1/"]}, "limits": {"max_pages": "many"}}, "limits.max_pages"),
+        ({"seeds": {"urls": ["http://127.0.0.1/"]}, "limits": {"max_pages": None}}, "null is no value"),
+        ({"seeds": {"urls": ["http://127.0.0.1/"]}, "output": {"directory": "/tmp/x"}}, "the server says that"),
+        ({"seeds": {"urls": ["http://127.0.0.1/"]}, "console": {"port": 1}}, "the server says that"),
+        ({"seeds": {"urls": ["http://127.0.0.1/"]}, "scope": {"include": [None]}}, "null may stand for a key"),
+        ({"preset": "nonsense", "seeds": {"urls": ["http://127.0.0.1/"]}}, "nonsense"),
+        ({"seeds": {"file": "-"}}, "no standard input"),
+        ({"seeds": {"file": "/nonexistent"}}, "/nonexistent"),
+        ({"seeds": {"urls": ["http://a.example/"]}}, "--contact"),
+        ({'x"]\n[seeds': {}}, "config"),
+    ],
+)
+def test_a_configuration_that_is_none_makes_no_crawl(folder: Caller, config: dict[str, Any], says: str) -> None:
+    answer = folder.post("/api/crawls", name="wrong", config=config)
+    assert answer.status == 422
+    assert says in answer.error
+    assert "draft" not in answer.error
+    assert folder.get("/api/crawls").json["crawls"] == []
+
+
+def test_what_is_no_request_makes_no_crawl(folder: Caller) -> None:
+    assert folder("POST", "/api/crawls", {"name": "x", "config": {}}).status == 401
+    assert folder("POST", "/api/crawls", {"name": "x", "config": {}}, {"Origin": "http://evil.example"}).status == 403
+    assert folder.post("/api/crawls", name="x").status == 422
+    assert folder.post("/api/crawls", name=1, config={}).status == 422
+    assert folder.post("/api/crawls", name="x", config={"seeds": 1}).status == 422
+    assert folder.post("/api/crawls", name="x", config={}, more=1).status == 422
+    assert folder.get("/api/crawls/nobody").status == 404
+    assert folder.get("/api/crawls/nobody/status").status == 404
+    assert folder.get("/crawls/nobody/metrics").status == 404
+    assert folder.get("/crawls/nobody/api/events").status == 404
+    assert folder.post("/api/crawls/nobody/stop").status == 404
+    assert folder.post("/api/crawls/nobody/resume").status == 404
+
+
+def test_the_description_of_a_server_is_one(folder: Caller) -> None:
+    described = folder.get("/api/openapi.json").json
+    openapi_spec_validator.validate(described)
+    assert {"/api/crawls", "/api/crawls/{name}", "/api/crawls/{name}/start", "/api/crawls/{name}/seed"} <= set(
+        described["paths"]
+    )
+    assert "201" in described["paths"]["/api/crawls"]["post"]["responses"]
+
+
+def test_a_crawl_that_cannot_go_on_says_why(run: Commands, web: str) -> None:
+    call, _ = run.served("serve", "--port", "0")
+    assert call.post("/api/crawls", name="one", config=config_of(web), start=False).status == 201
+    (run.directory / OWN / "one.toml").write_text("[nonsense]\n")
+    assert call.post("/api/crawls/one/start").status == 200
+    until(lambda: crawl_of(call, "one")["problem"])
+    told = crawl_of(call, "one")
+    assert (told["state"], told["runs"]) == ("failed", False)
+    assert "nonsense" in told["problem"]
+
+
+def test_a_folder_has_one_server(run: Commands) -> None:
+    run.served("serve", "--port", "0")
+    assert "is another server's" in run.mistake("serve", "--port", "0")
+    assert "is another server's" in run.mistake("serve", "--folder", ".", "--port", "0")
+
+
+def test_a_stop_while_it_starts_is_heard(run: Commands, web: str) -> None:
+    call, server = run.served("serve", "--port", "0")
+    assert call.post("/api/crawls", name="one", config=config_of(web)).status == 201
+    stopped = call.post("/api/crawls/one/stop")
+    assert (stopped.status, stopped.json) == (200, {"state": "stopping"})
+    until(lambda: call.get("/api/crawls").json["running"] == 0)
+    assert crawl_of(call, "one")["runs"] is False
+    assert ended(server) == 0
+
+
+def wish_of(run: Commands, name: str) -> Any:
+    return json.loads((run.directory / OWN / f"{name}.json").read_text())
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def test_a_pid_that_was_given_to_another_is_not_taken_for_a_crawl(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    wish = folder.wish("one")
+    wish.pid, wish.born = os.getpid(), 1
+    folder.keep("one", wish)
+    assert folder.wish("one") == wish
+    assert not folder.is_held("one", wish)
+    lock = DirectoryLock(tmp_path / "one/state/lock")
+    assert lock.acquire(0.0)
+    assert folder.is_held("one", wish)
+    lock.release()
+    assert not folder.is_held("one", wish)
+    folder.close()
+
+
+@pytest.fixture(scope="module")
+def folder(commands: Commands) -> Caller:
+    """A server of a folder that is empty, and stays so."""
+    call, _ = commands.served("serve", "--port", "0")
+    call.token_path = str(commands.directory / OWN)
+    return call
+
+
+def test_the_port_that_is_taken_is_named(run: Commands) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert f"127.0.0.1:{port}: Address already in use; name another port with --port" in run.mistake(
+            "serve", "--port", str(port)
+        )

@@ -1,0 +1,44 @@
+"""Undertaker: what a process that was killed has left, ends; what others started does not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from gossamer.world.undertaker import began
+from tests.ring.crawls import until
+
+DAEMON = """
+import subprocess, time
+print(subprocess.Popen(["sleep", "60"]).pid, flush=True)
+time.sleep(60)
+"""
+PARENT = """
+import subprocess, sys, time
+from pathlib import Path
+from gossamer.world.undertaker import undertaker_of
+daemon_code, folder = sys.argv[1], Path(sys.argv[2], "daemons")
+undertaker_of(folder)
+daemon = subprocess.Popen([sys.executable, "-c", daemon_code, str(folder)], stdout=subprocess.PIPE)
+print(daemon.pid, int(daemon.stdout.readline()), subprocess.Popen(["sleep", "60"]).pid, flush=True)
+sys.stdin.readline()
+time.sleep(60)
+"""
+
+
+def test_daemons_of_a_killed_process_end_and_their_folder_goes(tmp_path: Path) -> None:
+    folder = tmp_path / "daemons"
+    folder.mkdir()
+    command = [sys.executable, "-c", PARENT, DAEMON, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        daemon, nested, other = map(int, parent.stdout.readline().split())
+        born = began(other)
+        assert all(map(began, (daemon, nested, other)))
+        parent.kill()
+    until(lambda: not folder.exists(), 30)
+    assert not began(daemon)
+    assert not began(nested)
+    assert began(other) == born
+    subprocess.run(["kill", "-9", str(other)], check=True)
