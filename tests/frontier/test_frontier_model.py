@@ -112,6 +112,8 @@ class FrontierMachine(RuleBasedStateMachine):
         """Retry-After, back-off, sleeps and Crawl-delay: no death of the process shortens it."""
         self.address_not_before = dict.fromkeys(ADDRESSES, 0.0)
         self.site_not_before = dict.fromkeys(SITES.values(), 0.0)
+        self.located_until = dict.fromkeys(HOSTS, 0.0)
+        """How long the address that was found may be used."""
         self.last_end = dict.fromkeys(HOSTS, 0.0)
         self.disordered: set[str] = set()
         self.steps_since_crash = 0
@@ -177,6 +179,7 @@ class FrontierMachine(RuleBasedStateMachine):
 
     def check_gates(self, host: str, address: str) -> None:
         assert self.now >= self.free_at(host) - EPSILON
+        assert self.now < self.located_until[host]
         if self.politeness.per_address:
             assert sum(other.address == address for other in self.leases) < self.politeness.per_address
             assert self.now >= self.address_not_before[address] - EPSILON
@@ -239,6 +242,7 @@ class FrontierMachine(RuleBasedStateMachine):
         self.leases.remove(lease)
         if found:
             self.returned(lease)
+            self.located_until[lease.url.host] = self.now + lasts_s
             self.frontier.locate(lease, address, self.now + lasts_s, self.now)
         else:
             self.frontier.ended(lease, Contact(0.0, "failed", error="no such name"), self.now)
@@ -595,6 +599,7 @@ class FrontierMachine(RuleBasedStateMachine):
         if not lease.address:
             self.leases.remove(lease)
             self.returned(lease)
+            self.located_until[lease.url.host] = self.now + 1e6
             self.frontier.locate(lease, self.dice.choice(ADDRESSES), self.now + 1e6, self.now)
             return
         if id(lease) not in self.begun and not self.send(lease):
