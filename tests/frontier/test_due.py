@@ -40,3 +40,35 @@ def test_a_host_whose_due_urls_are_all_lent_is_not_waited_for(tmp_path: Path) ->
         assert frontier.wake_at() == due
     contacts.close()
     store.close()
+
+
+def test_a_new_url_does_not_wait_for_a_retry_that_is_due_later(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    namer = Namer(Canonicalizer())
+    contacts = Contacts(tmp_path, b"boot", 0.0)
+    gate = politeness(PolitenessOptions(preset="polite"))
+    frontier = Frontier(store, Epochs(store), contacts, gate, FrontierOptions(), namer.name, Dice(), 1.0)
+    first, second = namer.names(["http://h.test/1", "http://h.test/2"])
+    assert first is not None
+    assert second is not None
+    frontier.add(Link(first, "seed", 0), 0, 1.0)
+    lease = frontier.select(1.0)
+    assert lease is not None
+    frontier.locate(lease, "127.0.0.1", 1e9, 1.0)
+    lease = frontier.select(1.0)
+    assert lease is not None
+    frontier.begin(lease, 1.0)
+    frontier.ended(lease, Contact(0.1, "answered"), 1.1)
+    frontier.retry(lease, Again(first, 60.0, 2, 0), 1.1)
+    assert frontier.wake_at() == 60.0
+
+    frontier.add(Link(second, "anchor", 1), 1, 1.2)
+
+    wake_at = frontier.wake_at()
+    assert wake_at is not None
+    assert wake_at <= 2.2
+    lease = frontier.select(wake_at)
+    assert lease is not None
+    assert lease.url == second
+    contacts.close()
+    store.close()
