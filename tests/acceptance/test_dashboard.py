@@ -75,7 +75,8 @@ def crawl_of(web: Endless, directory: Path, *hosts: str, port: int = 0, more: tu
     return Served(
         "crawl", *(web.url(host) for host in hosts), "-o", directory / "crawl", "--hosts", web.names(directory),
         "--allow-private", "--contact", "me@example.org", "--scope", "any", "--politeness", "own", "--per-host", "1",
-        "--delay", "0.1", "--serve", str(port), "--set", "crawl.commit_s=0.2", "--set", "crawl.stop_s=2", *more,
+        "--delay", "0.1", "--serve", str(port), "--set", "crawl.commit_s=0.2", "--set", "crawl.stop_s=2",
+        "--set", "scope.traps=false", *more,
     )  # fmt: skip
 
 
@@ -382,7 +383,8 @@ def what_is_over_is_shown(page: Page, over: Served, pages: str) -> None:
 def test_a_server_of_many_begins_crawls_and_lists_them(web: Endless, opened: Opened, tmp_path: Path) -> None:
     more = {
         "resolve": {"hosts_file": str(web.names(tmp_path)), "allow_private": True},
-        "politeness": {"preset": "own", "delay_s_min": 0.1}, "crawl": {"commit_s": 0.2}, "scope": {"scope": "any"},
+        "politeness": {"preset": "own", "delay_s_min": 0.1}, "crawl": {"commit_s": 0.2},
+        "scope": {"scope": "any", "traps": False},
     }  # fmt: skip
     with Served("serve", "--folder", tmp_path / "many", "--port", "0") as served:
         page = opened(served.address, complains=(*REFUSED, *LOST))
