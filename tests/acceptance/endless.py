@@ -1,4 +1,7 @@
-"""An endless web on loopback, some of it hostile: each page leads to more, and every request is noted as it comes."""
+"""An endless web on loopback, some of it hostile: each page leads to more, and every request is noted as it comes.
+
+It is a trap, as crawlers call it: they are not to look for such.
+"""
 
 from __future__ import annotations
 

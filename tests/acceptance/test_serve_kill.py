@@ -66,3 +66,21 @@ def test_a_crawl_that_died_with_its_server_is_resumed_and_one_that_ended_is_not(
     until(lambda: crawl_of(again, "lasting")["state"] == "running")
     assert ended(server) == 0
     assert not alive(wish_of(run, "lasting")["pid"])
+
+
+def test_no_more_are_resumed_than_may_run(run: Commands, web: str) -> None:
+    call, server = run.served("serve", "--port", "0")
+    for name in ("a", "b"):
+        assert call.post("/api/crawls", name=name, config=config_of(web)).status == 201
+    for name in ("a", "b"):
+        until(lambda name=name: crawl_of(call, name)["pages"] > 1)  # type: ignore[misc]
+    assert ended(server) == 0
+    again, server = run.served("serve", "--port", "0", "--set", "console.crawls_max=1")
+    assert again.get("/api/crawls").json["running"] == 1
+    assert "not resumed" in crawl_of(again, "b")["problem"]
+    assert again.post("/api/crawls/b/resume").status == 409
+    until(lambda: crawl_of(again, "a")["state"] == "running")
+    assert again.post("/api/crawls/a/stop", now=True).status == 200
+    until(lambda: again.get("/api/crawls").json["running"] == 0)
+    assert again.post("/api/crawls/b/resume").status == 200
+    assert ended(server) == 0

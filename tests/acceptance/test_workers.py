@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from gossamer.cluster.partitions import PartitionMap
 from gossamer.simweb.options import SimwebOptions
 from gossamer.simweb.process import SimwebProcess
 from gossamer.url.name import Namer
+from tests.archive.bucket import KEYS, Bucket
 from tests.cluster.nodes import Nodes, command_of, descendants
 from tests.crash.crawls import environment
 from tests.crash.harvest import Harvest, differences
@@ -68,11 +70,12 @@ def crawl_of(web: SimwebProcess, directory: Path, workers: int, *sets: str, poli
     return words + [word for one in (*QUICK, *sets) for word in ("--set", one)]
 
 
-def begun(*words: str | Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "gossamer", *map(str, words)],
-        env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
+def begun(*words: str | Path, complaints: Path = Path(os.devnull)) -> subprocess.Popen[str]:
+    with complaints.open("w") as errors:
+        return subprocess.Popen(
+            [sys.executable, "-m", "gossamer", *map(str, words)],
+            env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, text=True,
+        )  # fmt: skip
 
 
 def answer(*words: str | Path) -> dict[str, object]:
@@ -120,6 +123,7 @@ def test_two_workers_here_answer_as_one_and_leave_nothing(web: SimwebProcess, al
         assert len(list((directory / "checkpoints").iterdir())) == 2
         assert gossamer("unpause", directory).returncode == 0
         assert gossamer("report", directory).returncode == 0
+        assert "gossamer_pages_total" in gossamer("metrics", directory).stdout
         of_it = descendants(running.pid)
         assert gossamer("stop", directory).returncode == 0
         assert running.wait(60) == 130
@@ -146,6 +150,35 @@ def test_two_workers_here_answer_as_one_and_leave_nothing(web: SimwebProcess, al
     assert len(export.read_bytes().splitlines()) == len(alone.rows)
 
 
+def test_what_a_machine_left_in_s3_is_all_that_is_needed_to_go_on(
+    web: SimwebProcess, alone: Harvest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ended by SIGTERM, without a word; then the machine's disk is lost."""
+    directory, complaints = tmp_path / "crawl", tmp_path / "complaints"
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    with Bucket() as bucket:
+        sets = ("state.checkpoint_uri='s3://archive/one'", bucket.sets[1], "politeness.delay_s_min=0.2")
+        running = begun(*crawl_of(web, directory, 2, *sets, politeness="weak"), complaints=complaints)
+        try:
+            until(lambda: _pages(directory, 10) or running.poll() is not None, 60)
+            running.terminate()
+            assert running.wait(60) == 130
+        finally:
+            running.kill()
+            running.wait()
+        assert complaints.read_text() == ""
+        assert "state.checkpoint_uri" in gossamer("scale", directory, "--workers", "3").stderr
+        for lost in ("machines", "state/shard-0", "state/shard-1", "warc", "pages", "links"):
+            shutil.rmtree(directory / lost)
+        resumed = gossamer("resume", directory, "--quiet", "--delay", "0", "--politeness", "own")
+        assert resumed.returncode == 0, resumed.stderr
+    found = Harvest(directory)
+    assert differences(found, alone) == []
+    assert found.faults() == []
+    assert len(found.rows) == len(alone.rows)
+
+
 def test_a_limit_of_pages_is_that_of_all_workers(web: SimwebProcess, nodes: Nodes, tmp_path: Path) -> None:
     done = gossamer(*crawl_of(web, tmp_path / "crawl", 3), "--cluster", nodes.address, "--max-pages", "100")
     assert done.returncode == 0, done.stderr
@@ -153,7 +186,7 @@ def test_a_limit_of_pages_is_that_of_all_workers(web: SimwebProcess, nodes: Node
 
 
 def test_a_killed_crawl_leaves_no_process(web: SimwebProcess, tmp_path: Path) -> None:
-    running = begun(*crawl_of(web, tmp_path / "crawl", 2, "politeness.delay_s_min=5", politeness="weak"))
+    running = begun(*crawl_of(web, tmp_path / "crawl", 2, "politeness.delay_s_min=1", politeness="weak"))
     try:
         until(lambda: _pages(tmp_path / "crawl", 1) or running.poll() is not None, 60)
         of_it = descendants(running.pid)
@@ -172,6 +205,7 @@ def test_a_killed_crawl_leaves_no_process(web: SimwebProcess, tmp_path: Path) ->
         (("--set", "cluster.work_directory=/tmp"), "state.checkpoint_uri"),
         (("--set", "frontier.hosts_min=3"), "frontier.hosts_min"),
         (("--set", "frontier.form=walk"), "frontier.form"),
+        (("--set", "crawl.mode=continuous", "--set", "websub.callback_url=https://me.example/", "--serve"), "websub"),
     ],
 )
 def test_a_mistake_is_one_line(web: SimwebProcess, tmp_path: Path, words: tuple[str, ...], said: str) -> None:

@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 
 import gossamer
+from gossamer.console.folder import OWN
+from gossamer.world.process import birth_of
 
 DEADLINE_S = 60.0
 SMALL = ("crawl.commit_s=0.1", "state.cache_bytes=1048576", "state.write_buffer_bytes=1048576")
@@ -141,6 +143,10 @@ class Commands:
             if process.poll() is None:
                 process.send_signal(signal.SIGKILL)
             process.communicate()
+        for file in self.directory.rglob(f"{OWN}/*.json"):  # A server's crawls outlive it.
+            wish = json.loads(file.read_text())
+            if wish["born"] and birth_of(wish["pid"]) == wish["born"]:
+                os.kill(wish["pid"], signal.SIGKILL)
 
 
 class _Web(http.server.BaseHTTPRequestHandler):

@@ -109,9 +109,9 @@ def statuses(answers: list[bytes]) -> list[int]:
 
 
 def test_the_status_is_json_for_this_machines_own_names_alone() -> None:
-    names = ("localhost", "127.0.0.1:99", "[::1]:99", "LOCALHOST:1")
+    names = ("localhost", "127.0.0.1:99", "[::1]:99", "LOCALHOST:1", "127.0.0.2", "[::1]")
     good = ask(Crawl(), *(request("GET /api/status", host=name) for name in names))
-    assert statuses(good) == [200] * 4
+    assert statuses(good) == [200] * 6
     head, _, body = good[0].partition(b"\r\n\r\n")
     assert json.loads(body)["pages"] == 3
     assert b"content-type: application/json" in head.lower()

@@ -179,6 +179,29 @@ def test_hosts_are_looked_at_as_seldom_as_their_cost_asks_for() -> None:
     run(scenario())
 
 
+def test_a_crawl_that_does_not_answer_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed, "MAKING_S_MAX", 0.1)
+
+    class Standing(Desk):
+        goes_on = asyncio.Event()
+
+        async def ask(self, request: dict[str, object]) -> dict[str, object]:
+            if request["verb"] == "status":
+                await self.goes_on.wait()
+            return await super().ask(request)
+
+    async def scenario() -> None:
+        desk = Standing()
+        async with looking(desk, 2) as [first, second]:
+            told = asyncio.create_task(first.until("status"))
+            assert await second.until("silent") == {"says": "the crawl does not answer"}
+            desk.goes_on.set()
+            assert (await told)["status"]["state"] == "running"
+            assert (await second.until("status"))["status"]["state"] == "running"
+
+    run(scenario())
+
+
 def test_more_than_so_many_are_refused_and_who_leaves_makes_room() -> None:
     async def scenario() -> None:
         desk = Desk()

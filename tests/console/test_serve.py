@@ -81,7 +81,8 @@ def test_of_a_crawl_that_does_not_run_it_reads_and_changes_nothing(run: Commands
     }
     for name, verb in VERBS.items():
         if verb.changes and name != "release":
-            answer = call.post(f"/api/{name}", **given.get(name, {}))
+            fields: dict[str, Any] = given.get(name, {})
+            answer = call.post(f"/api/{name}", **fields)
             assert answer.status == 409, name
             assert "gossamer resume" in answer.error
     assert call.post("/api/release", name="127.0.0.1").status == 409

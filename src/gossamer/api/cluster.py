@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
+import signal
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -22,6 +23,7 @@ from gossamer.api.shards import keep_standing, map_of, owner_of
 from gossamer.api.verbs import checked
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.assembly import INDEX, locked
+from gossamer.assembly.told import may_be_called_back
 from gossamer.cluster.coordination import Kept, Limits
 from gossamer.cluster.job import HERE, STATE_FILE, Plan, environment_of_a_cluster, environment_of_our_own
 from gossamer.cluster.options import ClusterOptions
@@ -48,6 +50,7 @@ KEEP_S = 2.0
 """Between two times that the standing is written down."""
 FOR_ALL = ("seed", "exclude", "release", "checkpoint", "set", "host")
 """Verbs that every shard is told."""
+HOSTS_TOLD_MAX = 10
 MEMBER = ("-m", "gossamer.api.member")
 
 
@@ -149,6 +152,7 @@ class ClusterCrawler:
             await check_vault(self.config)
             self._write_down()
             engine = self._engine = await asyncio.to_thread(started, self._plan(), self.config.cluster)
+            _hear_signals_as_before()
             try:
                 write_whole(self.directory / "crawl.toml", effective_toml(self.config).encode())
                 async with asyncio.TaskGroup() as group:
@@ -284,7 +288,11 @@ class ClusterCrawler:
         }
         return checked({**own, **everybody})
 
-    async def _told(self, _: StatusOf) -> object:
+    async def _told(self, request: StatusOf) -> object:
+        if not request.detail:
+            return self._status
+        with suppress(RefusedError):  # While shards start anew, there is the rest.
+            return {**self._status, "hosts": await self._hosts(HostsOf(n=HOSTS_TOLD_MAX))}
         return self._status
 
     async def _figures(self, _: Nothing) -> object:
@@ -367,6 +375,8 @@ def check_cluster(config: Config, directory: Path) -> None:
         raise ConfigError("frontier.form: a walk is one shard's; leave out --workers, or sweep")
     if config.frontier.hosts_min:
         raise ConfigError("frontier.hosts_min: not with several workers, of which each has hosts of its own")
+    if may_be_called_back(config):
+        raise ConfigError("websub: hubs are for one worker; leave out --workers, or set websub.enabled=false")
     if config.cluster.work_directory and not config.state.checkpoint_uri:
         raise ConfigError("cluster.work_directory: its shards' state must be elsewhere too; set state.checkpoint_uri")
     map_of(config, directory)
@@ -378,6 +388,13 @@ def started(plan: Plan, options: ClusterOptions) -> Engine:
     has.update(environment_of_a_cluster(has, options.address) if options.address else environment_of_our_own(has))
     module = importlib.import_module("gossamer.cluster.ray")
     return cast("Engine", module.start(plan, options))
+
+
+def _hear_signals_as_before() -> None:
+    """Take SIGTERM back from Ray, which prints a stack for it before it passes it on."""
+    with suppress(ValueError):  # Those of another thread are not ours.
+        if (handler := signal.getsignal(signal.SIGTERM)) is not None:
+            signal.signal(signal.SIGTERM, handler)
 
 
 def _joined(answers: Sequence[object]) -> object:

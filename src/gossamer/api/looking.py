@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gossamer.archive.search.folders import indexes_of
 from gossamer.assembly import Assembled
 from gossamer.config import Config
 from gossamer.config.gather import reopen
@@ -18,8 +19,6 @@ POINTS_TOLD_MAX = 2_000
 
 def about(directory: Path, config: Config) -> dict[str, object]:
     """Return what does not change while a crawl is looked at."""
-    from gossamer.api.search import indexes_of  # noqa: PLC0415 - who is never asked does not pay for exports and search
-
     return {
         "name": directory.resolve().name,
         "mode": config.crawl.mode,
@@ -78,7 +77,7 @@ class Looking:
     async def _earlier(self) -> Sequence[Sequence[float | int | None]]:
         if self._shard.tally.totals.incarnation <= 1:
             return ()
-        from gossamer.report.past import course_until  # noqa: PLC0415 - nor for a database
+        from gossamer.report.past import course_until  # noqa: PLC0415 - it brings what reads tables
 
         try:
             return await asyncio.to_thread(course_until, self._shard.directory, self._began_at)

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from gossamer.archive.search.build import Built, build
-from gossamer.archive.search.follower import FOLDER, SHARD
+from gossamer.archive.search.folders import indexes_of
 from gossamer.archive.search.query import Found, best_of, search
 from gossamer.archive.views.export import MEMORY_BYTES
 from gossamer.assembly import locked
@@ -57,12 +57,6 @@ def told(found: Found) -> verbs.Found:
         for hit in found.hits
     ]  # fmt: skip
     return verbs.Found(query=found.query, total=found.total, problems=found.problems, hits=tuple(hits))
-
-
-def indexes_of(directory: Path) -> list[Path]:
-    """Return a crawl's indexes: one that was made of all, and those that several shards keep."""
-    whole = directory / FOLDER
-    return [path.parent for path in (whole / "meta.json", *sorted(whole.glob(f"{SHARD}*/meta.json"))) if path.exists()]
 
 
 def build_index_of(

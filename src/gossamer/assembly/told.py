@@ -29,14 +29,20 @@ def hints_of(config: Config, epochs: Epochs, namer: Namer, revisits: Revisits | 
 
 def hubs_of(config: Config, epochs: Epochs, namer: Namer, permit: Permit, now: float) -> Subscriptions | None:
     """Return the subscriptions to hubs; None where nobody could call back, or what is told would change nothing."""
-    base = config.websub.callback_url or config.console.public_url
-    if not (is_continuous(config) and config.websub.enabled and base and config.console.port is not None):
+    if not may_be_called_back(config):
         return None
+    base = config.websub.callback_url or config.console.public_url
 
     def may_ask(hub: Url) -> bool:
         return not permit.excludes(hub)
 
     return Subscriptions(epochs, config.websub, base, namer.name, may_ask, unguessable, now)
+
+
+def may_be_called_back(config: Config) -> bool:
+    """Say whether hubs could tell of changes, and whether anybody would care."""
+    base = config.websub.callback_url or config.console.public_url
+    return bool(is_continuous(config) and config.websub.enabled and base and config.console.port is not None)
 
 
 def wants_feeds(config: Config) -> bool:

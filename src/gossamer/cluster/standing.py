@@ -8,11 +8,17 @@ Status = Mapping[str, object]
 
 SUMS = (
     "pages", "attempts", "discovered", "terminal", "wire_bytes", "body_bytes", "hosts_known", "hosts_left", "in_flight",
-    "queued", "hosts_active", "hosts_deferred", "pages_s", "bytes_s",
+    "queued", "hosts_active", "hosts_deferred", "pages_s", "bytes_s", "concurrency",
 )  # fmt: skip
 BUDGETS = ("hosts_deferred", "budget_round")
 """Told only where there are budgets."""
-TALLIES = ("terminal_outcomes", "outcomes", "rejected")
+TALLIES = ("terminal_outcomes", "outcomes", "rejected", "media_types", "levels")
+LISTS = ("alarms", "closings")
+LISTED_MAX = 20
+HEALTH = (
+    "epoch", "commit_s", "commit_under_way_s", "commit_stage", "loop_lag_s", "memory_bytes", "open_files", "alarms",
+)  # fmt: skip
+"""What a shard tells of how it is, beside its counts."""
 MOST = ("elapsed_s", "runs", "epoch", "max_pages", "max_time_s", "max_bytes", "budget_round")
 STATES = ("failed", "starting", "running", "stopping", "paused", "stopped", "finished")
 """Whichever comes first here is the state of the whole, when shards differ."""
@@ -40,6 +46,8 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
     ends = {str(status.get("ended", "")) for status in statuses}
     found["ended"] = ends.pop() if len(ends) == 1 else ""
     found["traps"] = [trap for status in statuses for trap in _list(status.get("traps"))][:TRAPS_TOLD_MAX]
+    for key in LISTS:
+        found[key] = [one for status in statuses for one in _list(status.get(key))][:LISTED_MAX]
     found["waiting_for"] = _waiting_for(statuses)
     found["uploads"] = _uploads(statuses)
     found["eta_s"] = _eta_s(found)
@@ -51,7 +59,12 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
 def brief(number: int, status: Status) -> dict[str, object]:
     """Return what is told of one shard beside the sums."""
     keys = ("state", "pages", "queued", "in_flight", "pages_s", "wire_bytes", "runs", "node", "deaths", "restored")
-    return {"shard": number, **{key: status[key] for key in keys if key in status}}
+    health = next((told for told in _list(status.get("shards")) if isinstance(told, Mapping)), {})
+    return {
+        "shard": number,
+        **{key: health[key] for key in HEALTH if key in health},
+        **{key: status[key] for key in keys if key in status},
+    }
 
 
 def _number(value: object) -> float | int:

@@ -1,7 +1,7 @@
 """Console: what is seen of crawls over HTTP, and what they are told there.
 
 Takes    a crawl that can be asked: in this process, over its socket, or by its files
-Gives    an ASGI application with its description, and a server for it in the crawl's own loop
+Gives    a page for people, an ASGI application with its description, and a server for it in the crawl's own loop
 Keeps    a token in a file
 Imports  api, config, model, report's values; Starlette and uvicorn
 Touches  a listening socket, crawls' sockets and directories

@@ -13,7 +13,8 @@ from gossamer.console import events, pages
 from gossamer.console.answers import NEVER_KEPT, answer
 from gossamer.console.desk import Desk
 from gossamer.console.feed import Audience, Feed
-from gossamer.console.operations import Bounds, Fields, Method, Operation, route
+from gossamer.console.operations import Bounds, Fields, Method, Operation
+from gossamer.console.operations import routes as routes_of
 from gossamer.console.views import Configuration, Query, Views
 from gossamer.model import verbs
 from gossamer.report.figures import Report
@@ -52,8 +53,7 @@ def operations(prefix: str, crawl_of: CrawlOf) -> Iterator[Operation]:
 
 def routes(prefix: str, crawl_of: CrawlOf, bounds: Bounds) -> Iterator[Route]:
     """Yield the routes of `operations`, and beside them those of what Prometheus reads, the page and its events."""
-    for operation in operations(f"{prefix}api/", crawl_of):
-        yield route(operation, bounds)
+    yield from routes_of(operations(f"{prefix}api/", crawl_of), bounds)
     yield from beside(prefix, crawl_of)
 
 

@@ -15,7 +15,7 @@ from gossamer.console.answers import NEVER_KEPT
 from gossamer.console.app import Door, app
 from gossamer.console.crawl import METRICS, Crawl
 from gossamer.console.fleet import Again, CrawlsTold, CrawlTold, Fleet, New
-from gossamer.console.operations import Fields, Operation, route
+from gossamer.console.operations import Fields, Operation, routes
 from gossamer.model import verbs
 
 LIST = "/api/crawls"
@@ -32,14 +32,14 @@ def fleet_app(fleet: Fleet, door: Door) -> Starlette:
     own = [*operations(fleet), *crawl.operations(f"{ONE}/", crawl_of)]
     # A page's own addresses are relative to it: the same operations are there once more.
     below_page = [*steering(fleet, f"{PAGE}api/"), *crawl.operations(f"{PAGE}api/", crawl_of)]
-    routes = [
-        *(route(operation, door.bounds) for operation in (*own, *below_page)),
+    all_routes = [
+        *routes((*own, *below_page), door.bounds),
         *crawl.beside(PAGE, crawl_of),
         crawl.metrics_route(f"{ONE}/{METRICS}", crawl_of),
         _metrics(fleet),
         *pages.list_routes("/"),
     ]
-    return app(routes, own, door, lambda error: fleet.note(f"{type(error).__name__}: {error}"))
+    return app(all_routes, own, door, lambda error: fleet.note(f"{type(error).__name__}: {error}"))
 
 
 def operations(fleet: Fleet) -> Iterator[Operation]:

@@ -16,7 +16,11 @@ from gossamer.model.errors import ConfigError
 from gossamer.report.figures import Past
 
 KEPT_S = 2.0
-"""How long a stopped crawl's status is not read again: opening its store takes a while."""
+"""How long a stopped crawl's status is not read again, whatever happens: opening its store takes a while."""
+PASSING = ("starting", "stopping")
+UNSETTLED = (-1, -1)
+Stamp = tuple[int, int]
+"""Of the files that change whenever somebody has opened it: while they do not, its status does not."""
 TURN_S_MAX = 60.0
 
 
@@ -27,9 +31,9 @@ class Directory:
         """Answer for the crawl in `directory`; `note` takes sentences about mistakes of ours."""
         self._directory = directory
         self._note = note
-        self._status: tuple[float, dict[str, object]] | None = None
+        self._status: tuple[float, Stamp, dict[str, object]] | None = None
         self._turn = asyncio.Lock()
-        self._past: Past | None = None
+        self._past: asyncio.Future[Past] | None = None
         self._ran = False
 
     @property
@@ -93,10 +97,14 @@ class Directory:
         raise verbs.ConflictError(f"no crawl runs in {self._directory}; gossamer resume {self._directory} continues it")
 
     async def _told(self) -> dict[str, object]:
-        now = asyncio.get_running_loop().time()
-        if self._status is None or now - self._status[0] > KEPT_S:
-            self._status = (now, await self._status_now())
-        return self._status[1]
+        now, stamp = asyncio.get_running_loop().time(), _stamp(self._directory)
+        if self._status is None or (now - self._status[0] > KEPT_S and self._status[1] != stamp):
+            told = await self._status_now()
+            self._past = None
+            # A process that lets go of it may leave no trace of that.
+            stamp = UNSETTLED if told["state"] in PASSING else _stamp(self._directory)
+            self._status = (now, stamp, told)
+        return self._status[2]
 
     async def _status_now(self) -> dict[str, object]:
         try:
@@ -105,19 +113,34 @@ class Directory:
             if not (self._directory / "crawl.toml").exists():
                 raise verbs.MissingError(str(error)) from error
             # A process holds it, and cannot be asked: it begins, or makes its files before it goes.
-            return {"state": "stopping" if self._ran else "starting", "waiting_for": str(error)}
+            return {"state": PASSING[self._ran], "waiting_for": str(error)}
 
     async def _gone(self) -> Past:
-        """Return what its tables tell, read once: seconds for each ten million pages, in a thread."""
-        if self._past is None:
-            self._past = cast("Past", await asyncio.to_thread(lambda: _report().past(self._directory)))
-        return self._past
+        """Return what its tables tell, read once after each run: seconds for each ten million pages, in a thread.
+
+        Whoever gives up waiting leaves it to be read: the next to ask has it.
+        """
+        await self._told()
+        if self._past is None or (self._past.done() and self._past.exception() is not None):
+            read = lambda: cast("Past", _report().past(self._directory))  # noqa: E731
+            self._past = asyncio.get_running_loop().run_in_executor(None, read)
+        return await asyncio.shield(self._past)
 
     async def _read(self, read: Callable[[Path], dict[str, object]]) -> dict[str, object]:
         try:
             return await asyncio.to_thread(read, self._directory)
         except ConfigError as error:
             raise verbs.ConflictError(str(error)) from error
+
+
+def _stamp(directory: Path) -> Stamp:
+    found = []
+    for name in ("state/lock", "crawl.toml"):
+        try:
+            found.append((directory / name).stat().st_mtime_ns)
+        except OSError:
+            found.append(0)
+    return found[0], found[1]
 
 
 def _recent(past: Past, asked: verbs.RecentOf) -> dict[str, object]:

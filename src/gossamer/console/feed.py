@@ -24,6 +24,9 @@ DETAIL_S_MAX = 30.0
 UNTOLD = frozenset(("course", "rejected", "traps"))
 """Of a status: what the page has in another form, or does not show."""
 
+MAKING_S_MAX = 5.0
+"""Who waits longer for another to have the message is told that the crawl does not answer."""
+
 encode = msgspec.json.Encoder().encode
 
 
@@ -51,8 +54,6 @@ class Feed:
         self._is_over = False
         self._again_at = 0.0
         """Of a crawl that does not run: when it is looked at again."""
-        self.made = 0
-        """Messages made, for whoever asks what it costs."""
 
     async def beginning(self) -> bytes:
         """Return what somebody who comes gets first: what the crawl is, its course so far and its last attempts.
@@ -66,11 +67,17 @@ class Feed:
     async def message(self) -> bytes:
         """Return the message of this second, the same for everybody."""
         tick = self._now()
-        async with self._making:
+        try:
+            async with asyncio.timeout(MAKING_S_MAX):
+                await self._making.acquire()
+        except TimeoutError:
+            return SILENT  # Whoever makes it waits for a crawl that does not answer.
+        try:
             if self._tick != tick:
                 self._message = await self._made(after_silence=tick - self._tick > 1)
                 self._tick = tick
-                self.made += 1
+        finally:
+            self._making.release()
         return self._message
 
     async def _made(self, *, after_silence: bool = False) -> bytes:
@@ -78,7 +85,7 @@ class Feed:
             return event("still", {})
         status = await self._status()
         if status is None:
-            return event("silent", {"says": "the crawl does not answer"})
+            return SILENT
         if after_silence:  # Nobody was here: what went by meanwhile is news to nobody.
             self._see(await self._asked("recent", most=1))
             recent = None
@@ -136,3 +143,6 @@ class Audience:
 def event(name: str, value: object) -> bytes:
     """Return a server-sent event. JSON has no line breaks of its own, so that no value can end it."""
     return b"event: %s\ndata: %s\n\n" % (name.encode(), encode(value))
+
+
+SILENT = event("silent", {"says": "the crawl does not answer"})

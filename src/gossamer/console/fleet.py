@@ -135,10 +135,17 @@ class Fleet:
         return self._entry(name).crawl
 
     def find_again(self) -> None:
-        """Attend to what was to run when the last server ended: what runs still, and what is to be resumed."""
-        for name in self.folder.names():
-            if self._entry(name).wish.runs:
+        """Attend to what was to run when the last server ended: what runs still, and what is to be resumed, as far as
+        the bound allows.
+        """
+        wished = {name: entry for name in self.folder.names() if (entry := self._entry(name)).wish.runs}
+        held = {name: self.folder.is_held(name, entry.wish) for name, entry in wished.items()}
+        for name in sorted(wished, key=lambda name: not held[name]):
+            if held[name] or self._running() < self._crawls_max:
                 self._attend(name, None)
+            else:
+                wished[name].problem = f"not resumed: {self._crawls_max} crawls run already (console.crawls_max)"
+                self.note(f"{name}: {wished[name].problem}")
 
     async def create(self, new: New) -> CrawlTold:
         """Make a crawl, and start it if that is wished.
@@ -149,7 +156,10 @@ class Fleet:
         """
         if new.start:
             self._require_room()
-        await asyncio.to_thread(self.folder.create, new.name, new.config)
+        try:
+            await asyncio.to_thread(self.folder.create, new.name, new.config)
+        except OSError as error:
+            raise ConflictError(f"cannot write to {self.folder.path}: {error.strerror}") from error
         return await (self.start(new.name) if new.start else self.told(new.name))
 
     async def start(self, name: str) -> CrawlTold:
@@ -363,5 +373,5 @@ class Fleet:
         with suppress(ProcessLookupError):
             if entry.process is not None and entry.process.returncode is None:
                 entry.process.send_signal(signal.SIGTERM)
-            elif wish.pid and birth_of(wish.pid) == wish.born:
+            elif wish.born and birth_of(wish.pid) == wish.born:
                 os.kill(wish.pid, signal.SIGTERM)

@@ -115,7 +115,7 @@ class Folder:
 
     def is_held(self, name: str, wish: Wish) -> bool:
         """Say whether a process runs it: the one that `wish` names, or any that holds its directory."""
-        if wish.pid and birth_of(wish.pid) == wish.born:
+        if wish.born and birth_of(wish.pid) == wish.born:
             return True
         if not (self.path / name / "state/lock").exists():
             return False

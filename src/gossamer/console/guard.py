@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hmac
 import re
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -19,7 +20,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gossamer.console.answers import error
 
-NAMES = frozenset(("127.0.0.1", "localhost", "[::1]"))
 PAGE = re.compile(r"/(?:crawls/[^/]+/?)?(?:static/[\w.-]+)?")
 """The page and its files: the program's own, with nothing of a crawl in them."""
 READS = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
@@ -65,7 +65,7 @@ class Guard:
         headers = Headers(scope=scope)
         host = headers.get("host", "").lower()
         is_page = scope["method"] in READS and PAGE.fullmatch(scope["path"]) is not None
-        if self._is_local and _name(host) not in NAMES:
+        if self._is_local and not _is_loopback(host):
             return error(421, "this name is not served here", CLOSE)
         if not _is_own(headers, host, is_page=is_page):
             return error(403, "other sites may not ask", CLOSE)
@@ -83,8 +83,13 @@ class Guard:
         return hmac.compare_digest(token.strip().encode("latin-1"), self._token) and scheme.lower() == "bearer"
 
 
-def _name(host: str) -> str:
-    return host if host.endswith("]") else host.rpartition(":")[0] or host
+def _is_loopback(host: str) -> bool:
+    """Say whether a `Host` is this machine's own: a name could be anybody's, an address is what it is."""
+    name = host if host.endswith("]") else host.rpartition(":")[0] or host
+    try:
+        return name == "localhost" or ip_address(name.removeprefix("[").removesuffix("]")).is_loopback
+    except ValueError:
+        return False
 
 
 def _is_own(headers: Headers, host: str, *, is_page: bool) -> bool:

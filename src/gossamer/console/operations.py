@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -50,10 +50,17 @@ class _RefusedError(Exception):
         self.status = status
 
 
-def route(operation: Operation, bounds: Bounds) -> Route:
-    """Return the route of an operation."""
+def routes(operations: Iterable[Operation], bounds: Bounds) -> list[Route]:
+    """Return the routes of operations, one for each path."""
+    of: dict[str, dict[str, Operation]] = {}
+    for operation in operations:
+        of.setdefault(operation.path, {})[operation.method] = operation
+    return [_route(path, by_method, bounds) for path, by_method in of.items()]
 
+
+def _route(path: str, by_method: Mapping[str, Operation], bounds: Bounds) -> Route:
     async def answered(request: Request) -> Response:
+        operation = by_method["GET" if request.method == "HEAD" else request.method]
         try:
             fields = await _fields(request, operation, bounds)
             async with asyncio.timeout(DEADLINE_S):
@@ -67,7 +74,7 @@ def route(operation: Operation, bounds: Bounds) -> Route:
             found = {"ok": False, "error": f"no answer within {DEADLINE_S:.0f} s", "kind": "overdue"}
         return answer(found, operation.status)
 
-    return Route(operation.path, answered, methods=[operation.method])
+    return Route(path, answered, methods=list(by_method))
 
 
 async def _fields(request: Request, operation: Operation, bounds: Bounds) -> Fields:

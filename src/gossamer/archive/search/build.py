@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from gossamer.archive.search.documents import INDEXED_TYPES, Document, language_of_page
-from gossamer.archive.search.follower import FOLDER
+from gossamer.archive.search.folders import FOLDER
 from gossamer.archive.search.index import IndexWriter
 from gossamer.archive.views.bodies import Bodies
 from gossamer.archive.views.export import Crawl, inputs_of

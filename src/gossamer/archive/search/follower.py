@@ -11,14 +11,11 @@ from pathlib import Path
 
 from gossamer.archive.frames import batches
 from gossamer.archive.search.documents import documents_of
+from gossamer.archive.search.folders import FOLDER, SHARD
 from gossamer.archive.search.index import IndexWriter, opened, put_all
 from gossamer.archive.search.log import LOG_FOLDER, LOG_SUFFIX
 from gossamer.archive.search.options import SearchOptions
 from gossamer.state.journals import Journals
-
-FOLDER = "search"
-SHARD = "shard-"
-"""What the folder of each of several shards' indexes is called, its number behind it."""
 
 
 class Indexing:

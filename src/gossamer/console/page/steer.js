@@ -4,7 +4,7 @@ import { by, make, say } from "./dom.js";
 import { count, harmless } from "./words.js";
 import { ask, hasToken, whenTokenComes } from "./wire.js";
 
-const NO_TOKEN = "Controls are off. Open the address that gossamer printed, with its token, or put #token=… behind this one: the token is in the file that docs/dashboard.md names.";
+const NO_TOKEN = "Controls are off. Open the address that gossamer printed, with its token, or put #token=… behind this one: the token is the line in state/console.token of the crawl’s directory.";
 const OVER = new Set(["finished", "stopped", "failed"]);
 const WORDS = { none: null };
 let state = "", isOver = false, live = {};

@@ -1,0 +1,34 @@
+"""How a crawl of several shards stands: what is told of one shard is told of all, and of each how it is."""
+
+from __future__ import annotations
+
+from gossamer.cluster.standing import LISTED_MAX, whole
+
+
+def shard(number: int, **more: object) -> dict[str, object]:
+    health = {"shard": 0, "epoch": number, "commit_s": 0.5, "commit_stage": "", "loop_lag_s": 0.0, "alarms": ["disk"]}
+    return {"state": "running", "pages": 10 * number, "concurrency": 4, "shards": [health], "node": "n", **more}
+
+
+def test_tallies_and_levels_are_sums() -> None:
+    found = whole([
+        shard(1, media_types={"text/html": 3}, levels={"0": 1, "7": 2}),
+        shard(2, media_types={"text/html": 4, "image/png": 1}, levels={"7": 5}),
+    ])  # fmt: skip
+    assert found["media_types"] == {"text/html": 7, "image/png": 1}
+    assert found["levels"] == {"0": 1, "7": 7}
+    assert (found["pages"], found["concurrency"]) == (30, 8)
+
+
+def test_each_shard_tells_how_it_is() -> None:
+    first, second, third = whole([shard(1), shard(2), {"state": "starting"}])["shards"]  # type: ignore[misc]
+    assert (first["shard"], first["epoch"], first["commit_s"], first["alarms"]) == (0, 1, 0.5, ["disk"])
+    assert (second["shard"], second["epoch"], second["pages"]) == (1, 2, 20)
+    assert third == {"shard": 2, "state": "starting"}
+
+
+def test_alarms_and_closings_of_all_are_told_within_a_bound() -> None:
+    alarm, closing = {"name": "disk", "says": "full"}, {"host": "a.test", "reason": "gone"}
+    found = whole([shard(1, alarms=[alarm]), shard(2, alarms=[alarm], closings=[closing] * 100)])
+    assert found["alarms"] == [alarm, alarm]
+    assert found["closings"] == [closing] * LISTED_MAX

@@ -1,0 +1,80 @@
+"""A crawl that does not run: what is told of it, and how often its store is opened for that."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from gossamer import Crawler
+from gossamer.console import directory as module
+from gossamer.console.directory import Directory
+from gossamer.world.process import DirectoryLock
+from tests.api.site import Site, star
+
+
+@pytest.fixture
+def crawl(tmp_path: Path) -> Path:
+    async def crawled() -> None:
+        async with Site(star(3)) as site:
+            small = {"crawl.commit_s": 0.05, "state.cache_bytes": 1 << 20, "state.write_buffer_bytes": 1 << 20}
+            output = tmp_path / "crawl"
+            await Crawler(site.root, output=output, allow_private=True, politeness="own", settings=small).run()
+
+    asyncio.run(crawled())
+    return tmp_path / "crawl"
+
+
+def asked(crawl: Path, *requests: dict[str, object], kept_s: float = 0.0) -> tuple[list[dict[str, object]], int]:
+    """Return the answers, and how often the status was read."""
+    read = 0
+
+    class Counted(Directory):
+        async def _status_now(self) -> dict[str, object]:
+            nonlocal read
+            read += 1
+            return await super()._status_now()
+
+    async def work() -> list[dict[str, object]]:
+        desk = Counted(crawl, pytest.fail)
+        return [await desk.ask(request) for request in requests]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "KEPT_S", kept_s)
+        return asyncio.run(work()), read
+
+
+STATUS: dict[str, object] = {"verb": "status"}
+
+
+def test_its_status_is_read_once_as_long_as_nobody_opens_it(crawl: Path) -> None:
+    answers, read = asked(crawl, STATUS, STATUS, STATUS)
+    assert {str(answer["result"]["state"]) for answer in answers} == {"finished"}  # type: ignore[index]
+    assert read == 1
+
+
+def test_it_is_read_again_when_somebody_has_had_it(crawl: Path) -> None:
+    async def work() -> list[object]:
+        desk = Directory(crawl, pytest.fail)
+        first = (await desk.ask(STATUS))["result"]
+        lock = DirectoryLock(crawl / "state/lock")
+        assert lock.acquire(1.0)
+        held = (await desk.ask(STATUS))["result"]
+        lock.release()
+        return [first, held, (await desk.ask(STATUS))["result"]]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "KEPT_S", 0.0)
+        first, held, last = asyncio.run(work())
+    assert first == last
+    assert isinstance(held, dict)
+    assert held["state"] == "starting"
+    assert "in use" in held["waiting_for"]
+
+
+def test_what_is_no_request_and_what_is_no_crawl(crawl: Path, tmp_path: Path) -> None:
+    answers, _ = asked(crawl, {"verb": "dance"}, {"verb": "why"}, {"verb": "pause"}, {"verb": "seed", "urls": ["x"]})
+    assert [answer["kind"] for answer in answers] == ["invalid", "invalid", "conflict", "conflict"]
+    answers, _ = asked(tmp_path / "nothing", STATUS)
+    assert answers[0]["kind"] == "missing"
