@@ -285,10 +285,8 @@ class Crawl:
         manifest = self.journals.cut()
         self.journals.sync()
         self.epochs.put("meta", MANIFEST, msgspec.msgpack.encode(manifest))
-        number, ended = self.epochs.cut(), self.contacts.ended_since_commit
-        self.epochs.commit(number)
-        self.epochs.apply(number)
-        self.epochs.settle()
+        ended = self.contacts.ended_since_commit
+        self.epochs.close_at_once()
         self.journals.settle(manifest)
         self.contacts.committed(ended)
         self._since_commit = 0

@@ -98,10 +98,7 @@ class Member:
 
     def commit(self) -> None:
         self.exchange.cut(0.0)
-        number = self.epochs.cut()
-        self.epochs.commit(number)
-        self.epochs.apply(number)
-        self.epochs.settle()
+        number = self.epochs.close_at_once()
         self.exchange.committed(number)
 
     def send(self, begin: int, end: int) -> None:

@@ -123,10 +123,7 @@ class Opened:
 
     def commit(self) -> None:
         self.beyond.cut()
-        number = self.epochs.cut()
-        self.epochs.commit(number)
-        self.epochs.apply(number)
-        self.epochs.settle()
+        self.epochs.close_at_once()
 
 
 def test_what_is_kept_survives_a_death_and_what_no_commit_holds_does_not(tmp_path: Path) -> None:

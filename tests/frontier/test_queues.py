@@ -75,10 +75,7 @@ class OneHost:
     def commit(self) -> None:
         self.queues.cut(self.host)
         self.epochs.put("host", PREFIX, encode_record(self.host.record))
-        number = self.epochs.cut()
-        self.epochs.commit(number)
-        self.epochs.apply(number)
-        self.epochs.settle()
+        self.epochs.close_at_once()
 
     def blocks(self) -> list[int]:
         return [int.from_bytes(key[-8:]) for key, _ in self.store.scan("queue", b"\0\0", b"\xff\xff")]

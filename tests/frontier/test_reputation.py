@@ -56,10 +56,7 @@ def opened(path: Path, *, linking: bool = True, cash: bool = False) -> tuple[Sto
 def commit(epochs: Epochs, accounts: Accounts, reputation: Reputation) -> None:
     reputation.cut()
     accounts.cut()
-    number = epochs.cut()
-    epochs.commit(number)
-    epochs.apply(number)
-    epochs.settle()
+    epochs.close_at_once()
 
 
 def linking_of(accounts: Accounts, reputation: Reputation, site: str) -> float:

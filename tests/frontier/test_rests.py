@@ -60,10 +60,7 @@ class Crawl:
 
     def commit(self, now: float) -> None:
         self.frontier.cut(now)
-        number = self.epochs.cut()
-        self.epochs.commit(number)
-        self.epochs.apply(number)
-        self.epochs.settle()
+        self.epochs.close_at_once()
 
     def lease(self, now: float) -> Lease | None:
         lease = self.frontier.select(now)

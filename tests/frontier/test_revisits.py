@@ -59,10 +59,8 @@ class Opened:
 
     def commit(self, now: float) -> None:
         self.frontier.cut(now)
-        number, ended = self.epochs.cut(), self.contacts.ended_since_commit
-        self.epochs.commit(number)
-        self.epochs.apply(number)
-        self.epochs.settle()
+        ended = self.contacts.ended_since_commit
+        self.epochs.close_at_once()
         self.contacts.committed(ended)
         check_disk(self.store, self.frontier)
 

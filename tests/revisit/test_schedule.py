@@ -73,10 +73,7 @@ class Kept:
 
     def commit(self) -> None:
         self.schedule.cut(0.0)
-        number = self.epochs.cut()
-        self.epochs.commit(number)
-        self.epochs.apply(number)
-        self.epochs.settle()
+        self.epochs.close_at_once()
 
     def visit(self, text: str, at: float, version: int = 1, **more: object) -> float | None:
         url = named(text)

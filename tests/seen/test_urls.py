@@ -34,10 +34,7 @@ URLS = [named(f"https://{host}.example/{path}") for host in "abc" for path in "1
 
 
 def commit(epochs: Epochs) -> None:
-    number = epochs.cut()
-    epochs.commit(number)
-    epochs.apply(number)
-    epochs.settle()
+    epochs.close_at_once()
 
 
 @pytest.fixture

@@ -134,10 +134,7 @@ class TestEpochs(EpochMachine.TestCase):  # type: ignore[name-defined,misc]
 
 
 def settle(epochs: Epochs) -> None:
-    number = epochs.cut()
-    epochs.commit(number)
-    epochs.apply(number)
-    epochs.settle()
+    epochs.close_at_once()
 
 
 def test_a_scan_costs_its_own_partition_not_the_epoch(opened: Callable[[Path], Store], tmp_path: Path) -> None:

@@ -83,10 +83,6 @@ class ShardActor:
         """Take a frame of another shard."""
         return self._keeper is not None and self._keeper.deliver(sender, frame)
 
-    async def pids(self) -> tuple[int, int]:
-        """Return the numbers of this process and of the shard's."""
-        return os.getpid(), self._keeper.pid if self._keeper is not None else 0
-
     def _started(self) -> Keeper:
         if self._keeper is None:
             start = Start(

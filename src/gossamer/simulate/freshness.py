@@ -241,10 +241,8 @@ class _Shard:
         """Close the epoch as a crawl does, with the disk's part in this thread."""
         self.frontier.cut(now)
         self.schedule.cut(now)
-        number, ended = self._epochs.cut(), self._contacts.ended_since_commit
-        self._epochs.commit(number)
-        self._epochs.apply(number)
-        self._epochs.settle()
+        ended = self._contacts.ended_since_commit
+        self._epochs.close_at_once()
         self._contacts.committed(ended)
 
     def close(self) -> None:

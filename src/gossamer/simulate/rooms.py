@@ -86,10 +86,8 @@ class ShardRooms:
         self.frontier.cut(now)
         if isinstance(self._seen, _Cuts):
             self._seen.cut(now)
-        number, ended = self._epochs.cut(), self._contacts.ended_since_commit
-        self._epochs.commit(number)
-        self._epochs.apply(number)
-        self._epochs.settle()
+        ended = self._contacts.ended_since_commit
+        self._epochs.close_at_once()
         self._contacts.committed(ended)
 
     def close(self) -> None:

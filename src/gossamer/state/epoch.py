@@ -232,6 +232,14 @@ class Epochs:
         """Forget the closing epoch: the store has it all."""
         self._closing = None
 
+    def close_at_once(self) -> int:
+        """Close the open epoch, make it durable and bring it to its families, all in this thread; return its number."""
+        number = self.cut()
+        self.commit(number)
+        self.apply(number)
+        self.settle()
+        return number
+
 
 def _untold(asked: list[int], keys: Sequence[bytes], found: list[bytes | None], cleared: Cleared) -> list[int]:
     """Set to None what was cleared, and return the others' places."""
