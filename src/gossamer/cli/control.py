@@ -11,12 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gossamer.model.errors import ConfigError
+from gossamer.world.sockets import fits
 
 SOCKET = "control.sock"
 DEADLINE_S = 30.0
 REPLY_BYTES_MAX = 64 << 20
-# Linux takes 107 bytes and a terminating zero, macOS 103.
-PATH_BYTES_MAX = 100
 
 
 class NotRunningError(Exception):
@@ -86,9 +85,8 @@ def _result(reply: bytes, directory: Path) -> object:
 @contextmanager
 def _short(state: Path) -> Iterator[str]:
     """Yield a path to the socket that is short enough for the system, however deep the directory lies."""
-    path = str(state / SOCKET)
-    if len(os.fsencode(path)) <= PATH_BYTES_MAX:
-        yield path
+    if fits(state / SOCKET):
+        yield str(state / SOCKET)
         return
     try:
         fd = os.open(state, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
+
+from gossamer.world.sockets import reachable
 
 SOCKET = "control.sock"
 ANSWER_BYTES_MAX = 64 << 20
 ANSWER_S_MAX = 75.0
 """A crawl answers within 60 s, if only that it cannot."""
-PATH_BYTES_MAX = 100
 
 
 class NobodyError(Exception):
@@ -29,7 +27,7 @@ async def ask(directory: Path, request: dict[str, object], *, deadline_s: float 
     """
     try:
         async with asyncio.timeout(deadline_s):
-            with _short(directory / "state") as path:
+            with reachable(directory / "state" / SOCKET) as path:
                 reader, writer = await asyncio.open_unix_connection(path, limit=ANSWER_BYTES_MAX)
             try:
                 writer.write(msgspec.json.encode(request) + b"\n")
@@ -54,17 +52,3 @@ async def ask(directory: Path, request: dict[str, object], *, deadline_s: float 
 
 def _none(kind: str, error: str) -> dict[str, object]:
     return {"ok": False, "error": error, "kind": kind}
-
-
-@contextmanager
-def _short(state: Path) -> Iterator[str]:
-    """Yield a path to the socket that is short enough for the system, however deep the directory lies."""
-    path = str(state / SOCKET)
-    if len(os.fsencode(path)) <= PATH_BYTES_MAX:
-        yield path
-        return
-    folder = os.open(state, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield f"/proc/self/fd/{folder}/{SOCKET}"
-    finally:
-        os.close(folder)

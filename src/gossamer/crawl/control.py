@@ -7,7 +7,6 @@ socket may command the crawl: it lies in the crawl's directory with mode 600.
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -17,12 +16,11 @@ import msgspec
 
 from gossamer.crawl.logs import Logs
 from gossamer.model.verbs import Kind, RefusedError
+from gossamer.world.sockets import reachable
 
 SOCKET = "control.sock"
 REQUEST_BYTES_MAX = 16 << 20
 REQUEST_S_MAX = 60.0
-PATH_BYTES_MAX = 100
-"""The system takes 108 in the address of a socket, whatever the file system allows."""
 
 Verb = Callable[[dict[str, object]], Awaitable[object]]
 
@@ -40,11 +38,10 @@ class Control:
         """Answer until cancelled."""
         path = self._directory / SOCKET
         path.unlink(missing_ok=True)
-        folder = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        short = str(path) if len(os.fsencode(path)) <= PATH_BYTES_MAX else f"/proc/self/fd/{folder}/{SOCKET}"
         door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            door.bind(short)
+            with reachable(path) as name:
+                door.bind(name)
             path.chmod(0o600)  # Before it listens: until then nobody gets in.
             server = await asyncio.start_unix_server(self._answer, sock=door, limit=REQUEST_BYTES_MAX)
             try:
@@ -56,7 +53,6 @@ class Control:
                 server.close()
         finally:
             door.close()
-            os.close(folder)
             path.unlink(missing_ok=True)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
