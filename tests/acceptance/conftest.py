@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 import gossamer
+from tests.cluster.nodes import Nodes
 
 Crawl = Callable[..., subprocess.CompletedProcess[str]]
 CRAWL_S_MAX = 300
@@ -32,3 +33,12 @@ def command() -> Crawl:
         )
 
     return run
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Nodes]:
+    """A Ray cluster of a head and two machines to crawl on, for the tests of a module."""
+    with Nodes() as cluster:
+        cluster.add()
+        cluster.add()
+        yield cluster

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -52,14 +51,6 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> tuple[Harvest, SimwebOptio
         crawling = started(web, folder / "crawl", *fast, "--workers", "1", settings=("crawl.commit_s=0.25",))
         assert crawling.wait(100) == 0
         return Harvest(folder / "crawl"), WEB.model_copy(update={"port": web.port})
-
-
-@pytest.fixture(scope="module")
-def nodes() -> Iterator[Nodes]:
-    with Nodes() as cluster:
-        cluster.add()
-        cluster.add()
-        yield cluster
 
 
 def started(

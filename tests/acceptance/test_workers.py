@@ -40,14 +40,6 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimwebProcess]:
 
 
 @pytest.fixture(scope="module")
-def nodes() -> Iterator[Nodes]:
-    with Nodes() as cluster:
-        cluster.add()
-        cluster.add()
-        yield cluster
-
-
-@pytest.fixture(scope="module")
 def alone(web: SimwebProcess, tmp_path_factory: pytest.TempPathFactory) -> Harvest:
     """What one worker brings in."""
     directory = tmp_path_factory.mktemp("alone") / "crawl"

@@ -28,6 +28,8 @@ def until(condition: Callable[[], object]) -> None:
 class Gossamer:
     """Runs `python -m gossamer` in a directory of its own."""
 
+    deadline_s = DEADLINE_S
+
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.started: list[subprocess.Popen[str]] = []
@@ -52,7 +54,7 @@ class Gossamer:
     def __call__(self, *arguments: str, text: str | None = None) -> tuple[int, str, str]:
         stdin = subprocess.DEVNULL if text is None else subprocess.PIPE
         process = self.start(*arguments, stdin=stdin)
-        out, err = process.communicate(text, timeout=DEADLINE_S)
+        out, err = process.communicate(text, timeout=self.deadline_s)
         return process.returncode, out, err
 
     def mistake(self, *arguments: str) -> str:

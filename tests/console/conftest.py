@@ -8,7 +8,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -20,6 +19,7 @@ import pytest
 import gossamer
 from gossamer.console.folder import OWN
 from gossamer.world.process import birth_of
+from tests.cli.conftest import Gossamer
 
 DEADLINE_S = 60.0
 SMALL = ("crawl.commit_s=0.1", "state.cache_bytes=1048576", "state.write_buffer_bytes=1048576")
@@ -95,26 +95,14 @@ class Caller:
         return self.get(f"{prefix}status").json
 
 
-class Commands:
-    """Runs `python -m gossamer` in a directory of its own."""
+class Commands(Gossamer):
+    """Runs `python -m gossamer`, with what really crawls and serves, in a directory of its own."""
+
+    deadline_s = DEADLINE_S
 
     def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.started: list[subprocess.Popen[str]] = []
-        self.environment = {**os.environ, "PYTHONPATH": str(Path(gossamer.__file__).parent.parent), "COLUMNS": "100"}
-
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "gossamer", *arguments],
-            cwd=self.directory,
-            env=self.environment,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        self.started.append(process)
-        return process
+        super().__init__(directory)
+        self.environment["PYTHONPATH"] = str(Path(gossamer.__file__).parent.parent)
 
     def served(self, *arguments: str) -> tuple[Caller, subprocess.Popen[str]]:
         """Start what serves, and return who can call it."""
@@ -124,19 +112,6 @@ class Commands:
             if "/#token=" in line:
                 return Caller.at(line.removeprefix("The console: ")), process
         raise AssertionError(process.communicate()[1])
-
-    def __call__(self, *arguments: str) -> tuple[int, str, str]:
-        process = self.start(*arguments)
-        out, err = process.communicate(timeout=DEADLINE_S)
-        return process.returncode, out, err
-
-    def mistake(self, *arguments: str) -> str:
-        """Run what must be refused, and return the one line that says why."""
-        status, out, err = self(*arguments)
-        assert (status, out) == (2, "")
-        assert err.startswith("gossamer: ")
-        assert err.count("\n") == 1
-        return err
 
     def close(self) -> None:
         for process in self.started:
