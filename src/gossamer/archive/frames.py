@@ -15,8 +15,7 @@ import xxhash
 
 _HEAD = struct.Struct("<4sIQ")
 _MAGIC = b"gsf1"
-_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
-"""A log lives until Parquet is made of it: quick is better than small. A third of zstd's time, half as long again."""
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
 
 
 class BrokenFrameError(Exception):
