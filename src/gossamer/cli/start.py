@@ -22,7 +22,8 @@ LEAVING_S_MAX = 5.0
 
 def environment() -> dict[str, str]:
     """Return the variables of a child: ours, and what makes it import what we would, whatever lies in the current
-    directory (`-P` and our own path)."""
+    directory (`-P` and our own path).
+    """
     path = os.pathsep.join(path for path in sys.path if path)
     # numpy brings a library for matrices, of which we have none: its threads cost 0.05 s of every start.
     return {"OPENBLAS_NUM_THREADS": "1", **os.environ, "PYTHONPATH": path}
