@@ -452,7 +452,7 @@ def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = Non
     from gossamer.cli.ends import FAILED, INTERRUPTED, REFUSED, complain
 
     try:
-        command: Callable[..., Any] = typer.main.get_command(app)
+        command: Callable[..., Any] = typer.main.get_command(_pruned(arguments))
         status = command(
             with_port(arguments),
             prog_name="gossamer",
@@ -473,6 +473,16 @@ def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = Non
         sys.stderr.close()
         return FAILED
     return status if isinstance(status, int) else 0
+
+
+def _pruned(arguments: Sequence[str]) -> typer.Typer:
+    """Return the tree with no branch but the command that is named first: to make all of them takes 15 ms."""
+    named = [command for command in app.registered_commands if command.name in arguments[:1]]
+    if not named:  # Help, a mistake, or a command of several words.
+        return app
+    pruned = typer.Typer(add_completion=False, no_args_is_help=False, pretty_exceptions_enable=False)
+    pruned.registered_callback, pruned.registered_commands = app.registered_callback, named
+    return pruned
 
 
 def _carry_out(context: typer.Context) -> CarryOut:
