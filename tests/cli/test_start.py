@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from gossamer.cli.checking import job_of
@@ -92,6 +94,59 @@ def test_an_interrupt_while_seeds_are_typed_leaves_nothing(run: Gossamer) -> Non
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE_S) == 130
     assert not (run.directory / "deep").exists()
+
+
+def checking(run: Gossamer) -> tuple[subprocess.Popen[str], Callable[[], int]]:
+    """Return a command whose checks take as long as nobody writes to `slow`, and what tells its child, 0 at its end."""
+    process = run.start("crawl", "http://127.0.0.1/pages/2", "--seeds", "slow", "--allow-private", "--quiet")
+    listed = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+
+    def child() -> int:
+        until(lambda: process.poll() is not None or listed.read_text().split())
+        return int(listed.read_text().split()[0]) if process.poll() is None else 0
+
+    return process, child
+
+
+def test_a_child_that_dies_before_it_has_told_its_job_is_begun_anew(run: Gossamer) -> None:
+    os.mkfifo(run.directory / "slow")
+    process, child = checking(run)
+    first = child()
+    os.kill(first, signal.SIGKILL)
+    until(lambda: child() != first)
+    with (run.directory / "slow").open("w") as seeds:
+        seeds.write("http://127.0.0.1/more\n")
+    out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, out) == (0, "")
+    assert err == "gossamer: the crawl's process died of SIGKILL before it began; it is begun anew\n"
+    assert (run.directory / "crawl/state/pages").read_text() == "2"
+
+
+def test_a_child_that_keeps_dying_before_it_has_told_its_job_is_a_failure(run: Gossamer) -> None:
+    os.mkfifo(run.directory / "slow")
+    process, child = checking(run)
+    for _ in range(6):
+        dead = child()
+        os.kill(dead, signal.SIGKILL)
+        until(lambda dead=dead: child() != dead)  # type: ignore[misc]
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 1
+    last = "gossamer: the crawl's process died of SIGKILL before it began, for the 6th time; nothing was started"
+    assert err.splitlines()[-1] == last
+
+
+def test_a_child_that_dies_of_typed_seeds_cannot_have_them_twice(run: Gossamer) -> None:
+    ours, theirs = os.pipe()
+    with os.fdopen(ours), os.fdopen(theirs, "w") as typed:
+        process = run.start("crawl", "--seeds", "-", "--allow-private", stdin=ours)
+        until((run.directory / "crawl/seeds.txt").exists)
+        listed = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        os.kill(int(listed.read_text()), signal.SIGKILL)
+        typed.write("http://127.0.0.1/\n")
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 1
+    assert err.count("\n") == 1
+    assert "what was on standard input is gone: give it again" in err
 
 
 def test_words_that_are_no_text_arrive_as_they_were() -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from gossamer.cli.directory import unmake
 from gossamer.cli.ends import FAILED, FINISHED, INTERRUPTED, REFUSED, complain
@@ -90,15 +90,23 @@ def checked(order: Order, supervisor: Supervisor) -> tuple[Job, Config]:
     def spool(file: Path) -> None:
         supervisor.tell(Spool(file=str(file)))
         if not supervisor.says_go():
-            raise KeyboardInterrupt
+            interrupt()
 
+    signal.signal(signal.SIGINT, interrupt)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     try:
         job, config = checked(order, spool)
     finally:
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     supervisor.tell(job)
     return job, config
+
+
+def interrupt(*_: object) -> NoReturn:
+    """End the checks, once: what they made is then taken away, and nothing may interrupt that."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def begun(job: Job, config: Config, supervisor: Supervisor) -> int:

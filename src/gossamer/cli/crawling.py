@@ -8,12 +8,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 
 from gossamer.cli.ends import FAILED, complain
 from gossamer.cli.job import Job
 from gossamer.cli.start import Started
-from gossamer.cli.supervisor import Slots, Supervisor, death
+from gossamer.cli.supervisor import Patience, Slots, Supervisor, death
 from gossamer.state import slots
 from gossamer.world.wall import WallTime
 
@@ -23,14 +24,22 @@ def carried_out(words: Sequence[str]) -> int:
 
     What the operator can mend it says in one line; nothing was started then, and nothing is left behind.
     """
-    with Started(words) as child:
-        job = child.job()
-        if isinstance(job, Job):
-            return supervised(job, child)
-    if job < 0:
-        complain(f"the crawl's process {death(job)} before it began; nothing was started")
-        return FAILED
-    return job
+    for restarts in count():
+        with Started(words) as child:
+            job = child.job()
+            if isinstance(job, Job):
+                return supervised(job, child)
+        if job >= 0:
+            return job
+        how = f"the crawl's process {death(job)} before it began"
+        if child.took_input:
+            complain(f"{how}; nothing was started, and what was on standard input is gone: give it again")
+            return FAILED
+        if restarts >= Patience().restarts_max:
+            complain(f"{how}, for the {restarts + 1}th time; nothing was started")
+            return FAILED
+        complain(f"{how}; it is begun anew")
+    raise AssertionError("that has no end")
 
 
 def supervised(job: Job, child: Started) -> int:

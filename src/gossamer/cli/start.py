@@ -41,6 +41,8 @@ class Started:
 
     def __init__(self, words: Sequence[str], job: IO[bytes] | int = subprocess.DEVNULL) -> None:
         """`words` are those that were typed, and `job` is a file with the job where one was made of them before."""
+        self.took_input = False
+        """Standard input went to this child: there is nothing left for another one."""
         go, self._go = os.pipe()
         self._answers, answers = os.pipe()
         ours = [sys.executable, "-P", "-m", "gossamer.cli.child", str(go), str(answers), str(os.getpid())]
@@ -80,6 +82,7 @@ class Started:
                 if isinstance(answer, Job):
                     return answer
                 assert isinstance(answer, Spool), "it answers nothing else"
+                self.took_input = True
                 with Path(answer.file).open("wb") as copy:
                     while some := sys.stdin.buffer.read(COPIED_BYTES):
                         copy.write(some)
