@@ -61,7 +61,8 @@ def test_the_fast_path_is_the_readable_one() -> None:
 
 LABELS = (
     "a", "x1", "com", "uk", "co", "ck", "www", "jp", "kobe", "city", "io", "github", "1", "zz", "", "A", "xn--55qx5d",
-    "cn", "a_b", "über",
+    "cn", "a_b", "über", "xn--p1ai", "xn--90ais", "xn--zz", "xn--", "xn---", "xn--a", "xn--fiqs8s", "xn--xn--",
+    "axn--b", "xn--com-", "xn--com",
 )  # fmt: skip
 
 
@@ -84,10 +85,25 @@ def test_a_library_that_keeps_its_list_elsewhere_is_asked(monkeypatch: pytest.Mo
     assert site._rules() == before
 
 
+def test_names_in_other_scripts_are_read_as_the_library_reads_them() -> None:
+    foreign = [rule for rule in site._rules() if not rule.isascii() and rule[0] not in "*!"]
+    assert len(foreign) > 100
+    for rule in foreign:
+        bare = ".".join(
+            label if label.isascii() else f"xn--{label.encode('punycode').decode()}" for label in rule.split(".")
+        )
+        for host in (f"x.{bare}", f"y.x.{bare}"):
+            assert site_of(host) == site.site_by_list(host), host
+            assert is_suffix(host) == site.is_suffix_by_list(host), host
+
+
 def test_the_site_of_a_name_needs_no_library() -> None:
-    code = (
-        "import sys; from gossamer.url.site import site_of; site_of('a.b.co.uk'); sys.exit('tldextract' in sys.modules)"
-    )
+    code = """
+import sys
+from gossamer.url.site import site_of
+site_of('a.b.co.uk'), site_of('a.xn--55qx5d.cn')
+sys.exit('tldextract' in sys.modules)
+"""
     assert subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": ":".join(sys.path)}).returncode == 0
 
 

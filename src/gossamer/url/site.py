@@ -25,8 +25,8 @@ def site_of(host: str) -> str:
     Under a suffix that is not listed it is the last two labels (the list's algorithm: the rule that prevails is `*`).
     The host itself is returned for IP literals, single labels and public suffixes. The list (publicsuffix.org, its
     private section included) is the one that ships with `tldextract`: none is downloaded, nothing is written. The
-    first call reads it (6 ms; 90 ms more for the first name in another script, for which the library is asked); later
-    ones cost 0.5 µs where the host is a name directly under a top-level domain, else 1.5 µs, so keep the answer.
+    first call reads it (6 ms); later ones cost 0.5 µs where the host is a name directly under a top-level domain, else
+    1.5 µs, so keep the answer.
     """
     if "." not in host or host[0] == "[" or host.rpartition(".")[2].isdigit():
         # By the WHATWG rules a host whose last label is a number is an IPv4 address.
@@ -36,13 +36,9 @@ def site_of(host: str) -> str:
         return host
     if not _is_plain(host):
         return site_by_list(host)
-    suffix = _suffix_of(host)
+    suffix = _suffix_of(host) or host.rpartition(".")[2]
     if suffix == host:
         return host
-    if not suffix:
-        suffix = top
-        while "." in suffix:
-            suffix = suffix.partition(".")[2]
     return f"{host[: -len(suffix) - 1].rpartition('.')[2]}.{suffix}"
 
 
@@ -68,18 +64,22 @@ def is_suffix_by_list(host: str) -> bool:
 
 
 def _is_plain(host: str) -> bool:
-    """Say whether the rules can be asked for a host as it is written: no script but Latin, no empty label."""
-    return (
-        host.isascii()
-        and host.islower()
-        and "xn--" not in host
-        and ".." not in host
-        and "." not in host[:1] + host[-1:]
-    )
+    """Say whether the rules can be asked for a host: it is as `Url.host` has hosts, with no empty label."""
+    return host.isascii() and host.islower() and ".." not in host and "." not in host[:1] + host[-1:]
 
 
 def _suffix_of(host: str) -> str:
-    """Return the longest suffix of a host that a rule names, empty where none does (publicsuffix.org, "Algorithm")."""
+    """Return the longest suffix of a host that a rule names, empty where none does."""
+    if "xn--" not in host:
+        return _longest(host)
+    # Rules are in their own scripts, label for label.
+    labels = host.split(".")
+    suffix = _longest(".".join(_decoded(label) for label in labels))
+    return ".".join(labels[-suffix.count(".") - 1 :]) if suffix else ""
+
+
+def _longest(host: str) -> str:
+    """Return what the list's algorithm (publicsuffix.org) makes of a host whose labels are in their own scripts."""
     rules, rest = _rules(), host
     while rest:
         parent = rest.partition(".")[2]
@@ -89,6 +89,17 @@ def _suffix_of(host: str) -> str:
             return rest
         rest = parent
     return ""
+
+
+def _decoded(label: str) -> str:
+    """Return a label in its own script (RFC 3492); one that is no such code stays as it is."""
+    if not label.startswith("xn--"):
+        return label
+    try:
+        decoded = label[4:].encode().decode("punycode")
+    except UnicodeError:
+        return label
+    return label if decoded.isascii() else decoded
 
 
 def partition_of(site: str) -> int:
