@@ -80,7 +80,7 @@ from gossamer.url.name import Namer
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
 from gossamer.world.machine import ThisMachine
-from gossamer.world.process import DirectoryLock
+from gossamer.world.process import NOT_OURS, DirectoryLock
 from gossamer.world.spill import Spills
 
 T = TypeVar("T")
@@ -101,13 +101,24 @@ SEEN_FORMS = {
 """By name, for what they import is not installed, nor paid for at every start, unless they are chosen."""
 
 
-def locked(directory: Path, wait_s: float = LOCK_S_MAX, state: Path | None = None) -> DirectoryLock:
+def locked(
+    directory: Path, wait_s: float = LOCK_S_MAX, state: Path | None = None, *, reading: bool = False
+) -> DirectoryLock:
     """Take a crawl's directory, or one shard's `state`, for whoever asks, alone. Blocks for `wait_s` at most.
 
+    With `reading` a directory that cannot be written will do.
+
     Raises:
-        ConfigError: it is in use.
+        ConfigError: it is in use, or cannot be written.
     """
-    lock = DirectoryLock((state if state is not None else directory / "state") / "lock")
+    try:
+        lock = DirectoryLock((state if state is not None else directory / "state") / "lock", reading=reading)
+    except OSError as error:
+        if error.errno not in NOT_OURS:
+            raise
+        raise ConfigError(
+            f"cannot write to {directory}: {error.strerror}; see that you may write there, or work on a copy"
+        ) from error
     if not lock.acquire(wait_s):
         lock.release()
         raise ConfigError(
