@@ -99,7 +99,7 @@ def test_seeds_come_from_arguments_files_and_standard_input(run: Gossamer) -> No
     assert (run.directory / "two/seeds.txt").read_text() == f"{seed('x')}\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_one_signal_stops_gently(run: Gossamer, number: signal.Signals) -> None:
     process = run.start("crawl", seed("forever"), LOCAL)
     child_of(run)
