@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -158,6 +159,11 @@ def test_no_seeds_on_standard_input_leave_nothing(real: Gossamer, directory: str
     before = there(real.directory)
     assert "no seeds; name a URL" in real.mistake("crawl", "--seeds", "-", "-o", directory)
     assert there(real.directory) == before
+
+
+def test_hosts_that_can_be_read_but_once_are_refused(real: Gossamer) -> None:
+    os.mkfifo(real.directory / "pipe")
+    assert "pipe is a pipe, and hosts are read more than once" in real.mistake(*LOCAL, "--hosts", "pipe")
 
 
 def test_what_was_there_before_a_refused_crawl_stays(real: Gossamer) -> None:

@@ -134,6 +134,8 @@ def local_names(file: Path) -> frozenset[str]:
     Raises:
         ConfigError: it cannot be read.
     """
+    if file.is_fifo():
+        raise ConfigError(f"{file} is a pipe, and hosts are read more than once; name a file that holds them")
     try:
         lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:
