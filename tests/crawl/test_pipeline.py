@@ -138,6 +138,12 @@ def test_what_may_be_gone_next_time_is_asked_for_again(tmp_path: Path, first: Re
         assert ring.adds_up()
 
 
+def test_another_attempt_goes_over_a_connection_of_its_own(tmp_path: Path) -> None:
+    with Ring(tmp_path, {ROOT: [GONE, page()]}) as ring:
+        ring.crawl(ROOT)
+        assert [request.fresh for request in ring.web.requests if request.url == ROOT] == [False, True]
+
+
 @pytest.mark.parametrize(("answer", "outcome"), [(GONE, "timeout"), (reply(b"", 503), "http_error")])
 def test_there_is_a_last_attempt(tmp_path: Path, answer: Reply | Failure, outcome: str) -> None:
     with Ring(tmp_path, {ROOT: answer}, frontier={"attempts_max": 3}) as ring:
