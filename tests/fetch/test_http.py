@@ -533,6 +533,30 @@ def test_trailers_are_no_headers(run: Run) -> None:
     run(main())
 
 
+@pytest.mark.parametrize(
+    ("headers", "body", "media_type"),
+    [
+        ((), b"\r\n <!DocType html>x", "text/html"),
+        ((b"Content-Type: text",), b"<title>x</title>", "text/html"),
+        ((), b"<!-- x --><a href=y>", "text/html"),
+        ((), b"<?xml version='1.0'?><urlset/>", "text/xml"),
+        ((), b"%PDF-1.4", "application/pdf"),
+        ((), b"<articles>", ""),
+        ((), b"hello <html>", ""),
+        ((), b"", ""),
+        ((b"Content-Type: text/plain",), b"<html>", "text/plain"),
+    ],
+)
+def test_a_body_without_a_type_is_what_it_begins_as(
+    run: Run, headers: tuple[bytes, ...], body: bytes, media_type: str
+) -> None:
+    async def main() -> None:
+        async with serving(reply(body, *headers)) as server, speaking() as module:
+            assert replied(await module.fetch(to(server))).media_type == media_type
+
+    run(main())
+
+
 def test_cookies_are_not_kept(run: Run) -> None:
     async def main() -> None:
         async with serving(reply(b"", b"Set-Cookie: a=b; Path=/")) as server, speaking() as module:
