@@ -32,7 +32,7 @@ import threading
 import time
 from array import array
 from collections.abc import Iterator
-from math import inf
+from math import inf, log1p
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
@@ -60,6 +60,7 @@ from gossamer.testing.footprint import run_within
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice
+from gossamer.world.huge_pages import HugePages
 from gossamer.world.loop import COLLECTOR_THRESHOLDS
 
 URLS_PER_HOST = 50
@@ -96,6 +97,7 @@ class Meter:
         self._since = 0.0
         self._times = 1
         self._dice = random.Random(2)
+        self._passed_over = VISITS_A_SAMPLE
         self._reading_s = _reading_s()
 
     def start(self) -> None:
@@ -104,8 +106,12 @@ class Meter:
 
     def start_one_of(self, count: int) -> None:
         """Begin to measure one time in so many, for all of them."""
-        self._times = count if self._dice.random() * count < 1 else 0
-        if self._times:
+        if self._passed_over:
+            self._passed_over -= 1
+            self._times = 0
+        else:
+            self._passed_over = int(self._dice.expovariate(-log1p(-1 / count)))
+            self._times = count
             self._since = time.thread_time()
 
     def stop(self, stage: str) -> None:
@@ -216,6 +222,7 @@ class Crawl:
             self.store, self.epochs, self.contacts, politeness(PolitenessOptions(preset=preset)), config.frontier,
             Namer().name, Dice(1), self.now,
         )  # fmt: skip
+        self.huge_pages = HugePages()
         self.directory = directory
         self.epoch_bytes_max = config.crawl.epoch_bytes_max
         self.paces_us: list[float] = []
@@ -289,6 +296,7 @@ class Crawl:
         self.epochs.close_at_once()
         self.journals.settle(manifest)
         self.contacts.committed(ended)
+        self.huge_pages.gather()
         self._since_commit = 0
         self.meter.stop("commit")
         self.paces_us.append(pace_us())

@@ -1,0 +1,66 @@
+"""What the process holds moves into large pages where the kernel has them, and nothing else changes."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from pathlib import Path
+
+from gossamer.world.huge_pages import PAGE_BYTES, HugePages, Mapping, mappings
+
+SPAN_BYTES = 16 * PAGE_BYTES
+PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+
+
+def mapped(memory: mmap.mmap) -> Mapping:
+    """Return the mapping that holds a piece of memory: the kernel may have joined it with its neighbours."""
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    return next(one for one in mappings() if one.begin <= address < one.end)
+
+
+def have_huge_pages() -> bool:
+    enabled = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    release = tuple(int(part) for part in Path("/proc/sys/kernel/osrelease").read_text().split(".")[:2])
+    return enabled.exists() and "[never]" not in enabled.read_text() and release >= (6, 1)
+
+
+def test_what_is_held_moves_into_large_pages_and_stays_what_it_was() -> None:
+    memory = mmap.mmap(-1, SPAN_BYTES, flags=PRIVATE)
+    memory.madvise(mmap.MADV_NOHUGEPAGE)  # Else the kernel might have begun with large ones.
+    for at in range(0, SPAN_BYTES, mmap.PAGESIZE):
+        memory[at : at + 8] = at.to_bytes(8)
+    assert mapped(memory).huge_bytes == 0
+    memory.madvise(mmap.MADV_HUGEPAGE)
+    HugePages().gather()
+    if have_huge_pages():
+        assert mapped(memory).huge_bytes >= SPAN_BYTES - 4 * PAGE_BYTES
+    assert all(memory[at : at + 8] == at.to_bytes(8) for at in range(0, SPAN_BYTES, mmap.PAGESIZE))
+
+
+def test_memory_that_was_asked_for_and_is_not_used_stays_unused() -> None:
+    memory = mmap.mmap(-1, SPAN_BYTES, flags=PRIVATE)
+    memory.madvise(mmap.MADV_NOHUGEPAGE)
+    for at in range(0, SPAN_BYTES, 4 * mmap.PAGESIZE):
+        memory[at] = 1
+    memory.madvise(mmap.MADV_HUGEPAGE)
+    before = mapped(memory)
+    assert before.held_bytes < before.end - before.begin
+    HugePages().gather()
+    assert mapped(memory).held_bytes <= before.held_bytes + PAGE_BYTES
+
+
+def test_who_has_not_grown_is_left_alone() -> None:
+    pages = HugePages()
+    pages.gather()
+    while pages._seen_bytes == 0:  # A first round may take longer than it has.
+        pages.gather()
+    asked: list[int] = []
+    pages._collapse = lambda begin, _: asked.append(begin) is None
+    pages.gather()
+    assert asked == []
+    memory = mmap.mmap(-1, SPAN_BYTES, flags=PRIVATE)
+    memory.madvise(mmap.MADV_NOHUGEPAGE)
+    memory[:] = b"\1" * SPAN_BYTES
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    pages.gather()
+    assert any(address <= begin < address + SPAN_BYTES for begin in asked)
