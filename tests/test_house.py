@@ -197,6 +197,28 @@ LATER = ["duckdb", "gossamer.console", "prometheus_client"]
 """Needed by default, but not to crawl: who begins a crawl does not wait for them."""
 
 
+SUPERVISING = {
+    "gossamer.config.flags", "gossamer.model.errors", "gossamer.model.product", "gossamer.state.slots",
+    "gossamer.world.wall",
+}  # fmt: skip
+
+
+def test_the_supervisor_reads_no_configuration() -> None:
+    """What the parent imports is paid for a second time: its child needs it."""
+    code = "import json, sys, gossamer.cli.main, gossamer.cli.crawling; print(json.dumps(sorted(sys.modules)))"
+    answer = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(ROOT.parent)},
+    )
+    loaded = set(json.loads(answer.stdout))
+    assert not {*HEAVY, *LATER, "asyncio", "pydantic", "rich"} & loaded
+    ours = {name for name in loaded if name.count(".") == 2 and name.startswith("gossamer.")}
+    assert {name for name in ours if not name.startswith("gossamer.cli.")} == SUPERVISING
+
+
 def test_what_crawls_needs_no_extra_and_loads_nothing_that_others_need() -> None:
     code = """
 import json, sys

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.process.charset import _ENCODINGS, decoded, encoding_of_label, to_utf8
+from gossamer.process import charset
+from gossamer.process.charset import _ENCODINGS, _PLAIN_HEAD, _prescan, decoded, encoding_of_label, to_utf8
 
 from .pages import findings
 
@@ -78,6 +79,40 @@ def test_encoding(body: bytes, header: str, text: str, name: str) -> None:
 def test_the_page_declares_its_encoding(head: bytes, name: str) -> None:
     body = head + b" " * 1024 + b"\xe9\xff"
     assert to_utf8(body, "")[1] == name
+
+
+pieces_of_heads = st.sampled_from(
+    [
+        b"<?xml version='1.0' encoding='koi8-r'?>", b"<!doctype html>", b"<!DOCTYPE html PUBLIC \"-//W3C//DTD\">",
+        b"<!--", b"-->", b"<html lang=en>", b"<html lang='a>b'>", b"<HTML\n", b"<head>", b"<head profile=x>", b"\n ",
+        b">", b"<meta ", b'charset="koi8-u">', b"charset=koi8-r/>", b"charset='koi8-r'>", b'charset="none-such">',
+        b'charset="utf-16">', b'http-equiv="Content-Type" content="text/html; charset=koi8-r" />', b'name="a" ',
+        b"</head>", b"<title>x</title>",
+    ]
+)  # fmt: skip
+
+
+@given(st.lists(pieces_of_heads, max_size=9).map(b"".join))
+def test_a_plain_beginning_declares_what_the_steps_of_the_standard_find(head: bytes) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(charset, "_PLAIN_HEAD", lambda _: None)
+        by_steps = _prescan(head)
+    assert _prescan(head) == by_steps
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b'\n<!DOCTYPE html>\n\n<html lang="en">\n  <head>\n    <meta charset="koi8-u" />',
+        (
+            b'<?xml version="1.0"?><!DOCTYPE html><html><head>'
+            b'<meta http-equiv="Content-Type" content="text/html; charset=koi8-u">'
+        ),
+    ],
+)
+def test_most_pages_begin_plainly(head: bytes) -> None:
+    assert _PLAIN_HEAD(head) is not None
+    assert _prescan(head) == "koi8-u"
 
 
 def test_utf8_is_not_copied() -> None:

@@ -65,7 +65,9 @@ def test_join_takes_no_base_that_is_none() -> None:
     "base",
     [
         "http://h", "https://h:8443/a", "HTTP://H:80/a/./b/../c?x#y", "http://u:p@h/a/", "http://127.0.0.1:8123/a/b",
-        "http://[::1]/", "file:///a/b", "ftp://h/a/b", "gopher://h/1/x", "mailto:x@y", "http://h?x/y", "http://h/?/a/b",
+        "http://[::1]/", "http://127.1/a", "http://0x7f.1/a/b", "http://h:80/a", "https://h:443/a", "http://h/a//b",
+        "http://h/%7ea", "http://h/a/../b", "http://h/a\tb", " http://h/a", "http://h/a?b#c", "http://xn--a/",
+        "http://\u00fc.example/a", "file:///a/b", "ftp://h/a/b", "gopher://h/1/x", "mailto:x@y", "http://h?x/y", "http://h/?/a/b",
     ],
 )  # fmt: skip
 def test_a_page_by_its_joiner_is_each_by_itself(base: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from datetime import UTC, datetime
+from functools import lru_cache
 
 import msgspec
 
@@ -30,6 +31,8 @@ SAME_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest
 NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 _LOGIN = re.compile(r"://[^\s/@\"']+@")
 """A user with a password in a URL, such as a proxy's: WARC files are given away."""
+SECONDS_MAX = 64
+"""Seconds that are remembered as written: many pages are fetched in each."""
 CONFORMS_TO = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
 
 
@@ -223,7 +226,12 @@ class WarcArchive:
 def warc_date(instant: float) -> str:
     """Return the instant in UTC, to the microsecond, as WARC 1.1 section 5.4 has it."""
     whole, micros = divmod(round(instant * 1_000_000), 1_000_000)
-    return f"{datetime.fromtimestamp(whole, UTC).isoformat()[:19]}.{micros:06d}Z"
+    return f"{_second(whole)}.{micros:06d}Z"
+
+
+@lru_cache(maxsize=SECONDS_MAX)
+def _second(whole: int) -> str:
+    return datetime.fromtimestamp(whole, UTC).isoformat()[:19]
 
 
 def warcinfo_block(about: About) -> bytes:

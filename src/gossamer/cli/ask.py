@@ -11,7 +11,7 @@ import typer
 
 from gossamer.cli import door
 from gossamer.cli.control import NotRunningError, SilentError, ask
-from gossamer.cli.crawling import require_crawl
+from gossamer.cli.directory import require_crawl
 from gossamer.cli.picture import picture_rows
 from gossamer.cli.silence import why_silent
 from gossamer.cli.standing import errors_of, line_of, number, revisits_of, state_of, to_upload_of, uploaded_of

@@ -1,9 +1,8 @@
-"""Child: the process that crawls, under the supervisor; it imports, then its job comes on standard input."""
+"""Child: the process that checks what was typed and crawls, under the supervisor."""
 
 from __future__ import annotations
 
-import asyncio
-import importlib
+import gc
 import json
 import os
 import signal
@@ -12,33 +11,85 @@ import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from gossamer.cli.directory import unmake
 from gossamer.cli.ends import FAILED, FINISHED, INTERRUPTED, REFUSED, complain
-from gossamer.cli.job import Job, decode
+from gossamer.cli.job import Job, Order, Spool, decode
 from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.world.files import NO_ROOM
-from gossamer.world.loop import calm_collector, loop_factory
 from gossamer.world.process import die_with_parent
+
+if TYPE_CHECKING:
+    from gossamer.config import Config
 
 
 def main() -> None:
-    """Import, read the job, crawl, exit with the status that the command will have.
+    """Check what is asked, crawl on a word, exit with the status that the command will have.
 
-    The one argument is the descriptor on which a byte says that the job is there; its end says that there is none.
+    The order, or a job that is checked already, is a line on standard input. The arguments are two descriptors: a byte
+    on the first says that we may go on, its end that nobody wants us any more; on the second we answer.
     """
+    # Classes and functions stay: a collector that looks at each module's again and again finds nothing, for 0.1 s.
+    gc.disable()
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # We are no foreground group, and still write to the terminal.
-    die_with_parent(os.getppid())
-    importlib.import_module("gossamer.api")
-    if not os.read(int(sys.argv[1]), 1):
-        os._exit(REFUSED)
-    job = decode(sys.stdin.buffer.readline())
-    die_with_parent(job.parent)
-    status = guarded(job, crawl)
+    go, answers = (int(word) for word in sys.argv[1:])
+    asked = decode(sys.stdin.buffer.readline())
+    assert not isinstance(asked, Spool), "that is for us to say"
+    die_with_parent(asked.parent)
+    status = begun(asked, lambda: bool(os.read(go, 1)), partial(answer, answers))
     with suppress(OSError):
         sys.stdout.flush()
     # Everything is closed. What native libraries do while the interpreter is torn down must not look like a crash.
     os._exit(status)
+
+
+def begun(asked: Order | Job, go: Callable[[], bool], tell: Callable[[Job | Spool], None]) -> int:
+    """Make a job of what is asked, import what it takes, and crawl when `go` says so; return the exit status."""
+    try:
+        job, config = (asked, read(asked)) if isinstance(asked, Job) else checked_for(asked, go, tell)
+    except ConfigError as error:
+        complain(str(error))
+        return REFUSED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    status = guarded(job, partial(crawl, config, go))
+    if status == REFUSED and job.before is not None:
+        unmake(Path(job.directory), [Path(name) for name in job.missing], job.before)
+    return status
+
+
+def checked_for(order: Order, go: Callable[[], bool], tell: Callable[[Job | Spool], None]) -> tuple[Job, Config]:
+    """Return what an order asks for, once it is told. Ctrl-C ends the checks: lists may be long, and input slow."""
+    from gossamer.cli.checking import checked
+
+    def spool(file: Path) -> None:
+        tell(Spool(file=str(file)))
+        if not go():
+            raise KeyboardInterrupt
+
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    try:
+        job, config = checked(order, spool)
+    finally:
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    tell(job)
+    return job, config
+
+
+def read(job: Job) -> Config:
+    """Return a job's configuration."""
+    from gossamer.config import Config
+
+    return Config.model_validate_json(job.values).with_origins(job.origins)
+
+
+def answer(descriptor: int, message: Job | Spool) -> None:
+    """Tell the supervisor."""
+    with suppress(BrokenPipeError), os.fdopen(os.dup(descriptor), "wb") as line:
+        line.write(message.encode())
 
 
 def guarded(job: Job, work: Callable[[Job], int]) -> int:
@@ -67,18 +118,21 @@ def guarded(job: Job, work: Callable[[Job], int]) -> int:
         return FAILED
 
 
-def crawl(job: Job) -> int:
-    """Crawl as the job says and show its progress."""
+def crawl(config: Config, go: Callable[[], bool], job: Job) -> int:
+    """Import what crawls, wait for the word, crawl as the job says and show its progress."""
+    import asyncio
+
     from gossamer.cli.door import crawler
     from gossamer.cli.progress import progress_for
     from gossamer.cli.run import served
     from gossamer.cli.standing import to_upload_of
-    from gossamer.config import Config
+    from gossamer.world.loop import calm_collector, loop_factory
 
-    config = Config.model_validate_json(job.values).with_origins(job.origins)
     resume = job.resume or (job.restart and (Path(job.directory) / "crawl.toml").exists())
     kind = crawler(config.cluster.workers)
     calm_collector()
+    if not go():
+        return REFUSED
     # One that had ended when its process died is not begun anew: only its files may lack something.
     settle = job.settle or job.restart
     running = (

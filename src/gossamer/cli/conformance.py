@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from gossamer.cli import crawling, door
-from gossamer.cli.early import Early
+from gossamer.cli.directory import holds_crawl
 from gossamer.model.errors import ConfigError
 
 # The defaults, but for patience: servers that never answer are there by design, and everybody waits for them. The maze
@@ -35,7 +35,7 @@ SETTINGS = (
 
 def conformance(directory: Path) -> int:
     """Crawl a web of every behaviour and print a table: behaviour, expected, seen. 1 when a row is wrong."""
-    if directory.exists() and not crawling.holds_crawl(directory):
+    if directory.exists() and not holds_crawl(directory):
         raise ConfigError(f"{directory} holds something else; name another with -o DIR")
     shutil.rmtree(directory, ignore_errors=True)  # The last run.
     with door.showcase(directory / "web") as web:
@@ -47,8 +47,7 @@ def conformance(directory: Path) -> int:
             "politeness": "own",
             "embeds": True,
         }
-        with Early() as early:
-            status = crawling.crawl(tuple(web.seeds), None, options, SETTINGS, early)
+        status = crawling.crawl(tuple(web.seeds), None, options, SETTINGS)
     if status != 0:
         return status
     text, right = door.conformance_of(web, directory)

@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from gossamer.cli import ask, crawling, door
-from gossamer.cli.early import Early
+from gossamer.cli.directory import holds_crawl, make_directory
 from gossamer.model.errors import ConfigError
 
 # The made web misbehaves as the real one does; here its patience and ours are cut so that a demo ends in a minute.
@@ -30,7 +30,7 @@ def demo(directory: Path, size: str) -> int:
     web_process = door.simweb(directory / "web", size, **QUICK_WEB)
     if directory.exists() and not directory.is_dir():
         raise ConfigError(f"{directory} is a file; name a directory with -o DIR")
-    if directory.exists() and not crawling.holds_crawl(directory) and any(directory.iterdir()):
+    if directory.exists() and not holds_crawl(directory) and any(directory.iterdir()):
         raise ConfigError(f"{directory} holds something else; name another with -o DIR")
     shutil.rmtree(directory, ignore_errors=True)  # The last demo.
     typer.echo("A synthetic web on loopback: no network is used. Ctrl-C stops, gossamer resume continues.")
@@ -42,8 +42,7 @@ def demo(directory: Path, size: str) -> int:
             "scope": "any",
             "politeness": "weak",
         }
-        with Early() as early:
-            status = crawling.crawl(tuple(web.seeds), None, options, QUICK_CRAWL, early)
+        status = crawling.crawl(tuple(web.seeds), None, options, QUICK_CRAWL)
     if status == 0:
         typer.echo("")
         ask.report(directory, as_json=False)
@@ -55,7 +54,7 @@ def demo(directory: Path, size: str) -> int:
 def simweb(directory: Path, size: str, seed: int, port: int) -> int:
     """Serve a synthetic web until a signal ends it; print what to crawl it with."""
     web_process = door.simweb(directory, size, seed=seed, port=port)
-    crawling.make_directory(directory)
+    make_directory(directory)
     stops = (signal.SIGINT, signal.SIGTERM)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, stops)
     try:

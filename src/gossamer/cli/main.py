@@ -54,25 +54,19 @@ def crawl(
     **options: object,
 ) -> None:
     """Start a crawl in a new directory."""
-    from gossamer.cli.early import Early
+    from gossamer.cli import crawling
 
     options["preset"] = preset
-    with Early() as early:
-        from gossamer.cli import crawling
-
-        _end(crawling.crawl(urls or (), config, options, sets or (), early, or_resume=or_resume))
+    _end(crawling.crawl(urls or (), config, options, sets or (), or_resume=or_resume))
 
 
 @app.command("resume")
 @with_flags(resumable_only=True)
 def resume(directory: Directory, sets: Sets = None, **options: object) -> None:
     """Continue after a stop or a crash; what is given here changes from now on."""
-    from gossamer.cli.early import Early
+    from gossamer.cli import crawling
 
-    with Early() as early:
-        from gossamer.cli import crawling
-
-        _end(crawling.resume(directory, options, sets or (), early))
+    _end(crawling.resume(directory, options, sets or ()))
 
 
 @app.command("status")

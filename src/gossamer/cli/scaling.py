@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from gossamer.cli import door
-from gossamer.cli.crawling import require_crawl
+from gossamer.cli.directory import require_crawl
 from gossamer.cli.words import counted
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 
 from gossamer.cli import door
-from gossamer.cli.crawling import require_crawl
+from gossamer.cli.directory import require_crawl
 from gossamer.cli.views import Shown
 from gossamer.cli.words import count, counted, harmless
 from gossamer.model.errors import ConfigError

@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from gossamer.cli import consoles
-from gossamer.cli.crawling import holds_crawl, require_crawl
+from gossamer.cli.directory import holds_crawl, require_crawl
 from gossamer.cli.ends import FINISHED, complain
 from gossamer.config.gather import configure, reopen
 from gossamer.model.errors import ConfigError

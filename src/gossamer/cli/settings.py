@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from gossamer.cli.crawling import require_crawl
+from gossamer.cli.directory import require_crawl
 from gossamer.config.footprint import ORIGIN
 from gossamer.config.gather import configure, reopen
 from gossamer.config.lists import check_lists

@@ -10,7 +10,7 @@ import typer
 
 from gossamer.cli.ask import mapping
 from gossamer.cli.control import NotRunningError, ask
-from gossamer.cli.crawling import require_crawl
+from gossamer.cli.directory import require_crawl
 from gossamer.cli.words import harmless
 from gossamer.model.errors import ConfigError
 

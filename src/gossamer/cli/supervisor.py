@@ -83,7 +83,7 @@ class Supervisor:
                 reached = self._slots.progress()
                 fruitless = 1 if reached > committed else fruitless + 1
                 committed = max(committed, reached)
-                how = "hung in a page and was ended" if overran else _death(status)
+                how = "hung in a page and was ended" if overran else death(status)
                 if fruitless > self._patience.restarts_max:
                     self._say(
                         f"the crawl's process {how}, for the {fruitless}th time without progress; "
@@ -136,7 +136,8 @@ class Supervisor:
             self._child.send_signal(number)
 
 
-def _death(status: int) -> str:
+def death(status: int) -> str:
+    """Return how a process ended, from its return code as Popen has it."""
     if status >= 0:
         return f"ended with status {status}"
     try:

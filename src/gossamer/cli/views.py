@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from gossamer.cli import door
-from gossamer.cli.crawling import require_crawl
+from gossamer.cli.directory import require_crawl
 from gossamer.cli.words import count, counted, size
 
 PROGRESS_S = 5.0

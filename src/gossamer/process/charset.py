@@ -96,6 +96,13 @@ _SINGLE_BYTE = frozenset(
     name for name in _ENCODINGS if name.startswith(("iso-8859", "windows-", "koi8", "ibm", "mac", "x-"))
 )
 _META = re.compile(rb"<(?:(?P<comment>!--)|(?P<meta>(?i:meta)[\t\n\f\r /])|(?P<tag>/?[a-zA-Z][^\t\n\f\r >]*)|[!/?])")
+_INSIDE = rb"(?:[^<>\"']|\"[^<>\"]*\"|'[^<>']*')*>\s*"
+_PLAIN_HEAD = re.compile(
+    rb"\s*(?:<\?xml" + _INSIDE + rb")?(?:<!doctype" + _INSIDE + rb")?(?:<html(?=[\s>])" + _INSIDE + rb")?<head>\s*"
+    rb"<meta\s+(?:http-equiv=\"content-type\"\s+content=\"text/html;\s*charset=|charset=\"?)([a-z0-9_-]+)\"?\s*/?>",
+    re.IGNORECASE,
+).match
+"""How most pages begin that say in what they are written: what the standard's steps find there, in one."""
 _CONTENT_CHARSET = re.compile(
     r"charset[\t\n\f\r ]*=[\t\n\f\r ]*(?:\"([^\"]*)\"|'([^']*)'|([^\"'\t\n\f\r ;][^\t\n\f\r ;]*))"
 )
@@ -205,6 +212,9 @@ def _declared(body: bytes, header_charset: str) -> tuple[str | None, int]:
 
 def _prescan(head: bytes) -> str | None:
     """Look for a declaration in the first bytes (HTML standard, section 13.2.3.2)."""
+    plain = _PLAIN_HEAD(head)
+    if plain is not None and (name := _usable(plain[1].decode("ascii"))) is not None:
+        return name
     if head[:6] == b"<\0?\0x\0":
         return "utf-16le"
     if head[:6] == b"\0<\0?\0x":

@@ -23,6 +23,8 @@ _ID = re.compile(
     """
 )
 _NUMBER = re.compile(r"[0-9]+")
+_PARTICULAR = re.compile(r"[0-9;(]").search
+"""A segment without any of these holds no number, no id (but for a UUID that is all letters) and no session."""
 _SESSION = re.compile(r"(?i)(;[a-z]*(?:sess|sid)[a-z_]*=)[^/;]*|\([SAF]\([^)]*\)\)")
 
 
@@ -79,6 +81,8 @@ def _general(segment: str) -> str:
         stem, dot, extension = segment.rpartition(".")
         if not _ID.fullmatch(stem if dot else segment):
             return "{title}" + (dot + extension if dot and extension.isalpha() else "")
+    if not _PARTICULAR(segment):
+        return segment[:SEGMENT_CHARACTERS_MAX]
     general = _SESSION.sub(r"\1{id}", segment)
     general = _ID.sub("{id}", general)
     return _NUMBER.sub("{n}", general)[:SEGMENT_CHARACTERS_MAX]

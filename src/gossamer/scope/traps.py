@@ -40,8 +40,8 @@ HELD_MAX = 64
 SAMPLED, SAMPLED_CALM = 8, 32
 """Of a watched template that is not suspected, one page in so many is looked at, chosen by its fingerprint: the first
 while some of its last pages said nothing new, the second while all of them did."""
-EXAMINED_MIN = 16
-"""But so many to begin with."""
+EXAMINED_MIN, EXAMINED_CALM_MIN = 16, 8
+"""But so many to begin with; the second where all of them said something new."""
 MAZE_FROM_PAGES = 1_000
 """From so many pages on, what a template's pages name is looked at."""
 MAZE_MEMORY_PAGES = 64
@@ -306,7 +306,7 @@ class Traps:
             node.note(stale=True, near=True)
         elif (
             node.suspected
-            or node.judged < EXAMINED_MIN
+            or node.judged < (EXAMINED_CALM_MIN if node.calm else EXAMINED_MIN)
             or url.fingerprint % (SAMPLED_CALM if node.calm else SAMPLED) == 0
         ):
             node.judge(sketch())

@@ -45,6 +45,9 @@ class RocksUrlSeen:
 
     def way(self, url: Url) -> tuple[int, int] | None:
         """Return the least depth and hops, or None when the URL was never offered."""
+        lately = self._popular.way(url.fingerprint)
+        if lately is not None:
+            return depth_and_hops(lately)
         value = self._epochs.get("seen", self._start(url) + url.fingerprint.to_bytes(8))
         if value is None:
             return None

@@ -1,4 +1,4 @@
-"""Clock: wall time that never jumps while the process lives."""
+"""Clock: time as the crawl sees it, and sleeps by it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import Protocol
 
-from gossamer.world.machine import steady_s
+from gossamer.world.wall import WallTime
 
 
 class Clock(Protocol):
@@ -21,17 +21,8 @@ class Clock(Protocol):
         ...
 
 
-class WallClock:
-    """The real clock: anchored once to wall time, then carried on by the clock that nobody sets.
-
-    An operator who sets the system time must not make us early at a server, nor stall us for hours.
-    """
-
-    def __init__(self) -> None:
-        self._offset_s = time.time() - steady_s()
-
-    def now(self) -> float:
-        return steady_s() + self._offset_s
+class WallClock(WallTime):
+    """The real clock."""
 
     async def sleep_until(self, instant: float) -> None:
         await asyncio.sleep(max(0.0, instant - self.now()))

@@ -17,6 +17,7 @@ def calm_collector() -> None:
     Nearly all that a crawl makes goes by its reference count; the rounds took 8 % of its time.
     """
     gc.freeze()
+    gc.enable()
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
 
 

@@ -10,6 +10,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from gossamer.world.wall import steady_s
+
 _PAGE_BYTES = resource.getpagesize()
 _DESCRIPTORS = Path("/proc/self/fd" if sys.platform.startswith("linux") else "/dev/fd")
 
@@ -97,11 +99,3 @@ class ThisMachine:
 
 def _bounded(limit: int) -> int:
     return sys.maxsize if limit == resource.RLIM_INFINITY else limit
-
-
-def steady_s() -> float:
-    """Return seconds by the clock that nobody sets; where the system has one, it goes on while the machine sleeps."""
-    return time.clock_gettime(_STEADY)
-
-
-_STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)

@@ -1,0 +1,110 @@
+"""Checking: makes a job of an order; all that can be checked is, before anything is fetched or kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from gossamer.cli.directory import holds_crawl, make_directory, require_crawl, there_before, unmake
+from gossamer.cli.job import Job, Order
+from gossamer.config import Config, configure
+from gossamer.config.gather import reopen
+from gossamer.config.lists import check_lists
+from gossamer.config.seeds import check_seeds
+from gossamer.model.errors import ConfigError
+
+SPOOLED = "seeds.txt"
+"""What came on standard input, in the crawl's directory."""
+
+Spool = Callable[[Path], None]
+"""Copies standard input to a file."""
+
+
+def checked(order: Order, spool: Spool) -> tuple[Job, Config]:
+    """Return what an order asks for, and its configuration.
+
+    Raises:
+        ConfigError: something that the operator can mend; nothing was started, and what was made for it is gone.
+    """
+    if order.command == "resume":
+        directory = Path(order.directory)
+        require_crawl(directory)
+        config = reopen(directory / "crawl.toml", options=order.options, sets=order.sets)
+        return job_of(config, directory, resume=True), config
+    file = Path(order.file) if order.file is not None else None
+    config = configure(file, options=order.options, sets=order.sets, seeds=order.seeds)
+    directory = Path(config.output.directory)
+    if holds_crawl(directory) and order.or_resume:
+        return _to_go_on(directory, config)
+    if holds_crawl(directory):
+        raise ConfigError(
+            f"{directory} already holds a crawl: gossamer resume {directory} continues it, -o DIR starts another"
+        )
+    return _to_begin(directory, config, spool)
+
+
+def _to_begin(directory: Path, config: Config, spool: Spool) -> tuple[Job, Config]:
+    missing, before = there_before(directory)
+    try:
+        if config.seeds.file == "-":
+            config = _spooled(config, directory, spool)
+        check_lists(config)
+        check_seeds(config)
+        make_directory(directory)
+    except BaseException:
+        unmake(directory, missing, before)
+        raise
+    job = job_of(config, directory, seeds=config.seeds.urls)
+    return msgspec.structs.replace(job, missing=tuple(map(str, missing)), before=tuple(before)), config
+
+
+def _to_go_on(directory: Path, given: Config) -> tuple[Job, Config]:
+    """Return the job of continuing where a crawl was interrupted, as it was begun; one that has ended stays as it is.
+
+    Raises:
+        ConfigError: it was begun with something else.
+    """
+    config = reopen(directory / "crawl.toml")
+    if (given.crawl.mode, *_begun_with(given)) != (config.crawl.mode, *_begun_with(config)):
+        raise ConfigError(f"{directory} holds a crawl of other seeds or segments; -o DIR starts another")
+    return msgspec.structs.replace(job_of(config, directory, resume=True), settle=True), config
+
+
+def _begun_with(config: Config) -> tuple[object, ...]:
+    seeds = config.seeds
+    # Those of standard input are kept in the crawl's directory, and are what they were then.
+    file = "" if seeds.file == "-" or Path(seeds.file).name == SPOOLED else seeds.file
+    return seeds.urls, file, seeds.domains_file, seeds.segments
+
+
+def job_of(config: Config, directory: Path, *, seeds: tuple[str, ...] = (), resume: bool = False) -> Job:
+    """Return what the child has to do."""
+    return Job(
+        directory=str(directory),
+        values=config.model_dump_json(),
+        origins=config.origins,
+        seeds=seeds,
+        resume=resume,
+        process_s_max=config.crawl.process_s_max,
+    )
+
+
+def job_as_written(job: Job) -> Job:
+    """Return a job with what its crawl has written that it runs with: what was changed since it began holds."""
+    directory = Path(job.directory)
+    try:
+        config = reopen(directory / "crawl.toml")
+    except ConfigError:  # Somebody edits it just now.
+        return job
+    return job_of(config, directory, seeds=job.seeds, resume=job.resume)
+
+
+def _spooled(config: Config, directory: Path, spool: Spool) -> Config:
+    """Keep the seeds on standard input in the crawl's directory, where a restart finds them."""
+    make_directory(directory)
+    file = (directory / SPOOLED).absolute()
+    spool(file)
+    seeds = config.seeds.model_copy(update={"file": str(file)})
+    return config.model_copy(update={"seeds": seeds})

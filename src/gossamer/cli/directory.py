@@ -1,0 +1,56 @@
+"""Directory: whether a crawl's directory holds one, can be made, and what of it goes when the crawl is refused."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from gossamer.model.errors import ConfigError
+
+
+def holds_crawl(directory: Path) -> bool:
+    """Say whether a crawl was started in a directory."""
+    return (directory / "crawl.toml").exists()
+
+
+def require_crawl(directory: Path) -> None:
+    """Raise ConfigError when there is no crawl in a directory."""
+    if not directory.exists():
+        raise ConfigError(f"no directory {directory}; name the one that gossamer crawl -o made")
+    if not holds_crawl(directory):
+        raise ConfigError(
+            f"{directory} holds no crawl (it has no crawl.toml); name the one that gossamer crawl -o made"
+        )
+
+
+def make_directory(directory: Path) -> None:
+    """Make the crawl's directory. Raises ConfigError when that cannot be."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=directory).close()
+    except OSError as error:
+        raise ConfigError(f"cannot write to {directory}: {error.strerror}; name another with -o DIR") from error
+
+
+def there_before(directory: Path) -> tuple[list[Path], list[str]]:
+    """Return which directories have yet to be made, innermost first, and the names that the innermost holds."""
+    missing = [path for path in (directory, *directory.parents) if not path.exists()]
+    try:
+        return missing, [path.name for path in directory.iterdir()] if directory.is_dir() else []
+    except OSError as error:
+        raise ConfigError(f"cannot read {directory}: {error.strerror}; name another with -o DIR") from error
+
+
+def unmake(directory: Path, missing: Sequence[Path], before: Iterable[str]) -> None:
+    """Remove what a refused crawl made: a mistake leaves nothing behind. What became a crawl stays."""
+    if not directory.is_dir() or holds_crawl(directory):
+        return
+    for name in {path.name for path in directory.iterdir()} - set(before):
+        path = directory / name
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    with suppress(OSError):  # Somebody else has put something there.
+        for path in missing:
+            path.rmdir()

@@ -1,0 +1,110 @@
+"""Start: the process that will crawl, from the order that it is given to the word on which it begins."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from gossamer.cli.job import Job, Order, Spool, decode
+from gossamer.cli.supervisor import FORWARDED
+
+LEAVING_S_MAX = 5.0
+"""How long a child may take to leave once nobody wants it."""
+
+
+def environment() -> dict[str, str]:
+    """Return the variables of a child: ours, and what makes it import what we would, whatever lies in the current
+    directory (`-P` and our own path)."""
+    path = os.pathsep.join(path for path in sys.path if path)
+    # numpy brings a library for matrices, of which we have none: its threads cost 0.05 s of every start.
+    return {"OPENBLAS_NUM_THREADS": "1", **os.environ, "PYTHONPATH": path}
+
+
+class Started:
+    """A child that makes a job of its order, answers with it, and waits for the word to crawl.
+
+    The word is said by `begin`; leaving the context without it ends the child. We read the answer, and need nothing
+    of what reads configurations: the child alone pays for that.
+    """
+
+    def __init__(self, asked: Order | Job) -> None:
+        # What is asked comes in a file, not in a pipe: nothing waits for a child that does not read.
+        with tempfile.TemporaryFile() as line:
+            line.write(asked.encode())
+            line.seek(0)
+            go, self._go = os.pipe()
+            self._answers, answers = os.pipe()
+            # As for every child of the supervisor: it unblocks these once it has handlers.
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
+            try:
+                self._process: subprocess.Popen[bytes] | None = subprocess.Popen(  # noqa: S603 - ourselves
+                    [sys.executable, "-P", "-m", "gossamer.cli.child", str(go), str(answers)],
+                    stdin=line,
+                    pass_fds=(go, answers),
+                    process_group=0,  # The terminal's Ctrl-C reaches it through us alone.
+                    env=environment(),
+                )
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+                os.close(go)
+                os.close(answers)
+
+    def job(self) -> Job | int:
+        """Wait for the answer; return the child's exit status where it refused, having said why."""
+        process = self._process
+        assert process is not None, "a child has one job"
+        with os.fdopen(os.dup(self._answers), "rb") as answers:
+            for line in answers:
+                answer = decode(line)
+                if isinstance(answer, Job):
+                    return answer
+                assert isinstance(answer, Spool), "it answers nothing else"
+                with Path(answer.file).open("wb") as copy:
+                    shutil.copyfileobj(sys.stdin.buffer, copy)
+                self._say_go()
+        return process.wait()
+
+    def begin(self) -> subprocess.Popen[bytes]:
+        """Have the child crawl, and let go of it: whoever asked has it now."""
+        process, self._process = self._process, None
+        assert process is not None, "a child has one job"
+        self._say_go()
+        self._let_go()
+        return process
+
+    def close(self) -> None:
+        """End a child that was not told to crawl. What it made for its checks it takes away itself."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        self._let_go()
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(LEAVING_S_MAX)
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            process.kill()
+            process.wait()
+
+    def _say_go(self) -> None:
+        with suppress(BrokenPipeError):  # It died early: its supervisor will see that.
+            os.write(self._go, b"\n")
+
+    def _let_go(self) -> None:
+        os.close(self._go)
+        os.close(self._answers)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
