@@ -8,6 +8,7 @@ its memory a MiB at a time, so it never gets a large page by itself, and the ker
 from __future__ import annotations
 
 import ctypes
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PAGE_BYTES = 2 << 20
-GROWTH_BYTES = 8 << 20
+GROWTH_BYTES = 16 << 20
 """What the process holds has grown by so much before it is looked at again."""
 GATHER_S_MAX = 0.1
 """What is left after so long waits for the next time. 2 ms a page."""
@@ -24,7 +25,11 @@ HELD_SHARE_MIN = 7 / 8
 _COLLAPSE = 25
 """MADV_COLLAPSE, Linux 6.1."""
 _MAPS, _HELD = Path("/proc/self/smaps"), Path("/proc/self/statm")
-_KEYS = ("Rss:", "AnonHugePages:")
+_is_ours = re.compile(
+    rb"^([0-9a-f]+)-([0-9a-f]+) rw-p \S+ \S+ 0 *(?:\[heap\])?\n"
+    rb"(?:[A-Z].*\n)*?Rss: +(\d+) kB\n(?:[A-Z].*\n)*?AnonHugePages: +(\d+) kB\n",
+    re.MULTILINE,
+).finditer
 
 Collapse = Callable[[int, int], bool]
 
@@ -76,17 +81,10 @@ class HugePages:
 
 def mappings() -> Iterator[Mapping]:
     """Yield the stretches of 2 MiB and more that can be written, belong to us alone and to no file."""
-    begin = end = 0
-    found: dict[str, int] = {}
-    for line in _MAPS.read_text().splitlines():
-        words = line.split()
-        if words[0] in _KEYS:
-            found[words[0]] = int(words[1]) << 10
-        elif words[0] == "VmFlags:" and end - begin >= PAGE_BYTES:
-            yield Mapping(begin, end, *(found[key] for key in _KEYS))
-        elif "-" in words[0]:
-            is_ours = words[1] == "rw-p" and (len(words) < 6 or words[5] == "[heap]")
-            begin, end = (int(edge, 16) for edge in words[0].split("-")) if is_ours else (0, 0)
+    for found in _is_ours(_MAPS.read_bytes()):
+        begin, end = int(found[1], 16), int(found[2], 16)
+        if end - begin >= PAGE_BYTES:
+            yield Mapping(begin, end, int(found[3]) << 10, int(found[4]) << 10)
 
 
 def _collapse() -> Collapse | None:
