@@ -53,5 +53,5 @@ def held(folder: Path) -> list[str]:
     links = []
     for descriptor in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):  # Another thread closed it.
-            links.append(os.readlink(descriptor))
+            links.append(str(descriptor.readlink()))
     return [link for link in links if link.startswith(str(folder))]
