@@ -15,7 +15,8 @@ PARTS := nginx-light:/usr/sbin/nginx python3-doc:/usr/share/doc/python3-doc/html
          chromium:/usr/bin/chromium iproute2:/usr/sbin/ip curl:/usr/bin/curl
 
 # A process for each core; what wants the machine for itself is marked `alone`.
-PARALLEL := --numprocesses auto --dist worksteal
+# Half of a test's time is waiting, for turns and for the disk.
+PARALLEL := --numprocesses $(shell expr 2 '*' $$(nproc)) --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test acceptance check format docs bench clean

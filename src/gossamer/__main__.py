@@ -1,5 +1,5 @@
 """`python -m gossamer` is `gossamer`."""
 
-from gossamer.cli.main import main
+from gossamer.cli.entry import main
 
 main()

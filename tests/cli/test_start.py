@@ -1,14 +1,14 @@
-"""The process that crawls, from its order to its word: it gets it, or it goes and leaves nothing."""
+"""The process that crawls, from what was typed to its word: it gets it, or it goes and leaves nothing."""
 
 import os
 import signal
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
-
-import msgspec
 
 from gossamer.cli.checking import job_of
 from gossamer.cli.ends import REFUSED
-from gossamer.cli.job import Job, Order, decode
+from gossamer.cli.job import Job, decode, encode
 from gossamer.cli.start import Started
 from gossamer.config import Config, configure
 from tests.cli.conftest import Gossamer, until
@@ -16,21 +16,15 @@ from tests.cli.conftest import Gossamer, until
 PATIENCE_S = 30.0
 
 
-def order(directory: Path, **changes: object) -> Order:
+def crawl(directory: Path, *more: str) -> list[str]:
     page = directory / "page.html"
     page.write_text("<title>Here</title>")
-    asked = Order(
-        command="crawl",
-        seeds=(f"file://{page}",),
-        options={"allow_private": True, "output": str(directory / "made/crawl")},
-        sets=("scope.schemes=['file']", "progress.form='quiet'"),
-        parent=os.getpid(),
-    )
-    return msgspec.structs.replace(asked, **changes)
+    words = ("crawl", f"file://{page}", "--allow-private", "-o", str(directory / "made/crawl"), "--quiet")
+    return [*words, "--set", "scope.schemes=['file']", *more]
 
 
-def test_an_order_becomes_a_job_and_a_crawl(tmp_path: Path) -> None:
-    with Started(order(tmp_path)) as started:
+def test_what_is_typed_becomes_a_job_and_a_crawl(tmp_path: Path) -> None:
+    with Started(crawl(tmp_path)) as started:
         job = started.job()
         assert isinstance(job, Job)
         assert job.directory == str(tmp_path / "made/crawl")
@@ -41,16 +35,16 @@ def test_an_order_becomes_a_job_and_a_crawl(tmp_path: Path) -> None:
 
 
 def test_a_job_that_is_checked_already_is_crawled(tmp_path: Path) -> None:
-    with Started(order(tmp_path)) as first:
+    with Started(crawl(tmp_path)) as first:
         job = first.job()
     assert isinstance(job, Job)
-    child = Started(msgspec.structs.replace(job, parent=os.getpid(), restart=True)).begin()
+    child = Started.again(job).begin()
     assert child.wait(PATIENCE_S) == 0
     assert (tmp_path / "made/crawl/crawl.toml").exists()
 
 
 def test_a_child_without_its_word_is_gone_when_its_context_is_and_nothing_is_left(tmp_path: Path) -> None:
-    with Started(order(tmp_path)) as started:
+    with Started(crawl(tmp_path)) as started:
         pid = started._process.pid if started._process else 0
         assert isinstance(started.job(), Job)
         assert (tmp_path / "made/crawl").is_dir()
@@ -60,20 +54,20 @@ def test_a_child_without_its_word_is_gone_when_its_context_is_and_nothing_is_lef
 
 
 def test_a_child_that_nobody_waits_for_is_gone_too(tmp_path: Path) -> None:
-    with Started(order(tmp_path)) as started:
+    with Started(crawl(tmp_path)) as started:
         pid = started._process.pid if started._process else 0
     assert not Path(f"/proc/{pid}").exists()
     assert not (tmp_path / "made").exists()
 
 
 def test_what_is_refused_is_a_status(tmp_path: Path) -> None:
-    with Started(order(tmp_path, sets=("limits.max_page=3",))) as started:
+    with Started(crawl(tmp_path, "--set", "limits.max_page=3")) as started:
         assert started.job() == REFUSED
     assert not (tmp_path / "made").exists()
 
 
 def test_the_word_for_a_child_that_died_is_no_error_of_ours(tmp_path: Path) -> None:
-    with Started(order(tmp_path)) as started:
+    with Started(crawl(tmp_path)) as started:
         assert isinstance(started.job(), Job)
         assert started._process is not None
         started._process.kill()
@@ -102,9 +96,62 @@ def test_an_interrupt_while_seeds_are_typed_leaves_nothing(run: Gossamer) -> Non
     assert not (run.directory / "deep").exists()
 
 
+def checking(run: Gossamer) -> tuple[subprocess.Popen[str], Callable[[], int]]:
+    """Return a command whose checks take as long as nobody writes to `slow`, and what tells its child, 0 at its end."""
+    process = run.start("crawl", "http://127.0.0.1/pages/2", "--seeds", "slow", "--allow-private", "--quiet")
+    listed = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+
+    def child() -> int:
+        until(lambda: process.poll() is not None or listed.read_text().split())
+        return int(listed.read_text().split()[0]) if process.poll() is None else 0
+
+    return process, child
+
+
+def test_a_child_that_dies_before_it_has_told_its_job_is_begun_anew(run: Gossamer) -> None:
+    os.mkfifo(run.directory / "slow")
+    process, child = checking(run)
+    first = child()
+    os.kill(first, signal.SIGKILL)
+    until(lambda: child() != first)
+    with (run.directory / "slow").open("w") as seeds:
+        seeds.write("http://127.0.0.1/more\n")
+    out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, out) == (0, "")
+    assert err == "gossamer: the crawl's process died of SIGKILL before it began; it is begun anew\n"
+    assert (run.directory / "crawl/state/pages").read_text() == "2"
+
+
+def test_a_child_that_keeps_dying_before_it_has_told_its_job_is_a_failure(run: Gossamer) -> None:
+    os.mkfifo(run.directory / "slow")
+    process, child = checking(run)
+    for _ in range(6):
+        dead = child()
+        os.kill(dead, signal.SIGKILL)
+        until(lambda dead=dead: child() != dead)  # type: ignore[misc]
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 1
+    last = "gossamer: the crawl's process died of SIGKILL before it began, for the 6th time; nothing was started"
+    assert err.splitlines()[-1] == last
+
+
+def test_a_child_that_dies_of_typed_seeds_cannot_have_them_twice(run: Gossamer) -> None:
+    ours, theirs = os.pipe()
+    with os.fdopen(ours), os.fdopen(theirs, "w") as typed:
+        process = run.start("crawl", "--seeds", "-", "--allow-private", stdin=ours)
+        until((run.directory / "crawl/seeds.txt").exists)
+        listed = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        os.kill(int(listed.read_text()), signal.SIGKILL)
+        typed.write("http://127.0.0.1/\n")
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 1
+    assert err.count("\n") == 1
+    assert "what was on standard input is gone: give it again" in err
+
+
 def test_words_that_are_no_text_arrive_as_they_were() -> None:
-    asked = Order(command="crawl", seeds=("\udce9",), options={"output": "\udcff"}, parent=1)
-    assert decode(asked.encode()) == asked
+    job = Job("\udcff", "{}", {}, seeds=("\udce9",), before=("\udce8",))
+    assert decode(encode(job)) == job
 
 
 def test_a_configuration_reaches_a_later_child_as_it_was() -> None:
@@ -114,7 +161,7 @@ def test_a_configuration_reaches_a_later_child_as_it_was() -> None:
         sets=["components.protocols={gemini='a:B'}", "scope.schemes=['http']", "memory.budget_bytes='1GiB'"],
         seeds=["http://127.0.0.1/ä"],
     )
-    job = decode(job_of(config, Path("crawl")).encode())
+    job = decode(encode(job_of(config, Path("crawl"))))
     assert isinstance(job, Job)
     there = Config.model_validate_json(job.values).with_origins(job.origins)
     assert there == config

@@ -98,6 +98,17 @@ def test_a_redirect_to_itself_ends(tmp_path: Path) -> None:
         assert ring.adds_up()
 
 
+@pytest.mark.parametrize("trouble", [GONE, reply(b"", 503)])
+def test_a_redirect_to_itself_ends_also_where_the_server_is_in_trouble_in_between(
+    tmp_path: Path, trouble: Reply | Failure
+) -> None:
+    with Ring(tmp_path, {ROOT: [trouble, moved(ROOT)] * 6 + [page()]}, scope={"hops_max": 5}) as ring:
+        ring.crawl(ROOT)
+        assert ring.web.counts[ROOT] == 12
+        assert ring.frontier.counts.terminal == {"redirected": 1}
+        assert ring.adds_up()
+
+
 def test_a_redirect_that_names_nothing_is_an_error_of_the_page(tmp_path: Path) -> None:
     with Ring(tmp_path, {ROOT: reply(b"", 302)}) as ring:
         ring.crawl(ROOT)

@@ -8,15 +8,34 @@ Touches  the crawl's directory, through what is assembled
 Never    names a concrete room
 """
 
-from gossamer.api.cluster import ClusterCrawler
-from gossamer.api.crawler import Crawler
-from gossamer.api.looking import about_of
-from gossamer.api.page import Page
-from gossamer.api.releasing import release_of
-from gossamer.api.sample import sample_of
-from gossamer.api.scaling import scale_crawl
-from gossamer.api.status import status_of, why_of
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gossamer.api.cluster import ClusterCrawler as ClusterCrawler
+    from gossamer.api.crawler import Crawler as Crawler
+    from gossamer.api.looking import about_of as about_of
+    from gossamer.api.page import Page as Page
+    from gossamer.api.releasing import release_of as release_of
+    from gossamer.api.sample import sample_of as sample_of
+    from gossamer.api.scaling import scale_crawl as scale_crawl
+    from gossamer.api.status import status_of as status_of
+    from gossamer.api.status import why_of as why_of
 
 __all__ = [
     "ClusterCrawler", "Crawler", "Page", "about_of", "release_of", "sample_of", "scale_crawl", "status_of", "why_of",
 ]  # fmt: skip
+
+_HOMES = {
+    "ClusterCrawler": "cluster", "Crawler": "crawler", "Page": "page", "about_of": "looking", "release_of": "releasing",
+    "sample_of": "sample", "scale_crawl": "scaling", "status_of": "status", "why_of": "status",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    # Lazily: a crawl of one shard needs nothing of a cluster, and a look at one that stands nothing of what crawls.
+    if name in _HOMES:
+        return getattr(import_module(f"gossamer.api.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

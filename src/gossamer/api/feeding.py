@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from xxhash import xxh3_128_hexdigest
@@ -14,9 +15,11 @@ from gossamer.config import Config
 from gossamer.config.segments import Visitable
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
-from gossamer.offline.segment import Segment
 from gossamer.state.store import META_PARTITION
 from gossamer.world.files import sync_directory
+
+if TYPE_CHECKING:
+    from gossamer.offline.segment import Segment
 
 TAKEN = META_PARTITION + b"segment:"
 _TAKEN_END = META_PARTITION + b"segment;"
@@ -90,7 +93,7 @@ class Feeding:
         """
         before = self._shard.frontier.counts.discovered
         key = TAKEN + identity(path)
-        with Segment(path) as segment:
+        with _segment(path) as segment:
             taken = self._taken(key) or Taken(str(path), segment.rows)
             for rows in segment.links(taken.at, URLS_A_STEP_MAX):
                 self._offer(rows.links, rows.levels, taken)
@@ -167,11 +170,18 @@ class Feeding:
 def check_segments(config: Config) -> None:
     """Look whether each segment of a configuration is one. Raises ConfigError when one is not."""
     for path in config.seeds.segments:
-        Segment(Path(path)).close()
+        _segment(Path(path)).close()
+
+
+def _segment(path: Path) -> Segment:
+    # It brings pyarrow.compute: only an offline crawl has a use for it.
+    from gossamer.offline.segment import Segment  # noqa: PLC0415
+
+    return Segment(path)
 
 
 def _rest(path: Path, start: int) -> Iterator[tuple[Link, int]]:
-    with Segment(path) as segment:
+    with _segment(path) as segment:
         for rows in segment.links(start, URLS_A_STEP_MAX):
             yield from zip(rows.links, rows.levels, strict=True)
 

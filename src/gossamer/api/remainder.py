@@ -11,7 +11,6 @@ from gossamer.config import Config
 from gossamer.frontier.remaining import remaining
 from gossamer.model.links import Link
 from gossamer.model.product import PRODUCT, __version__
-from gossamer.offline.segment import About, SegmentWriter, rules_of
 from gossamer.ports import UrlSeen
 from gossamer.state.store import Store
 from gossamer.url.url import Url
@@ -34,6 +33,9 @@ def write_remainder(
     Raises:
         OSError: the disk refuses; there is no file then.
     """
+    # It brings pyarrow.compute: only an offline crawl has a use for it.
+    from gossamer.offline.segment import About, SegmentWriter, rules_of  # noqa: PLC0415
+
     path = directory / FILE
     unseen = (((link, level) for link, level in left if url_seen.way(link.url) is None) for left in others)
     rows = merge(remaining(store, name_url), *unseen, key=lambda row: (row[0].url.partition, row[0].url.site))

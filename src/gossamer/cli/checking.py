@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
-
 from gossamer.cli.directory import holds_crawl, make_directory, require_crawl, there_before, unmake
-from gossamer.cli.job import Job, Order
+from gossamer.cli.job import Job
+from gossamer.cli.order import Order
 from gossamer.config import Config, configure
 from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
@@ -29,12 +28,11 @@ def checked(order: Order, spool: Spool) -> tuple[Job, Config]:
         ConfigError: something that the operator can mend; nothing was started, and what was made for it is gone.
     """
     if order.command == "resume":
-        directory = Path(order.directory)
+        directory = order.directory
         require_crawl(directory)
         config = reopen(directory / "crawl.toml", options=order.options, sets=order.sets)
         return job_of(config, directory, resume=True), config
-    file = Path(order.file) if order.file is not None else None
-    config = configure(file, options=order.options, sets=order.sets, seeds=order.seeds)
+    config = configure(order.file, options=order.options, sets=order.sets, seeds=order.seeds)
     directory = Path(config.output.directory)
     if holds_crawl(directory) and order.or_resume:
         return _to_go_on(directory, config)
@@ -57,7 +55,7 @@ def _to_begin(directory: Path, config: Config, spool: Spool) -> tuple[Job, Confi
         unmake(directory, missing, before)
         raise
     job = job_of(config, directory, seeds=config.seeds.urls)
-    return msgspec.structs.replace(job, missing=tuple(map(str, missing)), before=tuple(before)), config
+    return job._replace(missing=tuple(map(str, missing)), before=tuple(before)), config
 
 
 def _to_go_on(directory: Path, given: Config) -> tuple[Job, Config]:
@@ -69,7 +67,7 @@ def _to_go_on(directory: Path, given: Config) -> tuple[Job, Config]:
     config = reopen(directory / "crawl.toml")
     if (given.crawl.mode, *_begun_with(given)) != (config.crawl.mode, *_begun_with(config)):
         raise ConfigError(f"{directory} holds a crawl of other seeds or segments; -o DIR starts another")
-    return msgspec.structs.replace(job_of(config, directory, resume=True), settle=True), config
+    return job_of(config, directory, resume=True)._replace(settle=True), config
 
 
 def _begun_with(config: Config) -> tuple[object, ...]:

@@ -9,87 +9,112 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from gossamer.cli.directory import unmake
 from gossamer.cli.ends import FAILED, FINISHED, INTERRUPTED, REFUSED, complain
-from gossamer.cli.job import Job, Order, Spool, decode
+from gossamer.cli.job import Job, Spool, decode, encode
 from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.world.files import NO_ROOM
 from gossamer.world.process import die_with_parent
 
 if TYPE_CHECKING:
+    from gossamer.cli.order import Order
     from gossamer.config import Config
 
 
 def main() -> None:
     """Check what is asked, crawl on a word, exit with the status that the command will have.
 
-    The order, or a job that is checked already, is a line on standard input. The arguments are two descriptors: a byte
-    on the first says that we may go on, its end that nobody wants us any more; on the second we answer.
+    The first arguments are two descriptors and our parent's number: a byte on the first descriptor says that we may go
+    on, its end that nobody wants us any more; on the second we answer. What was typed follows. Where nothing does, a
+    job that is checked already is a line on standard input.
     """
     # Classes and functions stay: a collector that looks at each module's again and again finds nothing, for 0.1 s.
     gc.disable()
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # We are no foreground group, and still write to the terminal.
-    go, answers = (int(word) for word in sys.argv[1:])
-    asked = decode(sys.stdin.buffer.readline())
-    assert not isinstance(asked, Spool), "that is for us to say"
-    die_with_parent(asked.parent)
-    status = begun(asked, lambda: bool(os.read(go, 1)), partial(answer, answers))
+    word, answers, parent = (int(number) for number in sys.argv[1:4])
+    die_with_parent(parent)
+    supervisor, words = Supervisor(word, answers), sys.argv[4:]
+    status = typed(words, supervisor) if words else given(supervisor)
     with suppress(OSError):
         sys.stdout.flush()
     # Everything is closed. What native libraries do while the interpreter is torn down must not look like a crash.
     os._exit(status)
 
 
-def begun(asked: Order | Job, go: Callable[[], bool], tell: Callable[[Job | Spool], None]) -> int:
-    """Make a job of what is asked, import what it takes, and crawl when `go` says so; return the exit status."""
-    try:
-        job, config = (asked, read(asked)) if isinstance(asked, Job) else checked_for(asked, go, tell)
-    except ConfigError as error:
-        complain(str(error))
-        return REFUSED
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    status = guarded(job, partial(crawl, config, go))
-    if status == REFUSED and job.before is not None:
-        unmake(Path(job.directory), [Path(name) for name in job.missing], job.before)
-    return status
+class Supervisor(NamedTuple):
+    """Whoever began us, at the other end of two pipes."""
+
+    word: int
+    answers: int
+
+    def tell(self, message: Job | Spool) -> None:
+        """Answer."""
+        with suppress(BrokenPipeError), os.fdopen(os.dup(self.answers), "wb") as line:
+            line.write(encode(message))
+
+    def says_go(self) -> bool:
+        """Wait for the word; False: nobody wants us any more."""
+        return bool(os.read(self.word, 1))
 
 
-def checked_for(order: Order, go: Callable[[], bool], tell: Callable[[Job | Spool], None]) -> tuple[Job, Config]:
-    """Return what an order asks for, once it is told. Ctrl-C ends the checks: lists may be long, and input slow."""
+def typed(words: Sequence[str], supervisor: Supervisor) -> int:
+    """Do what was typed, or say what is wrong with it; return the exit status."""
+    from gossamer.cli.main import status_of_command
+
+    return status_of_command(words, lambda order: begun(*checked(order, supervisor), supervisor))
+
+
+def given(supervisor: Supervisor) -> int:
+    """Do a job that was checked before, when its first child was there; return the exit status."""
+    from gossamer.config import Config
+
+    job = decode(sys.stdin.buffer.readline())
+    assert isinstance(job, Job), "nothing else is for us"
+    return begun(job, Config.model_validate_json(job.values).with_origins(job.origins), supervisor)
+
+
+def checked(order: Order, supervisor: Supervisor) -> tuple[Job, Config]:
+    """Return what an order asks for, once it is told. Ctrl-C ends the checks: lists may be long, and input slow.
+
+    Raises:
+        ConfigError: something that the operator can mend.
+    """
     from gossamer.cli.checking import checked
 
     def spool(file: Path) -> None:
-        tell(Spool(file=str(file)))
-        if not go():
-            raise KeyboardInterrupt
+        supervisor.tell(Spool(file=str(file)))
+        if not supervisor.says_go():
+            interrupt()
 
+    signal.signal(signal.SIGINT, interrupt)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     try:
         job, config = checked(order, spool)
     finally:
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    tell(job)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    supervisor.tell(job)
     return job, config
 
 
-def read(job: Job) -> Config:
-    """Return a job's configuration."""
-    from gossamer.config import Config
+def interrupt(*_: object) -> NoReturn:
+    """End the checks, once: what they made is then taken away, and nothing may interrupt that."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
-    return Config.model_validate_json(job.values).with_origins(job.origins)
 
-
-def answer(descriptor: int, message: Job | Spool) -> None:
-    """Tell the supervisor."""
-    with suppress(BrokenPipeError), os.fdopen(os.dup(descriptor), "wb") as line:
-        line.write(message.encode())
+def begun(job: Job, config: Config, supervisor: Supervisor) -> int:
+    """Import what a job takes, crawl when the word comes, and return the exit status."""
+    status = guarded(job, partial(crawl, config, supervisor))
+    if status == REFUSED and job.before is not None:
+        unmake(Path(job.directory), [Path(name) for name in job.missing], job.before)
+    return status
 
 
 def guarded(job: Job, work: Callable[[Job], int]) -> int:
@@ -118,7 +143,7 @@ def guarded(job: Job, work: Callable[[Job], int]) -> int:
         return FAILED
 
 
-def crawl(config: Config, go: Callable[[], bool], job: Job) -> int:
+def crawl(config: Config, supervisor: Supervisor, job: Job) -> int:
     """Import what crawls, wait for the word, crawl as the job says and show its progress."""
     import asyncio
 
@@ -131,7 +156,7 @@ def crawl(config: Config, go: Callable[[], bool], job: Job) -> int:
     resume = job.resume or (job.restart and (Path(job.directory) / "crawl.toml").exists())
     kind = crawler(config.cluster.workers)
     calm_collector()
-    if not go():
+    if not supervisor.says_go():
         return REFUSED
     # One that had ended when its process died is not begun anew: only its files may lack something.
     settle = job.settle or job.restart

@@ -39,15 +39,9 @@ def conformance(directory: Path) -> int:
         raise ConfigError(f"{directory} holds something else; name another with -o DIR")
     shutil.rmtree(directory, ignore_errors=True)  # The last run.
     with door.showcase(directory / "web") as web:
-        options = {
-            "output": str(directory),
-            "hosts": str(web.hosts_file),
-            "allow_private": True,
-            "scope": "any",
-            "politeness": "own",
-            "embeds": True,
-        }
-        status = crawling.crawl(tuple(web.seeds), None, options, SETTINGS)
+        words = ["crawl", *web.seeds, "--output", str(directory), "--hosts", str(web.hosts_file)]
+        words += ["--allow-private", "--scope", "any", "--politeness", "own", "--embeds"]
+        status = crawling.carried_out([*words, *(word for key in SETTINGS for word in ("--set", key))])
     if status != 0:
         return status
     text, right = door.conformance_of(web, directory)

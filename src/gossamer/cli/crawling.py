@@ -1,68 +1,45 @@
-"""Crawling: `crawl` and `resume`: a child checks everything that was typed and crawls, supervised from here.
+"""Crawling: `crawl` and `resume`: a child reads and checks what was typed and crawls, supervised from here.
 
-Nothing here imports the configuration or what crawls: this process would pay for both a second time.
+Nothing here imports what reads command lines and configurations, or crawls: all that would be paid for a second time.
 """
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 
-import msgspec
-
 from gossamer.cli.ends import FAILED, complain
-from gossamer.cli.job import Job, Order
+from gossamer.cli.job import Job
 from gossamer.cli.start import Started
-from gossamer.cli.supervisor import Slots, Supervisor, death
+from gossamer.cli.supervisor import Patience, Slots, Supervisor, death
 from gossamer.state import slots
 from gossamer.world.wall import WallTime
 
 
-def crawl(
-    seeds: Sequence[str],
-    file: Path | None,
-    options: Mapping[str, object],
-    sets: Sequence[str],
-    *,
-    or_resume: bool = False,
-) -> int:
-    """Start a crawl in a new directory and return its exit status; with `or_resume` continue what is there already.
+def carried_out(words: Sequence[str]) -> int:
+    """Have a child read a command line, check it and crawl, restarted as often as it takes; return the exit status.
 
-    What the operator can mend is said in one line; nothing was started then, and nothing is left behind.
+    What the operator can mend it says in one line; nothing was started then, and nothing is left behind.
     """
-    return carried_out(
-        Order(
-            command="crawl",
-            seeds=tuple(seeds),
-            file=None if file is None else str(file),
-            options=dict(options),
-            sets=tuple(sets),
-            or_resume=or_resume,
-            parent=os.getpid(),
-        )
-    )
-
-
-def resume(directory: Path, options: Mapping[str, object], sets: Sequence[str]) -> int:
-    """Continue the crawl in a directory, with changes, and return its exit status; mistakes are said as by `crawl`."""
-    return carried_out(
-        Order(command="resume", directory=str(directory), options=dict(options), sets=tuple(sets), parent=os.getpid())
-    )
-
-
-def carried_out(order: Order) -> int:
-    """Have a child check an order and crawl, restarted as often as it takes, and return the exit status."""
-    with Started(order) as child:
-        job = child.job()
-        if isinstance(job, Job):
-            return supervised(job, child)
-    if job < 0:
-        complain(f"the crawl's process {death(job)} before it began; nothing was started")
-        return FAILED
-    return job
+    for restarts in count():
+        with Started(words) as child:
+            job = child.job()
+            if isinstance(job, Job):
+                return supervised(job, child)
+        if job >= 0:
+            return job
+        how = f"the crawl's process {death(job)} before it began"
+        if child.took_input:
+            complain(f"{how}; nothing was started, and what was on standard input is gone: give it again")
+            return FAILED
+        if restarts >= Patience().restarts_max:
+            complain(f"{how}, for the {restarts + 1}th time; nothing was started")
+            return FAILED
+        complain(f"{how}; it is begun anew")
+    raise AssertionError("that has no end")
 
 
 def supervised(job: Job, child: Started) -> int:
@@ -79,7 +56,7 @@ def supervised(job: Job, child: Started) -> int:
             return child.begin()
         # Where its child has written what it runs with, that holds, and with it what was changed since.
         asked = _as_written(job) if _effective(directory) != before else job
-        return Started(msgspec.structs.replace(asked, parent=os.getpid(), restart=True)).begin()
+        return Started.again(asked).begin()
 
     watched = Slots(
         accuse=lambda: slots.accuse(state, started_at),

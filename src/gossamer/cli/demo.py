@@ -35,14 +35,9 @@ def demo(directory: Path, size: str) -> int:
     shutil.rmtree(directory, ignore_errors=True)  # The last demo.
     typer.echo("A synthetic web on loopback: no network is used. Ctrl-C stops, gossamer resume continues.")
     with web_process as web:
-        options = {
-            "output": str(directory),
-            "hosts": str(web.hosts_file),
-            "allow_private": True,
-            "scope": "any",
-            "politeness": "weak",
-        }
-        status = crawling.crawl(tuple(web.seeds), None, options, QUICK_CRAWL)
+        words = ["crawl", *web.seeds, "--output", str(directory), "--hosts", str(web.hosts_file)]
+        words += ["--allow-private", "--scope", "any", "--politeness", "weak"]
+        status = crawling.carried_out([*words, *(word for key in QUICK_CRAWL for word in ("--set", key))])
     if status == 0:
         typer.echo("")
         ask.report(directory, as_json=False)

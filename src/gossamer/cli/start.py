@@ -1,61 +1,76 @@
-"""Start: the process that will crawl, from the order that it is given to the word on which it begins."""
+"""Start: the process that will crawl, from what was typed to the word on which it begins."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import IO, Self
 
-from gossamer.cli.job import Job, Order, Spool, decode
+from gossamer.cli.job import Job, Spool, decode, encode
 from gossamer.cli.supervisor import FORWARDED
 
+COPIED_BYTES = 1 << 16
 LEAVING_S_MAX = 5.0
 """How long a child may take to leave once nobody wants it."""
 
 
 def environment() -> dict[str, str]:
-    """Return the variables of a child: ours, and what makes it import what we would, whatever lies in the current
-    directory (`-P` and our own path)."""
+    """Return the variables of a child.
+
+    With our own path (and `-P`) it imports what we would, whatever lies in the current directory.
+    """
     path = os.pathsep.join(path for path in sys.path if path)
-    # numpy brings a library for matrices, of which we have none: its threads cost 0.05 s of every start.
-    return {"OPENBLAS_NUM_THREADS": "1", **os.environ, "PYTHONPATH": path}
+    # numpy brings a library for matrices, of which we have none: its threads cost 0.05 s of every start. Looking
+    # through all packages for plugins of pydantic takes 0.01 s.
+    spared = {"OPENBLAS_NUM_THREADS": "1", "PYDANTIC_DISABLE_PLUGINS": "__all__"}
+    return {**spared, **os.environ, "PYTHONPATH": path}
 
 
 class Started:
-    """A child that makes a job of its order, answers with it, and waits for the word to crawl.
+    """A child that makes a job of what was typed, answers with it, and waits for the word to crawl.
 
     The word is said by `begin`; leaving the context without it ends the child. We read the answer, and need nothing
     of what reads configurations: the child alone pays for that.
     """
 
-    def __init__(self, asked: Order | Job) -> None:
-        # What is asked comes in a file, not in a pipe: nothing waits for a child that does not read.
+    def __init__(self, words: Sequence[str], job: IO[bytes] | int = subprocess.DEVNULL) -> None:
+        """`words` are those that were typed, and `job` is a file with the job where one was made of them before."""
+        self.took_input = False
+        """Standard input went to this child: there is nothing left for another one."""
+        go, self._go = os.pipe()
+        self._answers, answers = os.pipe()
+        ours = [sys.executable, "-P", "-m", "gossamer.cli.child", str(go), str(answers), str(os.getpid())]
+        # As for every child of the supervisor: it unblocks these once it has handlers.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
+        try:
+            self._process: subprocess.Popen[bytes] | None = subprocess.Popen(  # noqa: S603 - ourselves
+                [*ours, *words],
+                stdin=job,
+                pass_fds=(go, answers),
+                process_group=0,  # The terminal's Ctrl-C reaches it through us alone.
+                env=environment(),
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            os.close(go)
+            os.close(answers)
+
+    @classmethod
+    def again(cls, job: Job) -> Self:
+        """Return a child for a job whose child died."""
+        import tempfile
+
+        # In a file, not in a pipe: nothing waits for a child that does not read.
         with tempfile.TemporaryFile() as line:
-            line.write(asked.encode())
+            line.write(encode(job._replace(restart=True)))
             line.seek(0)
-            go, self._go = os.pipe()
-            self._answers, answers = os.pipe()
-            # As for every child of the supervisor: it unblocks these once it has handlers.
-            before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
-            try:
-                self._process: subprocess.Popen[bytes] | None = subprocess.Popen(  # noqa: S603 - ourselves
-                    [sys.executable, "-P", "-m", "gossamer.cli.child", str(go), str(answers)],
-                    stdin=line,
-                    pass_fds=(go, answers),
-                    process_group=0,  # The terminal's Ctrl-C reaches it through us alone.
-                    env=environment(),
-                )
-            finally:
-                signal.pthread_sigmask(signal.SIG_SETMASK, before)
-                os.close(go)
-                os.close(answers)
+            return cls((), line)
 
     def job(self) -> Job | int:
         """Wait for the answer; return the child's exit status where it refused, having said why."""
@@ -67,8 +82,10 @@ class Started:
                 if isinstance(answer, Job):
                     return answer
                 assert isinstance(answer, Spool), "it answers nothing else"
+                self.took_input = True
                 with Path(answer.file).open("wb") as copy:
-                    shutil.copyfileobj(sys.stdin.buffer, copy)
+                    while some := sys.stdin.buffer.read(COPIED_BYTES):
+                        copy.write(some)
                 self._say_go()
         return process.wait()
 

@@ -6,8 +6,8 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import FrameType
+from typing import NamedTuple
 
 # Deaths that what a stranger wrote can cause, in a parser or a codec. SIGKILL may be anybody's: it accuses no page.
 CONTENT_DEATHS = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE})
@@ -18,8 +18,7 @@ FAILED = 1
 FORWARDED = (signal.SIGINT, signal.SIGTERM)
 
 
-@dataclass(frozen=True)
-class Slots:
+class Slots(NamedTuple):
     """What the supervisor asks of the crawl's directory."""
 
     accuse: Callable[[], object]
@@ -30,8 +29,7 @@ class Slots:
     """The number of the last committed epoch; 0 before the first."""
 
 
-@dataclass(frozen=True)
-class Patience:
+class Patience(NamedTuple):
     """How long and how often."""
 
     watch_s: float = 0.5

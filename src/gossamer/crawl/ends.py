@@ -76,8 +76,11 @@ class Ends(Generic[L]):
         row = attempt_row(visit, failure.outcome, failure.started_at or self._clock.now())
         row.error, row.ip, row.fetch_s = failure.error, failure.ip, failure.fetch_s
         self._logs.info(failure.outcome, url=visit.url.text, error=failure.error, attempt=visit.attempt)
-        again = self._retries.after(visit, failure.error, self._clock.now()) if failure.retry else None
-        self._conclude(lease, Visited(visit.url, row), again)
+        self._conclude(lease, Visited(visit.url, row), self._retried(lease, failure.error) if failure.retry else None)
+
+    def _retried(self, lease: L, error: str) -> Again | None:
+        # With the hops of this very entry, as in `_redirect`: those of a shorter way would make a loop endless.
+        return self._retries.after(visit_of(lease), error, self._clock.now())
 
     def _again(self, lease: L, reply: Reply) -> None:
         """A server in trouble: kept as it is, asked again later."""
@@ -85,9 +88,7 @@ class Ends(Generic[L]):
         row = self._reply_row(visit, reply, "http_error")
         row.error = f"HTTP {reply.status}"
         self._logs.info("http_error", url=visit.url.text, error=row.error, attempt=visit.attempt)
-        self._conclude(
-            lease, self._digested(visit, reply, row), self._retries.after(visit, row.error, self._clock.now())
-        )
+        self._conclude(lease, self._digested(visit, reply, row), self._retried(lease, row.error))
 
     def _redirect(self, lease: L, reply: Reply, target: Url) -> list[Link]:
         """A redirect is a link: its target goes through the whole ring, unless it is this very entry's next hop."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 import aiodns
 import pycares
 
 from gossamer.model.errors import ConfigError
-from gossamer.model.visits import Failure, Reply
+from gossamer.model.visits import Failure
+from gossamer.resolve.answers import Records, failed
 from gossamer.resolve.options import ResolveOptions
 
 _LOOKUPS_PER_CHANNEL: Final = 20_000
@@ -24,16 +24,6 @@ _FINAL: Final = frozenset({pycares.errno.ARES_ENOTFOUND, pycares.errno.ARES_ENOD
 
 
 _KINDS: Final = {"ipv4_first": ("A", "AAAA"), "ipv6_first": ("AAAA", "A"), "ipv4": ("A",), "ipv6": ("AAAA",)}
-
-
-class Records(NamedTuple):
-    """What name servers know about a host."""
-
-    addresses: tuple[str, ...]
-    ttl_s: float
-    """The shortest of all records in the answers, aliases included."""
-    lines: tuple[str, ...] = ()
-    """The answers as a zone file has them (RFC 1035, section 5), aliases included."""
 
 
 class Lookup:
@@ -129,15 +119,6 @@ def _combine(answers: list[asyncio.Future[pycares.DNSResult]], limit_s: float) -
     return failed(text, retry=retry)
 
 
-def reply_of(host: str, records: Records, asked_at: float, answered_at: float) -> Reply:
-    """Return what name servers answered as archives keep it: text/dns, RFC 4027, below the date, as Heritrix has it."""
-    date = f"{datetime.fromtimestamp(asked_at, UTC):%Y%m%d%H%M%S}"
-    body = "".join(f"{line}\n" for line in (date, *records.lines)).encode("utf-8", "replace")
-    return Reply(
-        f"dns:{host}", 1, (), body, "", asked_at, answered_at - asked_at, len(body), media_type="text/dns"
-    )  # fmt: skip
-
-
 def _lines(answers: list[asyncio.Future[pycares.DNSResult]]) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for answer in answers:
@@ -153,8 +134,3 @@ def _lines(answers: list[asyncio.Future[pycares.DNSResult]]) -> tuple[str, ...]:
                 continue
             found[f"{record.name.rstrip('.')}.\t{record.ttl}\tIN\t{kind}\t{value}"] = None
     return tuple(found)
-
-
-def failed(error: str, *, retry: bool) -> Failure:
-    """A name that leads nowhere: the fault of the host, never of one URL."""
-    return Failure("dns_error", f"name resolution: {error}", retry=retry, host_level=True)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from gossamer.model.visits import Failure, Reply
+from gossamer.resolve.answers import failed, reply_of
 from gossamer.resolve.guard import canonical, refused
 from gossamer.resolve.hosts import Hosts
-from gossamer.resolve.lookup import Lookup, failed, reply_of
 from gossamer.resolve.options import ResolveOptions
 from gossamer.world.clock import Clock
+
+if TYPE_CHECKING:
+    from gossamer.resolve.lookup import Lookup
 
 _LOCALHOST: Final = ("127.0.0.1", "::1")
 _NOWHERE: Final = ("invalid", "onion")
@@ -51,7 +54,7 @@ class DnsResolver:
         self._clock = clock
         self._told_of = told
         self._hosts = Hosts(options.hosts_file)
-        self._lookup = Lookup(options)
+        self._lookup: Lookup | None = None
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._under_way: dict[str, asyncio.Future[Located | Failure | None]] = {}
         self._turns = asyncio.Semaphore(options.lookups_max)
@@ -81,7 +84,8 @@ class DnsResolver:
 
     async def close(self) -> None:
         """End all lookups; those under way fail."""
-        await self._lookup.close()
+        if self._lookup is not None:
+            await self._lookup.close()
 
     async def _lead(self, host: str) -> Located | Failure:
         """Look a host up for all who ask meanwhile. Who leads may be cancelled: then another of them leads."""
@@ -103,13 +107,20 @@ class DnsResolver:
         # The wait for a turn is bounded by the deadlines of those ahead.
         async with self._turns:
             asked_at = self._clock.now()
-            records = await self._lookup.ask(host)
+            records = await self._servers().ask(host)
         if isinstance(records, Failure):
             return self._remember(host, records)
         if self._told_of is not None:
             self._told_of(reply_of(host, records, asked_at, self._clock.now()))
         ttl_s = min(max(records.ttl_s, self._options.ttl_s_min), self._options.ttl_s_max)
         return self._judge(host, records.addresses, ttl_s)
+
+    def _servers(self) -> Lookup:
+        if self._lookup is None:
+            from gossamer.resolve.lookup import Lookup  # noqa: PLC0415 - c-ares: for the first name that is not known
+
+            self._lookup = Lookup(self._options)
+        return self._lookup
 
     def _told(self, host: str) -> tuple[str, ...]:
         """Return addresses that need no name server."""

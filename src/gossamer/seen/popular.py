@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 
 import numpy as np
@@ -28,13 +27,14 @@ class Popular:
         """`urls_max` is rounded down to a power of two; below 2 nothing is remembered."""
         places = 1 << max(urls_max.bit_length() - 1, 0)
         self._mask = places - 1
-        self._fingerprints = array("Q", bytes(8 * places))
-        self._ways = array("I", bytes(4 * places))
+        # Zeros that the system makes when they are first touched: a small crawl takes as little of the table.
+        self._fingerprints_at_once = np.zeros(places, np.uint64)
+        self._ways_at_once = np.zeros(places, np.uint32)
+        # The same memory, for looking at one place: five times as quick there.
+        self._fingerprints = self._fingerprints_at_once.data
+        self._ways = self._ways_at_once.data
         # No fingerprint is there yet: one that ends in zeros is not 2**64 - 1.
         self._fingerprints[0] = (1 << 64) - 1
-        # The same memory, for looking at many places at once.
-        self._fingerprints_at_once = np.frombuffer(self._fingerprints, np.uint64)
-        self._ways_at_once = np.frombuffer(self._ways, np.uint32)
 
     def __len__(self) -> int:
         return len(self._fingerprints)

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import msgspec
 
+from gossamer.world.files import reserve
+
 FILE = "contacts"
 UNDER_WAY_MAX = 16_384
 """Requests at once."""
@@ -77,7 +79,11 @@ class Contacts:
         # Aside and renamed, so that a death half-way leaves the old file whole.
         fresh = path.with_name(FILE + ".new")
         head = _HEADER.pack(boot_id, self.recovered.unknown_at, wall_offset_s)
-        fresh.write_bytes(head.ljust(_ENDED_AT, b"\0") + kept.ljust(_SIZE - _ENDED_AT, b"\0"))
+        with fresh.open("wb") as file:
+            reserve(file.fileno(), _SIZE)
+            file.write(head)
+            file.seek(_ENDED_AT)
+            file.write(kept)
         fresh.replace(path)
         if heir_of is not None:
             (heir_of / FILE).unlink(missing_ok=True)

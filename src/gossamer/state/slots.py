@@ -10,8 +10,7 @@ from __future__ import annotations
 import mmap
 import struct
 from pathlib import Path
-
-import msgspec
+from typing import NamedTuple
 
 SLOTS = 8
 """Threads that may run native content code at once; the loop is slot 0."""
@@ -25,7 +24,7 @@ _STAGE_AT = 20
 _EPOCH_AT = _RECORD.size * SLOTS
 
 
-class Suspect(msgspec.Struct, frozen=True):
+class Suspect(NamedTuple):
     """A page that was in a slot when the process died of it."""
 
     fingerprint: int

@@ -79,3 +79,15 @@ def write_whole(path: Path, data: bytes) -> None:
     temporary = path.with_name(path.name + ".new")
     temporary.write_bytes(data)
     publish(temporary, path)
+
+
+def reserve(descriptor: int, size_bytes: int) -> None:
+    """Have the disk keep room for a file that will be mapped, as zeros: who touches a page that finds none is killed.
+
+    Raises:
+        OSError: there is no room.
+    """
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, 0, size_bytes)
+    else:
+        os.pwrite(descriptor, bytes(size_bytes), 0)

@@ -1,0 +1,26 @@
+"""Entry: where a command begins: `crawl` and `resume` go to the process that will crawl before anything is imported."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command and exit with its status. A mistake is one line on standard error and status 2."""
+    sys.exit(status_of(sys.argv[1:] if arguments is None else arguments))
+
+
+def status_of(words: Sequence[str]) -> int:
+    """Run a command and return its exit status."""
+    if words and words[0] in {"crawl", "resume"} and "--help" not in words:
+        from gossamer.cli.crawling import carried_out
+        from gossamer.cli.ends import INTERRUPTED
+
+        try:
+            return carried_out(words)
+        except KeyboardInterrupt:
+            return INTERRUPTED
+    from gossamer.cli.main import status_of_command
+
+    return status_of_command(words)
