@@ -6,7 +6,17 @@ import ctypes
 import mmap
 from pathlib import Path
 
+import pytest
+
+from gossamer.world import huge_pages
 from gossamer.world.huge_pages import PAGE_BYTES, HugePages, Mapping, mappings
+
+
+@pytest.fixture(autouse=True)
+def plenty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that has all the time it needs."""
+    monkeypatch.setattr(huge_pages, "SHARE_MAX", 1_000.0)
+
 
 SPAN_BYTES = 16 * PAGE_BYTES
 PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
@@ -69,3 +79,24 @@ def test_who_has_not_grown_is_left_alone() -> None:
     address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     pages.gather()
     assert any(address <= begin < address + SPAN_BYTES for begin in asked)
+
+
+def test_it_takes_a_hundredth_of_the_time_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    now = [1.0]
+    monkeypatch.setattr(huge_pages.time, "process_time", lambda: now[0])
+    pages = HugePages()
+    rounds: list[float] = []
+    pages._collapse = lambda _begin, _length: True
+    pages._gather = rounds.append
+    pages.gather()
+    assert not rounds, "1 s has 0.01 s to give, and that is no round"
+    now[0] = 2.5
+    pages.gather()
+    assert len(rounds) == 1
+    pages._spent_s = 0.02
+    pages.gather()
+    assert len(rounds) == 1
+    now[0] = 4.5
+    pages.gather()
+    assert len(rounds) == 2
