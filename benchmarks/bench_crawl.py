@@ -1,6 +1,6 @@
 """A whole crawl of real documentation behind nginx, beside the floor (floor.py), over each kind of connection.
 
-    python benchmarks/bench_crawl.py [--rounds N] [--hosts N] [--connections KIND…] [--json FILE]
+    python benchmarks/bench_crawl.py [--rounds N] [--hosts N] [--parts PART…] [--connections KIND…] [--json FILE]
 
 `keep-alive` is HTTP as nginx ships it, `http` and `https` make a new connection for every page. Everything is on:
 politeness, robots.txt, WARC with request and metadata records, tables, links, commit. Both run in turns on the same
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import trustme
-from crawls import HERE, Command, Nginx, figures, in_turns, print_table, site, write_json
+from crawls import DOCUMENTATION, HERE, Command, Nginx, figures, in_turns, print_table, site, write_json
 
 RATIOS_MAX = {"keep-alive": 1.5, "http": 1.6, "https": 1.6}
 """CPU of a crawl beside the floor's: what was promised."""
@@ -57,13 +57,14 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--hosts", type=int, default=2)
+    parser.add_argument("--parts", nargs="*", choices=DOCUMENTATION, default=list(DOCUMENTATION))
     parser.add_argument("--connections", nargs="*", choices=RATIOS_MAX, default=list(RATIOS_MAX))
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     told: dict[str, Any] = {}
     missed = []
     with tempfile.TemporaryDirectory() as temporary:
-        root = site(Path(temporary))
+        root = site(Path(temporary), given.parts)
         for kind in given.connections:
             at = Path(temporary) / kind
             server, authority = nginx_for(kind, root, at, given.hosts)

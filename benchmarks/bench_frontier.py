@@ -1,7 +1,7 @@
 """What the frontier and the duplicate test cost per URL, and how much memory they take: at 1 M URLs and at 100 M.
 
     python benchmarks/bench_frontier.py [--urls N,N,…] [--until N] [--minutes N] [--seen FORM] [--budget MIB]
-        [--preset PRESET] [--json FILE] [--log FILE]
+        [--preset PRESET] [--visits-s N] [--json FILE] [--log FILE]
 
 A trace of pages, generated, no network: each has 60 links, 80 % of them to its own host; hosts follow Zipf's law and
 number one for every 50 URLs. On average 6 links of a page are new (IRLbot met 6.5 on a page of 62.5), so *a URL* is
@@ -32,7 +32,7 @@ import threading
 import time
 from array import array
 from collections.abc import Iterator
-from math import inf
+from math import inf, log1p
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
@@ -60,6 +60,7 @@ from gossamer.testing.footprint import run_within
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice
+from gossamer.world.huge_pages import HugePages
 from gossamer.world.loop import COLLECTOR_THRESHOLDS
 
 URLS_PER_HOST = 50
@@ -70,6 +71,8 @@ NAVIGATION = 30
 CONCURRENCY = 256
 COMMIT_VISITS = 2_000
 PAGES_A_TURN = 50
+VISITS_S = 10_000.0
+"""Visits in a second of simulated time, at the most. What rests for a second is in memory meanwhile."""
 LOGGED_URLS = 1_000_000
 LOGGED_S = 120.0
 STARTED = time.monotonic()
@@ -96,6 +99,7 @@ class Meter:
         self._since = 0.0
         self._times = 1
         self._dice = random.Random(2)
+        self._passed_over = VISITS_A_SAMPLE
         self._reading_s = _reading_s()
 
     def start(self) -> None:
@@ -104,8 +108,12 @@ class Meter:
 
     def start_one_of(self, count: int) -> None:
         """Begin to measure one time in so many, for all of them."""
-        self._times = count if self._dice.random() * count < 1 else 0
-        if self._times:
+        if self._passed_over:
+            self._passed_over -= 1
+            self._times = 0
+        else:
+            self._passed_over = int(self._dice.expovariate(-log1p(-1 / count)))
+            self._times = count
             self._since = time.thread_time()
 
     def stop(self, stage: str) -> None:
@@ -198,7 +206,15 @@ class Crawl:
     """A shard's state without a crawl around it."""
 
     def __init__(
-        self, directory: Path, preset: Preset, form: str, urls: int, stop: Stop, budget_bytes: int, log: TextIO
+        self,
+        directory: Path,
+        preset: Preset,
+        form: str,
+        urls: int,
+        stop: Stop,
+        budget_bytes: int,
+        log: TextIO,
+        visits_s: float = VISITS_S,
     ) -> None:
         self.now = 1_700_000_000.0
         config = fitted(Config.model_validate({"memory": {"budget_bytes": budget_bytes}}))
@@ -216,6 +232,7 @@ class Crawl:
             self.store, self.epochs, self.contacts, politeness(PolitenessOptions(preset=preset)), config.frontier,
             Namer().name, Dice(1), self.now,
         )  # fmt: skip
+        self.huge_pages = HugePages()
         self.directory = directory
         self.epoch_bytes_max = config.crawl.epoch_bytes_max
         self.paces_us: list[float] = []
@@ -226,6 +243,7 @@ class Crawl:
         self.ended = ""
         """Why it ends early."""
         self.urls = urls
+        self.turn_s = PAGES_A_TURN / visits_s
         self.stop = stop
         self.log = log
         self._since_commit = 0
@@ -266,7 +284,7 @@ class Crawl:
             assert wake_at is not None
             self.now = wake_at
             return
-        self.now += 0.005
+        self.now += self.turn_s
         ending, self.out = self.out[:PAGES_A_TURN], self.out[PAGES_A_TURN:]
         for lease in ending:
             frontier.ended(lease, Contact(0.02, "answered"), self.now)
@@ -289,6 +307,7 @@ class Crawl:
         self.epochs.close_at_once()
         self.journals.settle(manifest)
         self.contacts.committed(ended)
+        self.huge_pages.gather()
         self._since_commit = 0
         self.meter.stop("commit")
         self.paces_us.append(pace_us())
@@ -356,11 +375,13 @@ def _rss_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def measure(preset: Preset, form: str, urls: int, stop: Stop, budget_bytes: int, log: TextIO) -> dict[str, float]:
+def measure(
+    preset: Preset, form: str, urls: int, stop: Stop, budget_bytes: int, log: TextIO, visits_s: float
+) -> dict[str, float]:
     gc.freeze()
     gc.set_threshold(*COLLECTOR_THRESHOLDS)  # As in a crawl's process.
     with tempfile.TemporaryDirectory() as directory:
-        crawl = Crawl(Path(directory), preset, form, urls, stop, budget_bytes, log)
+        crawl = Crawl(Path(directory), preset, form, urls, stop, budget_bytes, log, visits_s)
         try:
             crawl.run()
             return crawl.figures()
@@ -417,6 +438,7 @@ def main() -> None:
     parser.add_argument("--seen", choices=("rocksdb", "diskmerge"), default="rocksdb", help="seen.form")
     parser.add_argument("--budget", type=int, default=512, help="memory in MiB")
     parser.add_argument("--preset", default="polite")
+    parser.add_argument("--visits-s", type=float, default=VISITS_S, help="visits in a simulated second, at the most")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--log", type=Path, help="a line of JSON for each million URLs found or finished")
     parser.add_argument("--inside", action="store_true", help="measure in this process")
@@ -425,13 +447,14 @@ def main() -> None:
     if given.inside:
         with given.log.open("a") if given.log else Path(os.devnull).open("w") as log:
             stop = Stop(given.until, given.minutes * 60, given.cpu_s)
-            print(json.dumps(measure(given.preset, given.seen, sizes[0], stop, given.budget << 20, log)))
+            row = measure(given.preset, given.seen, sizes[0], stop, given.budget << 20, log, given.visits_s)
+            print(json.dumps(row))
         return
     rows = []
     for size in sizes:
         command = [sys.executable, __file__, "--inside", "--urls", str(size), "--budget", str(given.budget)]
         command += ["--preset", given.preset, "--until", str(given.until), "--seen", given.seen]
-        command += ["--minutes", str(given.minutes), "--cpu-s", str(given.cpu_s)]
+        command += ["--visits-s", str(given.visits_s), "--minutes", str(given.minutes), "--cpu-s", str(given.cpu_s)]
         command += ["--log", str(given.log)] if given.log else []
         with told(given.log):
             # Freed memory goes back instead of lying in arenas of threads.

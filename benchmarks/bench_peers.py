@@ -1,6 +1,6 @@
 """Real documentation behind nginx, crawled by Gossamer and by others, in turns, on the same site.
 
-    python benchmarks/bench_peers.py [--rounds N] [--hosts N] [--peers NAME…] [--json FILE]
+    python benchmarks/bench_peers.py [--rounds N] [--hosts N] [--parts PART…] [--peers NAME…] [--json FILE]
 
 Everything counts, from the start of a command to its end. Gossamer writes WARC with request and metadata records,
 tables and an index, and obeys robots.txt; *lean* is without the links table and request records. wget writes WARC
@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from crawls import HERE, Command, Nginx, figures, in_turns, print_table, site, write_json
+from crawls import DOCUMENTATION, HERE, Command, Nginx, figures, in_turns, print_table, site, write_json
 
 PROMISED = {
     "Scrapy as shipped": 9.0,
@@ -61,13 +61,14 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--hosts", type=int, default=2)
+    parser.add_argument("--parts", nargs="*", choices=DOCUMENTATION, default=list(DOCUMENTATION))
     parser.add_argument("--peers", nargs="*")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     if shutil.which("wget") is None:
         raise SystemExit("wget is missing: `make parts` installs it")
     with tempfile.TemporaryDirectory() as temporary:
-        root = site(Path(temporary))
+        root = site(Path(temporary), given.parts)
         with Nginx(root, Path(temporary) / "nginx", addresses=given.hosts) as nginx:
             ways = commands([f"{origin}/" for origin in nginx.origins], Path(temporary))
             if given.peers:

@@ -41,15 +41,16 @@ class Run(NamedTuple):
     peak_bytes: int
 
 
-def site(directory: Path) -> Path:
-    """Lay out the documentation as one site, and return its root."""
+def site(directory: Path, parts: Sequence[str] = tuple(DOCUMENTATION)) -> Path:
+    """Lay out documentation as one site, and return its root."""
     root = directory / "site"
     root.mkdir()
-    for name, place in DOCUMENTATION.items():
+    for name in parts:
+        place = DOCUMENTATION[name]
         if not Path(place).is_dir():
             raise SystemExit(f"{place} is missing: `make parts` installs it")
         (root / name).symlink_to(place)
-    links = "".join(f'<p><a href="/{name}/index.html">{name}</a>' for name in DOCUMENTATION)
+    links = "".join(f'<p><a href="/{name}/index.html">{name}</a>' for name in parts)
     (root / "index.html").write_text(f"<!doctype html><title>Documentation</title>{links}\n")
     return root
 

@@ -133,6 +133,45 @@ def test_an_address_is_remembered_while_it_rests_or_is_used_and_then_forgotten()
     assert bench.place("10.0.0.1", 1, 0.0) is not place
 
 
+def test_an_address_that_was_left_and_found_again_is_kept_and_forgotten_when_it_is_left_for_good() -> None:
+    bench = Bench(1)
+    one = placed(bench, "a", "10.0.0.1", T0)
+    place = one.place
+    bench.settle(one, None)
+    bench.settle(one, place)
+    bench.forget_rested(T0)
+    assert bench.at("10.0.0.1") is place
+    bench.settle(one, None)
+    assert bench.forget_rested(T0) == [place]
+    assert bench.at("10.0.0.1") is None
+    assert bench.forget_rested(T0) == []
+
+
+@pytest.mark.parametrize("span_s", [0.01, 1.0, 300.0])
+def test_turns_come_in_the_order_of_their_times_however_far_ahead_they_lie(span_s: float) -> None:
+    """Against a list that is sorted anew each time; at each step turns are given, taken or changed, or time goes on."""
+    bench, dice, now = Bench(1), random.Random(1), T0
+    expected: dict[str, tuple[float, int]] = {}
+    hosts = {str(number): host(str(number)) for number in range(40)}
+    for name, one in hosts.items():
+        bench.settle(one, bench.place(f"10.0.0.{name}", 1, 0.0))
+    for step in range(6_000):
+        match dice.randrange(4):
+            case 0 | 1:
+                one = hosts[dice.choice(list(hosts))]
+                at = now + dice.choice((0.0, -span_s, span_s, 100 * span_s)) * dice.random()
+                bench.offer(one, at)
+                expected[one.name] = at, step
+            case 2:
+                due = [(at, came, name) for name, (at, came) in expected.items() if at <= now]
+                first = min(due)[2] if due else None
+                assert taken(bench, now) == first
+                expected.pop(first or "", None)
+            case _:
+                assert bench.next_at() == min((at for at, _ in expected.values()), default=None)
+                now += span_s * dice.random() / 10
+
+
 def test_a_rest_is_never_shortened() -> None:
     bench = Bench(2)
     one = placed(bench, "a", "10.0.0.1", T0)
@@ -158,5 +197,6 @@ def test_heaps_stay_as_small_as_what_is_on_the_bench() -> None:
             bench.release(found.place, now + 0.1)
             bench.offer(found, now + dice.uniform(1, 60))
     places = {one.place for one in hosts if one.place is not None}
-    entries = len(bench._turns) + len(bench._unplaced) + sum(len(place.hosts) for place in places)
+    turns = len(bench._turns) + sum(map(len, bench._days.values()))
+    entries = turns + len(bench._unplaced) + sum(len(place.hosts) for place in places)
     assert entries < 10 * 30

@@ -57,7 +57,7 @@ def test_what_is_in_use_is_never_evicted(epochs: CountingEpochs, use: str) -> No
         hosts.touch(host)
     elif use == "errands":
         url = named("http://used/robots.txt")
-        host.errands.append(Errand(url, url))
+        host.errands = [Errand(url, url)]
     else:
         setattr(host, use, True)
     for number in range(100):

@@ -16,6 +16,7 @@ from gossamer.frontier.record import RECORD_VERSION, Entry, HostRecord, Item, de
 from gossamer.model.links import Link
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
+from gossamer.url.name import Namer
 from gossamer.world.dice import Dice
 from tests.frontier.names import T0, named
 
@@ -34,7 +35,7 @@ class OneHost:
     def open(self) -> None:
         self.store = Store(self.directory / "store", 1 << 20, 1 << 20)
         self.epochs = Epochs(self.store)
-        self.queues = Queues(self.epochs, LevelBias(2.0, Dice(1)), FrontierOptions())
+        self.queues = Queues(self.epochs, LevelBias(2.0, Dice(1)), FrontierOptions(), Namer().name)
         data = self.store.get("host", PREFIX)
         record = HostRecord(RECORD_VERSION, "a.example") if data is None else decode_record(data)
         self.host = Host(record, 7, PREFIX, 1, politeness(PolitenessOptions()))
@@ -51,9 +52,9 @@ class OneHost:
         return urls
 
     def lend(self, now: float = T0) -> Item | None:
-        if not self.host.window:
+        if self.host.window is None:
             self.queues.refill(self.host, now)
-        return self.host.window.pop(0) if self.host.window else None
+        return self.queues.take(self.host) if self.host.window is not None else None
 
     def take(self, count: int, now: float = T0) -> list[Item]:
         items = [item for item in (self.lend(now) for _ in range(count)) if item is not None]
@@ -68,7 +69,7 @@ class OneHost:
     def drain(self) -> list[str]:
         urls = []
         while items := self.take(1):
-            urls.append(items[0].url)
+            urls.append(items[0].url.text)
             self.finish(*items)
         return urls
 
@@ -84,8 +85,12 @@ class OneHost:
         return sum(1 for _ in self.store.scan("due", b"\0\0", b"\xff\xff"))
 
 
+def due(name: object) -> str:
+    return f"http://a.example/due{name}"
+
+
 def urls(items: list[Item]) -> list[str]:
-    return [item.url for item in items]
+    return [item.url.text for item in items]
 
 
 @pytest.fixture
@@ -180,7 +185,7 @@ def test_a_block_finished_in_the_epoch_it_was_put_is_never_stored(one: OneHost) 
 
     assert not puts
     assert one.blocks() == []
-    assert not one.host.ends
+    assert not one.host.readings
 
 
 def test_a_level_drained_and_filled_again_within_an_epoch(one: OneHost) -> None:
@@ -227,8 +232,8 @@ def test_levels_are_chosen_by_chance_biased_to_the_urgent(one: OneHost) -> None:
     seen = [0, 0, 0]
     for _ in range(60):
         one.queues.refill(one.host, T0)
-        seen[one.host.window[0].level] += 1
-        one.host.window.clear()
+        seen[one.queues.take(one.host).level] += 1
+        one.host.window = None
 
     assert seen[0] > seen[1] > seen[2] > 0
 
@@ -236,20 +241,20 @@ def test_levels_are_chosen_by_chance_biased_to_the_urgent(one: OneHost) -> None:
 def test_due_urls_wait_for_their_time_then_come_first(one: OneHost) -> None:
     put = one.append(3)
     for number, at in enumerate((T0 + 20, T0 + 10, T0 + 30)):
-        one.queues.put_due(one.host, Entry(f"due{number}", 0, 0, "anchor", "", 2), at, number)
+        one.queues.put_due(one.host, Entry(due(number), 0, 0, "anchor", "", 2), at, number)
     assert urls(one.take(3)) == put
     assert one.lend(T0 + 9.9) is None
-    assert urls(one.take(5, T0 + 10)) == ["due1"]
+    assert urls(one.take(5, T0 + 10)) == [due(1)]
     assert one.host.due_next == T0 + 20
     put = one.append(1)
-    assert urls(one.take(5, T0 + 30)) == ["due0", "due2", *put]
+    assert urls(one.take(5, T0 + 30)) == [due(0), due(2), *put]
 
 
 def test_a_due_url_is_out_once_and_gone_when_finished(one: OneHost) -> None:
-    one.queues.put_due(one.host, Entry("due", 0, 0, "anchor", "", 2), T0, 1)
+    one.queues.put_due(one.host, Entry(due(""), 0, 0, "anchor", "", 2), T0, 1)
     one.commit()
     items = one.take(2)
-    assert urls(items) == ["due"]
+    assert urls(items) == [due("")]
     one.commit()
     assert one.take(2) == []
     assert one.dues() == 1
@@ -262,24 +267,25 @@ def test_a_due_url_is_out_once_and_gone_when_finished(one: OneHost) -> None:
 
 def test_due_urls_survive_a_death(one: OneHost) -> None:
     for number in range(40):
-        one.queues.put_due(one.host, Entry(f"due{number}", 0, 0, "anchor", "", 2), T0 + number, number)
+        one.queues.put_due(one.host, Entry(due(number), 0, 0, "anchor", "", 2), T0 + number, number)
     one.commit()
     one.finish(*one.take(5, T0 + 100))
     one.commit()
     one.crash()
 
     assert one.host.record.due == 35
-    assert urls(one.take(50, T0 + 100)) == [f"due{number}" for number in range(5, 40)]
+    assert urls(one.take(50, T0 + 100)) == [due(number) for number in range(5, 40)]
 
 
 def test_the_window_is_bounded(one: OneHost) -> None:
     one.append(200)
     for number in range(200):
-        one.queues.put_due(one.host, Entry("due", 0, 0, "anchor", ""), T0, number)
+        one.queues.put_due(one.host, Entry(due(""), 0, 0, "anchor", ""), T0, number)
     for _ in range(100):
         one.queues.refill(one.host, T0)
+        assert one.host.window is not None
         assert len(one.host.window) <= WINDOW
-        one.host.window.pop(0)
+        one.queues.take(one.host)
 
 
 def test_clearing_drops_all_but_counts_what_is_lent_until_it_ends(one: OneHost) -> None:
@@ -287,7 +293,7 @@ def test_clearing_drops_all_but_counts_what_is_lent_until_it_ends(one: OneHost) 
     one.append(30, level=5)
     one.commit()
     one.append(4)
-    one.queues.put_due(one.host, Entry("due", 0, 0, "anchor", ""), T0, 1)
+    one.queues.put_due(one.host, Entry(due(""), 0, 0, "anchor", ""), T0, 1)
     items = one.take(3)
     one.host.record.closed = "closed"
 

@@ -65,8 +65,8 @@ def test_what_is_finished_in_order_leaves_no_ranges() -> None:
 
 def test_a_record_comes_back_as_it_was() -> None:
     record = HostRecord(
-        RECORD_VERSION, "a.example", {3: LevelQueue(1, 0, 9, [(2, 3)])}, 2, 1e9, [0.5], 3.0, 1, 2, 3, "closed", "ready",
-        b"\0\1", 7, "why",
+        RECORD_VERSION, "a.example", {3: LevelQueue(1, 0, 9, ((2, 3),))}, 2, 1e9, [0.5], 3.0, 1, 2, 3, "closed",
+        "ready", b"\0\1", 7, "why",
     )  # fmt: skip
 
     assert decode_record(encode_record(record)) == record
@@ -100,18 +100,20 @@ def test_a_blocks_urls_come_back_as_they_were_put(put: list[tuple[str, int, int,
     block = Block(7)
     for text, depth, hops, referrer, seed in put:
         link = Link(named(text), "anchor", depth, hops, referrer, seed)
-        taken = block.add("a.example", link, shortened(referrer, "a.example"))
-        assert taken >= len(shortened(named(text).text, "a.example"))
+        url = shortened(named(text).text, "a.example")
+        assert block.add(url, link, shortened(referrer, "a.example")) >= len(url)
     back = decode_block(encode_block(block))
 
+    entries = [Entry(named(text).text, d, h, "anchor", referrer, 1, seed) for text, d, h, referrer, seed in put]
+    assert back.count == len(put)
+    assert back.entries("a.example") == entries
     items = [
-        Item(named(text).text, d, h, "anchor", referrer, 1, seed, "", False, 3, 7 + number)
+        Item(named(text), d, h, "anchor", referrer, 1, seed, False, "", 3, 7 + number)
         for number, (text, d, h, referrer, seed) in enumerate(put)
     ]
-    assert back.count == len(put)
     for begin in range(len(put) + 1):
         for end in range(begin, len(put) + 1):
-            assert back.items("a.example", 3, begin, end) == items[begin:end]
+            assert back.items("a.example", 3, begin, end, named) == items[begin:end]
 
 
 @settings(deadline=None, derandomize=True)
@@ -123,7 +125,7 @@ def test_an_address_without_its_host_comes_back_whole(text: str) -> None:
 def test_urls_of_one_page_share_all_but_their_paths() -> None:
     block = Block(0)
     for number in range(50):
-        block.add("a.example", Link(named(f"https://a.example/{number}"), "anchor", 1), "/page")
+        block.add(f"/{number}", Link(named(f"https://a.example/{number}"), "anchor", 1), "/page")
 
     assert len(block.runs) == 1
     assert len(encode_block(block)) < 50 * 5 + 30

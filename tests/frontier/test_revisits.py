@@ -176,8 +176,8 @@ def test_no_due_time_is_lost_by_a_death(tmp_path: Path) -> None:
         if lease is None:
             now = max(now, opened.frontier.wake_at() or now)
             continue
-        assert lease.item is not None
-        found[lease.url.text] = int.from_bytes(lease.item.due_key[-16:-8]) / 1e6
+        assert lease.visit is not None
+        found[lease.url.text] = int.from_bytes(lease.visit.due_key[-16:-8]) / 1e6
         opened.visit(lease, now, None)
     assert found == pytest.approx(due)
     opened.die()

@@ -109,6 +109,7 @@ def test_a_window_holds_what_may_be_asked_in_a_few_minutes(tmp_path: Path) -> No
     lease = frontier.select(T0)
 
     assert lease is not None
+    assert lease.host.window is not None
     assert len(lease.host.window) == 2, "three minutes of a host that is asked once a minute"
     assert frontier._queues.window_bytes > 0
     frontier.give_back(lease, T0)

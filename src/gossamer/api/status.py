@@ -35,6 +35,10 @@ def running_status(shard: Assembled, *, detail: bool = False) -> dict[str, objec
     status = _common(counts, totals, elapsed_s, shard.config.limits)
     pages_s, bytes_s = tally.rates(shard.clock.now())
     under_way, awaited = shard.shard.in_flight, waiting(shard)
+    if shard.revisits is None:
+        # Errands such as robots.txt are no URLs, and who has ended a visit is at work for a moment yet: every URL that
+        # was discovered is told in one place.
+        under_way = min(under_way, counts.pending)
     status |= {
         "state": "paused" if shard.shard.paused or shard.shard.held else shard.shard.state,
         "in_flight": under_way,

@@ -107,6 +107,7 @@ from gossamer.url.name import Namer
 from gossamer.world.alarm import Alarm
 from gossamer.world.clock import Clock, WallClock
 from gossamer.world.dice import Dice
+from gossamer.world.huge_pages import HugePages
 from gossamer.world.machine import ThisMachine
 from gossamer.world.process import DirectoryLock, boot_id
 from gossamer.world.spill import Spills
@@ -370,8 +371,9 @@ def _committing(
 ) -> tuple[Committer, Callable[[], float]]:
     """Return who closes epochs, with those of the rooms that have something to give, and how full the open one is."""
     cuts, those = [room for room in rooms if isinstance(room, Cuts)], [one for one in growing if one is not None]
+    memory = HugePages() if config.memory.huge_pages else None
     committer = Committer(
-        kept.epochs, kept.journals, kept.contacts, archives, cuts, kept.tally, kept.logs, clock, kept.host_store
+        kept.epochs, kept.journals, kept.contacts, archives, cuts, kept.tally, kept.logs, clock, kept.host_store, memory
     )
     committer.on_epoch = kept.slots.note_epoch
     committer.on_durable = archives.add_epoch

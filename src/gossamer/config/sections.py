@@ -136,6 +136,9 @@ class MemoryOptions(Section):
         description="Memory of the whole process; also written 512MiB or 4GiB. Parts whose keys are not set take "
         "their share of it: see docs/frontier.md.",
     )
+    huge_pages: bool = Field(
+        True, description="Ask the system for pages of 2 MiB for what the process holds (Linux 6.1); elsewhere nothing."
+    )
 
 
 class ProgressOptions(Section):

@@ -20,6 +20,7 @@ from gossamer.state.hosts_store import HostsStore
 from gossamer.state.journals import Entry, Journals
 from gossamer.state.store import META_PARTITION
 from gossamer.world.clock import Clock
+from gossamer.world.huge_pages import HugePages
 
 MANIFEST = META_PARTITION + b"manifest"
 T = TypeVar("T")
@@ -47,9 +48,13 @@ class Committer:
         logs: Logs,
         clock: Clock,
         kept: HostsStore | None = None,
+        memory: HugePages | None = None,
     ) -> None:
-        """`kept` is what later crawls will know of hosts: written with each commit, and before it."""
+        """`kept` is what later crawls will know of hosts: written with each commit, and before it. `memory` is put
+        together after each commit, where somebody wants that.
+        """
         self._kept = kept
+        self._memory = memory
         self._epochs = epochs
         self._journals = journals
         self._contacts = contacts
@@ -186,3 +191,5 @@ class Committer:
         self._epochs.commit(number)
         self.stage = "applying it to the store"
         self._epochs.apply(number)
+        if self._memory is not None:
+            self._memory.gather()

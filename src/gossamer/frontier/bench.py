@@ -15,8 +15,14 @@ from itertools import count
 
 from gossamer.frontier.host import Host, Place, Site, Turn
 
+DAYS_PER_S = 16
+"""Addresses whose turn is later than today wait in a list for each such day, so that the heap, whose every operation
+goes through memory that nobody touched lately, is no larger than a day's turns (calendar queue: Brown 1988)."""
 CALLED_MAX = 4
 """Hosts that get a turn when a request to their site ends: some may find their address in use meanwhile."""
+
+PlaceTurn = tuple[float, int, int, Place]
+"""Instant, order of arrival, stamp, address."""
 
 
 class Bench:
@@ -31,7 +37,15 @@ class Bench:
         self._crowded: dict[str, Site] = {}
         """Sites at which hosts wait."""
         self._places: dict[str, Place] = {}
-        self._turns: list[tuple[float, int, int, Place]] = []
+        self._unused: dict[str, Place] = {}
+        """Those of them that were found, or left by their last host, since somebody last looked."""
+        self._turns: list[PlaceTurn] = []
+        """Heap of today's turns and of those before."""
+        self._day = -1
+        self._days: dict[int, list[PlaceTurn]] = {}
+        """Turns of later days, in the order of their coming."""
+        self._ahead: list[int] = []
+        """Heap of those days."""
         self._unplaced: list[Turn] = []
         self._order = count()
 
@@ -43,7 +57,7 @@ class Bench:
         place = self._places.get(name)
         if place is None:
             most = most if own else self._per_address
-            place = self._places[name] = Place(name, address, fingerprint, rest_until, most)
+            place = self._places[name] = self._unused[name] = Place(name, address, fingerprint, rest_until, most)
         return place
 
     def at(self, address: str) -> Place | None:
@@ -83,6 +97,8 @@ class Bench:
         if host.place is not place:
             if host.place is not None:
                 host.place.users -= 1
+                if not host.place.users:
+                    self._unused[host.place.name] = host.place
             if place is not None:
                 place.users += 1
             host.place = place
@@ -120,17 +136,26 @@ class Bench:
         return None
 
     def _take_placed(self, now: float) -> Host | None:
-        turns = self._turns
-        while turns and (turns[0][0] <= now or turns[0][2] != turns[0][3].stamp):
-            _, _, stamp, place = heapq.heappop(turns)
-            if stamp != place.stamp:
-                continue
-            taken = self._take_at(place, now)
-            if place.hosts:
-                self._offer_place(place)
-            if taken is not None:
-                return taken
-        return None
+        while True:
+            turns = self._turns
+            while turns and (turns[0][0] <= now or turns[0][2] != turns[0][3].stamp):
+                _, _, stamp, place = heapq.heappop(turns)
+                if stamp != place.stamp:
+                    continue
+                taken = self._take_at(place, now)
+                if place.hosts:
+                    self._offer_place(place)
+                if taken is not None:
+                    return taken
+            if turns or not self._ahead or self._ahead[0] > now * DAYS_PER_S:
+                return None
+            self._begin_day()
+
+    def _begin_day(self) -> None:
+        """Let the next day begin: all of today's turns are through."""
+        self._day = heapq.heappop(self._ahead)
+        self._turns = self._days.pop(self._day)
+        heapq.heapify(self._turns)
 
     def _site_open(self, host: Host, site: Site, now: float) -> bool:
         """Say whether a host's site may be asked; if not, let the host wait."""
@@ -217,12 +242,21 @@ class Bench:
         place.stamp += 1
         if hosts and not place.shut and (not place.most or place.out < place.most):
             at = max(hosts[0][0], place.rest_until)
-            heapq.heappush(self._turns, (at, next(self._order), place.stamp, place))
+            turn, day = (at, next(self._order), place.stamp, place), int(at * DAYS_PER_S)
+            if day <= self._day:
+                heapq.heappush(self._turns, turn)
+            elif (turns := self._days.get(day)) is not None:
+                turns.append(turn)
+            else:
+                self._days[day] = [turn]
+                heapq.heappush(self._ahead, day)
 
     def _prune(self) -> None:
         while self._unplaced and self._unplaced[0][2] != self._unplaced[0][3].stamp:
             heapq.heappop(self._unplaced)
-        while self._turns:
+        while self._turns or self._ahead:
+            if not self._turns:
+                self._begin_day()  # Where that lies far ahead, today lasts until then: one heap again, and as right.
             _, _, stamp, place = self._turns[0]
             if stamp == place.stamp and place.hosts and place.hosts[0][2] == place.hosts[0][3].stamp:
                 break
@@ -233,11 +267,12 @@ class Bench:
     def forget_rested(self, now: float) -> list[Place]:
         """Drop places and sites that nobody uses and that have rested: keeps memory to the hosts on the bench.
 
-        Return the places.
+        Return the places. Costs as much as there are that somebody left.
         """
-        idle = [p for p in self._places.values() if not p.users and not p.out and p.rest_until <= now]
+        idle = [p for p in self._unused.values() if not p.users and not p.out and p.rest_until <= now]
         for place in idle:
             del self._places[place.name]
+        self._unused = {name: p for name, p in self._unused.items() if not p.users and (p.out or p.rest_until > now)}
         still = [s for s in self._sites.values() if not s.users and not s.out and s.rest_until <= now]
         for site in still:
             del self._sites[site.name]

@@ -34,7 +34,7 @@ class Control:
         host = self._host(errand.url)
         if host.record.closed:
             return False
-        host.errands.append(errand)
+        host.errands = [*(host.errands or ()), errand]
         self._turns.activate(host, now)
         self._turns.schedule(host, now)
         return True

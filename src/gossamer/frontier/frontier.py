@@ -27,7 +27,7 @@ from gossamer.frontier.remembered import Remembered
 from gossamer.frontier.sites import Sites
 from gossamer.frontier.turns import NextTurn, Turns
 from gossamer.model.links import NOT_SEED, Link
-from gossamer.model.visits import Again, Contact, HostFacts, Visit
+from gossamer.model.visits import Again, Contact, Errand, HostFacts
 from gossamer.ports import Prioritizer
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
@@ -71,7 +71,6 @@ class Frontier:
         self._epochs = epochs
         self._contacts = contacts
         self._options = options
-        self._name_url = name_url
         self._dice = dice
         is_new = contacts.recovered.missing and not store.epoch
         if contacts.recovered.missing and not is_new:
@@ -86,7 +85,7 @@ class Frontier:
         self._hosts = Hosts(epochs, politeness, contacts.recovered, options.records_cached_max, remembered)
         self._share_new = share_new
         coin = self._is_turn_of_new if share_new is not None else None
-        self._queues = Queues(epochs, bias, options, coin or bool)
+        self._queues = Queues(epochs, bias, options, name_url, coin or bool)
         if self.counts.levels:
             self._queues.by_level = self.counts.levels
         self.counts.levels = self._queues.by_level
@@ -185,7 +184,8 @@ class Frontier:
             self.counts.end("host_closed")
             return
         self._queues.append(host, level, link)
-        self._hosts.touch(host)
+        if not host.dirty:
+            self._hosts.touch(host)
         self._turns.bring(host, level, now)
 
     def linked(self, page: Url, links: Sequence[Link]) -> None:
@@ -237,7 +237,8 @@ class Frontier:
         """Lend the visit whose turn it is, or None when no gate is open before `wake_at`."""
         turns = self._turns
         while True:
-            turns.fill(now)  # Each time: a host that turns out to have nothing now makes room for another.
+            if len(turns.benched) < turns.room.hosts:
+                turns.fill(now)  # Each time: a host that turns out to have nothing now makes room for another.
             host = self._bench.take(now)
             if host is not None:
                 lease = self._lend(host, now)
@@ -290,7 +291,7 @@ class Frontier:
         host.out -= 1
         if contact is not None:
             if self._budgets is not None:
-                self._budgets.spend(host, contact, page=lease.item is not None)
+                self._budgets.spend(host, contact, page=lease.visit is not None)
             jitter = self._dice.uniform(0.0, 1.0) if contact.kind == "busy" else 0.0
             nobody = self.counts.answers == 0
             self.counts.answers += contact.kind in ("answered", "busy")
@@ -299,7 +300,8 @@ class Frontier:
             self._turns.room.rested(host.record.rest_until - now)
             if contact.kind == "failed":
                 host.located_until = 0.0  # Another of its addresses may answer.
-            self._hosts.touch(host)
+            if not host.dirty:
+                self._hosts.touch(host)
         if place is not None:
             self.under_way -= 1
             shared = contact is not None and place.name == place.address
@@ -326,16 +328,17 @@ class Frontier:
         self._queues.finish(host, item)
         if not item.revisit:
             self.counts.end(outcome)
-        self._hosts.touch(host)
-        if not host.window or host.turn_at is None or host.turn_at - now > self._options.sleep_s_min:
+        if not host.dirty:
+            self._hosts.touch(host)
+        if host.window is None or host.turn_at is None or host.turn_at - now > self._options.sleep_s_min:
             self._turns.schedule(host, now)  # Else it has its turn, and this changed nothing about it.
 
     # ---- visits again
 
     def finish_until(self, lease: Lease, outcome: str, at: float, now: float) -> None:
         """Take a lent URL off its queue until `at`, with this epoch: it is due for a revisit then."""
-        assert lease.item is not None
-        old = lease.item
+        assert lease.visit is not None
+        old = lease.visit
         entry = Entry(lease.url.text, old.depth, 0, old.link_type, old.referrer, 1, NOT_SEED, "", revisit=True)
         if not lease.host.record.closed:
             self._queues.put_due(lease.host, entry, at, lease.url.fingerprint)
@@ -383,7 +386,7 @@ class Frontier:
     def give_back(self, lease: Lease, now: float) -> None:
         """Take a lease back as if it had not been lent: no request was made."""
         host = lease.host
-        if lease.item is not None:
+        if lease.visit is not None:
             item = self._returned(lease)
             if not host.record.closed:
                 self._queues.put_back(host, item)
@@ -393,7 +396,7 @@ class Frontier:
                     self.counts.end("host_closed")
                 self._hosts.touch(host)
         if lease.errand is not None:
-            host.errands.insert(0, lease.errand)
+            host.errands = [lease.errand, *(host.errands or ())]
         self.ended(lease, None, now)
 
     # ---- what is told
@@ -428,11 +431,13 @@ class Frontier:
         if self._remembered is not None:
             self._remembered.now = now
         for host in self._hosts.cut():
-            self._queues.cut(host)
+            if host.readings:
+                self._queues.cut(host)
             if self._remembered is not None:
                 self._remembered.keep(host)
-            self.counts.hosts += host.is_new
-            host.is_new = False
+            if host.is_new:
+                self.counts.hosts += 1
+                host.is_new = False
         self._queues.fresh_bytes = 0
         self._turns.room.fit(now)
         forgotten = self._bench.forget_rested(now)
@@ -449,19 +454,20 @@ class Frontier:
     def _lend(self, host: Host, now: float) -> Lease | None:
         if host.place is not None and host.located_until <= now:
             self._bench.settle(host, None)
-        errand = host.errands.pop(0) if host.errands else None
-        item = None if errand is not None or not self._may_lend(host) else self._next_item(host, now)
-        if errand is None and item is None:
-            return None
-        url = errand.url if errand is not None else self._name_url(item.url) if item is not None else None
-        assert url is not None
-        place = host.place
-        visit = None
+        errand = _next_errand(host) if host.errands is not None else None
+        item = None
+        if errand is None and not host.parked and (self._budgets is None or not self._budgets.verdict(host)):
+            if host.window is None or (host.record.due and host.due_next <= now):
+                self._queues.refill(host, now)
+            item = self._queues.take(host) if host.window is not None else None
         if item is not None:
-            visit = Visit(
-                url, item.depth, item.hops, item.link_type, item.referrer, item.attempt, item.seed, item.revisit
-            )
-        lease = Lease(host, item, errand, url, place.address if place is not None else "", visit, item is None)
+            url = item.url
+        elif errand is not None:
+            url = errand.url
+        else:
+            return None
+        place = host.place
+        lease = Lease(host, item, errand, url, place.address if place is not None else "", item is None)
         host.out += 1
         if item is not None:
             host.lent += 1
@@ -479,20 +485,20 @@ class Frontier:
 
     def _returned(self, lease: Lease) -> Item:
         """Note that a lease's URL came back."""
-        assert lease.item is not None, "an errand has no URL to give back"
+        assert lease.visit is not None, "an errand has no URL to give back"
         assert not lease.is_finished, "a URL was given back twice"
         lease.is_finished = True
         lease.host.lent -= 1
-        lease.host.lent_again -= lease.item.revisit
+        lease.host.lent_again -= lease.visit.revisit
         self._lent.discard(lease.url.fingerprint)
         if self._budgets is not None:
             self._budgets.returned(lease.host)
-        return lease.item
+        return lease.visit
 
-    def _may_lend(self, host: Host) -> bool:
-        return not (host.parked or (self._budgets is not None and self._budgets.verdict(host)))
 
-    def _next_item(self, host: Host, now: float) -> Item | None:
-        if not host.window or (host.record.due and host.due_next <= now):
-            self._queues.refill(host, now)
-        return self._queues.take(host) if host.window else None
+def _next_errand(host: Host) -> Errand:
+    """Take the errand that waited for longest."""
+    assert host.errands
+    errand = host.errands.pop(0)
+    host.errands = host.errands or None
+    return errand

@@ -27,7 +27,8 @@ def settle(
     """
     record.requests += 1
     if contact.fetch_s:  # A host that could not be looked up was not asked: it says nothing of its speed.
-        record.fetches_s = [*record.fetches_s[1 - SAMPLES :], contact.fetch_s]
+        del record.fetches_s[: 1 - SAMPLES]
+        record.fetches_s.append(contact.fetch_s)
     rest_s = politeness.rest_s(record.fetches_s, record.crawl_delay_s)
     record.reason = ""
     if contact.kind == "answered":

@@ -8,17 +8,30 @@ import msgspec
 
 from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.record import Block, HostRecord, Item
-from gossamer.model.visits import Errand, Visit
+from gossamer.model.visits import Errand
 from gossamer.url.url import Url
+
+
+class Reading(msgspec.Struct, gc=False):
+    """What memory holds of one level: what is new in the open epoch, and how far the level was read."""
+
+    fresh: list[Block] | None = None
+    """The blocks of the open epoch, if there are any; new URLs join the last one."""
+    block: int = 0
+    """Number of the block that was read last, or that is next."""
+    next: int = -1
+    """Number of the first URL that is not in the window yet nor past it; below 0: it was not read at all."""
+    ends: list[int] = []
+    """Of each block that was read, from the one that holds the queue's head on, the number after its last URL."""
 
 
 class Host:
     """One host: its record and, while it is on the workbench, its window and its place."""
 
     __slots__ = (
-        "contacted", "cursors", "dirty", "due_next", "due_out", "ends", "errands", "fingerprint", "fresh", "is_new",
-        "lent", "lent_again", "located_until", "on_bench", "out", "parked", "partition", "place", "prefix", "record",
-        "rules", "site", "stamp", "turn_at", "window",
+        "contacted", "dirty", "due_next", "due_out", "errands", "fingerprint", "is_new", "lent", "lent_again",
+        "located_until", "on_bench", "out", "parked", "partition", "place", "prefix", "readings", "record", "rules",
+        "site", "stamp", "turn_at", "window",
     )  # fmt: skip
 
     def __init__(self, record: HostRecord, partition: int, prefix: bytes, fingerprint: int, rules: Politeness) -> None:
@@ -28,19 +41,16 @@ class Host:
         self.partition = partition
         self.prefix = prefix
         self.fingerprint = fingerprint
-        self.window: list[Item] = []
-        """URLs read from disk, in the order in which they will be lent."""
-        self.cursors: dict[int, tuple[int, int]] = {}
-        """Per level: the block that is being read and how much of it is in the window or past it."""
-        self.ends: dict[tuple[int, int], int] = {}
-        """Level and block to the number after the block's last URL, for blocks that were read."""
-        self.fresh: dict[int, list[Block]] = {}
-        """Per level the blocks of the open epoch; new URLs join the last one."""
+        self.window: list[Item] | None = None
+        """URLs read from disk, in the order in which they will be lent; None where there are none."""
+        self.readings: dict[int, Reading] = {}
+        """By level; no level of which memory holds nothing."""
         self.due_next = 0.0
         """No URL is due before; 0 when that is not known yet, infinite when all that are due are out."""
         self.due_out: set[bytes] | None = None
         """Due URLs that are in the window or lent; None where none are."""
-        self.errands: list[Errand] = []
+        self.errands: list[Errand] | None = None
+        """None where there are none."""
         self.out = 0
         """Leases not yet given back."""
         self.lent = 0
@@ -124,11 +134,11 @@ class Lease(msgspec.Struct, eq=False, gc=False):
     """
 
     host: Host
-    item: Item | None
+    visit: Item | None
+    """The queued URL, whose turn it is."""
     errand: Errand | None
     url: Url
     address: str
-    visit: Visit | None
     is_finished: bool
     place: Place | None = None
     site: Site | None = None

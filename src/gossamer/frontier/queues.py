@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gossamer.frontier.bias import LevelBias
-from gossamer.frontier.host import Host
+from gossamer.frontier.host import Host, Reading
 from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.record import (
     LEVELS,
@@ -27,6 +27,7 @@ from gossamer.frontier.record import (
 )
 from gossamer.model.links import Link
 from gossamer.state.epoch import Epochs
+from gossamer.url.url import Url
 
 BLOCK_URLS_MAX = 64
 """A host's new URLs of one epoch go into blocks of at most so many: one put each."""
@@ -44,15 +45,19 @@ class Queues:
         epochs: Epochs,
         bias: LevelBias,
         options: FrontierOptions,
+        name_url: Callable[[str], Url | None],
         share_new: Callable[[], bool] = bool,
     ) -> None:
-        """`share_new` throws a coin where a host has new URLs and old ones that are due: is it the turn of new ones?"""
+        """`name_url` names an address that was named before; `share_new` throws a coin where a host has new URLs and
+        old ones that are due: is it the turn of new ones?
+        """
         self._epochs = epochs
         self._bias = bias
         self._window_urls_max = options.window_urls_max
         self._window_s_max = options.window_s_max
+        self._name_url = name_url
         self._share_new = share_new
-        self._referrer = self._referred = self._shortened = ""
+        self._referrer = self._referred = self._shortened = self._start = ""
         self.by_level = [0] * LEVELS
         """URLs that are not finished, by level; those that wait for a time of their own are of none."""
         self.fresh_bytes = 0
@@ -66,22 +71,29 @@ class Queues:
         queue = record.levels.get(level)
         if queue is None:
             queue = record.levels[level] = LevelQueue()
-        blocks = host.fresh.get(level)
-        if blocks is None:
-            blocks = host.fresh[level] = [Block(queue.tail)]
-        block = blocks[-1]
+        reading = host.readings.get(level)
+        if reading is None:
+            reading = host.readings[level] = Reading()
+        fresh = reading.fresh
+        if fresh is None:
+            fresh = reading.fresh = [Block(queue.tail)]
+        block = fresh[-1]
         if block.count >= BLOCK_URLS_MAX:
             block = Block(queue.tail)
-            blocks.append(block)
+            fresh.append(block)
         queue.tail += 1
         self.by_level[level] += 1
-        self.fresh_bytes += block.add(record.name, link, self._shortened_referrer(record.name, link.referrer))
+        self.fresh_bytes += self._add(block, record.name, link)
 
-    def _shortened_referrer(self, host: str, referrer: str) -> str:
-        # Links of one page come one after another, and have one text for its address.
-        if referrer is not self._referrer or host is not self._referred:
-            self._referrer, self._referred, self._shortened = referrer, host, shortened(referrer, host)
-        return self._shortened
+    def _add(self, block: Block, host: str, link: Link) -> int:
+        # Links of one page come one after another: mostly to one host, and with one text for the page's address.
+        if host is not self._referred:
+            self._referred, self._start, self._referrer = host, f"https://{host}/", ""
+        if link.referrer is not self._referrer:
+            self._referrer, self._shortened = link.referrer, shortened(link.referrer, host)
+        text, start = link.url.text, self._start
+        url = text[len(start) - 1 :] if text.startswith(start) else shortened(text, host)
+        return block.add(url, link, self._shortened)
 
     def put_due(self, host: Host, entry: Entry, at: float, fingerprint: int) -> None:
         """Let a URL wait until `at`."""
@@ -109,23 +121,31 @@ class Queues:
     def refill(self, host: Host, now: float) -> None:
         """Read on into the window: first what is due, then one level's run. One or two reads of 1 to 20 µs."""
         # Not for one free place in the window: each look passes over those that are out.
-        is_room = 2 * len(host.window) <= self._window_urls_max
+        is_room = host.window is None or 2 * len(host.window) <= self._window_urls_max
         if host.record.due and host.due_next <= now and is_room and not self._is_turn_of_others(host):
             self._take_due(host, now)
-        if not host.window:
-            while not host.window and (level := self._choose_level(host)) is not None:
-                self._read_run(host, level)
+        while host.window is None and (level := self._choose_level(host)) is not None:
+            self._read_run(host, level)
 
     def take(self, host: Host) -> Item:
         """Take the next URL out of the window."""
-        item = host.window.pop(0)
-        self.window_bytes -= len(item.url) + ITEM_BYTES
+        window = host.window
+        assert window is not None
+        item = window.pop(0)
+        if not window:
+            host.window = None
+        self.window_bytes -= len(item.url.text) + ITEM_BYTES
         return item
 
     def put_back(self, host: Host, item: Item) -> None:
         """Put a URL back to where `take` had it from."""
-        host.window.insert(0, item)
-        self.window_bytes += len(item.url) + ITEM_BYTES
+        host.window = [item, *(host.window or ())]
+        self.window_bytes += len(item.url.text) + ITEM_BYTES
+
+    def _named(self, text: str) -> Url:
+        url = self._name_url(text)
+        assert url is not None, f"{text} was named when it was put"
+        return url
 
     def finish(self, host: Host, item: Item) -> None:
         """Take a URL off the disk with this epoch."""
@@ -144,7 +164,9 @@ class Queues:
         queue = record.levels[item.level]
         queue.finish(item.number)
         self.by_level[item.level] -= 1
-        self._drop_passed(host, item.level, queue)
+        reading = host.readings.get(item.level)
+        if reading is not None and reading.ends and reading.ends[0] <= queue.head:
+            self._drop_passed(host, item.level, queue, reading)
 
     def clear(self, host: Host) -> int:
         """Drop all URLs of a host, by two range deletes; return how many there were that are not lent, and that had
@@ -160,8 +182,8 @@ class Queues:
         for level, queue in record.levels.items():
             self.by_level[level] -= queue.pending
         record.levels, record.due, record.revisits = {}, host.lent, host.lent_again
-        host.fresh.clear()
         self.forget_window(host)
+        host.readings.clear()
         return dropped
 
     def has_unread(self, host: Host) -> bool:
@@ -173,69 +195,83 @@ class Queues:
 
     def forget_window(self, host: Host) -> None:
         """Let the window go; what was in it is read again later."""
-        for item in host.window:
-            self.window_bytes -= len(item.url) + ITEM_BYTES
-        host.window.clear()
-        host.cursors.clear()
-        host.ends.clear()
+        if host.window is not None:
+            self.window_bytes -= sum([len(item.url.text) + ITEM_BYTES for item in host.window])
+            host.window = None
+        host.readings = {level: Reading(one.fresh) for level, one in host.readings.items() if one.fresh is not None}
         host.due_out = None
         host.due_next = 0.0
 
     def cut(self, host: Host) -> None:
         """Give the blocks of the open epoch to it."""
-        if not host.fresh:
-            return
-        fresh, host.fresh = host.fresh, {}
-        for level, blocks in fresh.items():
-            queue = host.record.levels[level]
-            for block in blocks:
-                end = block.first + block.count
-                if (level, block.first) in host.ends or queue.head >= end:
-                    host.ends[level, block.first] = end
-                if queue.head < end:
-                    self._epochs.put("queue", block_key(host.prefix, level, block.first), encode_block(block))
-            if host.ends:
-                self._drop_passed(host, level, queue)
+        through = []
+        for level, reading in host.readings.items():
+            if reading.fresh is not None:
+                self._cut_level(host, level, reading, reading.fresh)
+            if reading.next < 0 or (not reading.ends and reading.next == host.record.levels[level].head):
+                through.append(level)
+        for level in through:
+            del host.readings[level]
+
+    def _cut_level(self, host: Host, level: int, reading: Reading, fresh: list[Block]) -> None:
+        queue, ends = host.record.levels[level], reading.ends
+        reading.fresh = None
+        for block in fresh:
+            end = block.first + block.count
+            if ends and reading.block == block.first:
+                ends[-1] = end  # It grew since it was read.
+            elif queue.head >= end and (ends[-1] if ends else queue.block) == block.first:
+                ends.append(end)  # It was read and is through, and that was forgotten.
+            if queue.head < end:
+                self._epochs.put("queue", block_key(host.prefix, level, block.first), encode_block(block))
+        self._drop_passed(host, level, queue, reading)
 
     def _is_turn_of_others(self, host: Host) -> bool:
         """Say whether old pages that are due leave the window to new ones: a whole window at a time, by chance."""
         if not host.record.revisits:
             return False
-        return bool(host.window) or (self.has_unread(host) and self._share_new())
+        return host.window is not None or (self.has_unread(host) and self._share_new())
 
     def _choose_level(self, host: Host) -> int | None:
         waiting = [level for level, queue in host.record.levels.items() if self._unread(host, level, queue)]
         return self._bias.choose(waiting) if waiting else None
 
     def _unread(self, host: Host, level: int, queue: LevelQueue) -> bool:
-        cursor = host.cursors.get(level)
-        return queue.head < queue.tail if cursor is None else cursor[0] + cursor[1] < queue.tail
+        reading = host.readings.get(level)
+        return (queue.head if reading is None or reading.next < 0 else reading.next) < queue.tail
 
     def _read_run(self, host: Host, level: int) -> None:
-        queue = host.record.levels[level]
-        first, index = host.cursors.get(level, (queue.block, queue.head - queue.block))
-        block = self._block(host, level, first)
-        if index >= block.count:
-            first, index = first + block.count, 0
-            block = self._block(host, level, first)
-        stop = min(index + self._window_urls(host), block.count)
-        check = bool(queue.done) or first + index < queue.head
-        items = block.items(host.record.name, level, index, stop)
-        if check:
+        queue, reading = host.record.levels[level], host.readings.get(level)
+        if reading is None:
+            reading = host.readings[level] = Reading()
+        if reading.next < 0:
+            reading.block, reading.next = queue.block, queue.head
+        block = self._block(host, level, reading)
+        if reading.next >= block.first + block.count:
+            reading.block += block.count
+            block = self._block(host, level, reading)
+        begin = reading.next - block.first
+        stop = min(begin + self._window_urls(host), block.count)
+        items = block.items(host.record.name, level, begin, stop, self._named)
+        if queue.done or reading.next < queue.head:
             items = [item for item in items if not queue.finished(item.number)]
-        host.window += items
-        for item in items:
-            self.window_bytes += len(item.url) + ITEM_BYTES
-        host.cursors[level] = (first, stop)
-        host.ends[level, first] = first + block.count
+        self.window_bytes += sum([len(item.url.text) + ITEM_BYTES for item in items])
+        host.window = items or None
+        reading.next = block.first + stop
 
-    def _block(self, host: Host, level: int, first: int) -> Block:
-        for block in host.fresh.get(level, ()):
-            if block.first == first:
-                return block
-        data = self._epochs.get("queue", block_key(host.prefix, level, first))
-        assert data is not None, f"{host.name} lacks the block {first} of level {level}"
-        return decode_block(data)
+    def _block(self, host: Host, level: int, reading: Reading) -> Block:
+        """Return the block that is read now, and note where it ends."""
+        first = reading.block
+        block = next((one for one in reading.fresh if one.first == first), None) if reading.fresh is not None else None
+        if block is None:
+            data = self._epochs.get("queue", block_key(host.prefix, level, first))
+            assert data is not None, f"{host.name} lacks the block {first} of level {level}"
+            block = decode_block(data)
+        if reading.ends and reading.next > first:
+            reading.ends[-1] = first + block.count  # It may have grown since it was read before.
+        else:
+            reading.ends.append(first + block.count)
+        return block
 
     def _window_urls(self, host: Host) -> int:
         """Return how many URLs of a host are worth reading: what it may be asked for in a few minutes."""
@@ -248,7 +284,8 @@ class Queues:
         host.due_next = NEVER
         if host.due_out is None:
             host.due_out = set()
-        out, record = host.due_out, host.record
+        out, record, window = host.due_out, host.record, host.window or []
+        room = self._window_urls_max - len(window)
         first = True
         for key, value in self._epochs.scan("due", due_from(host.prefix, record.due_from), range_end(host.prefix)):
             if first:  # All before it have gone for good, or will have with this epoch.
@@ -257,28 +294,27 @@ class Queues:
                 host.due_next = due_time(key)
                 break
             if key not in out:
-                if len(host.window) >= self._window_urls_max:
+                if room <= 0:
                     host.due_next = due_time(key)
                     break
-                item = _due_item(decode_entry(value), key)
-                host.window.append(item)
-                self.window_bytes += len(item.url) + ITEM_BYTES
+                room -= 1
+                item = self._due_item(decode_entry(value), key)
+                window.append(item)
+                self.window_bytes += len(item.url.text) + ITEM_BYTES
                 out.add(key)
+        host.window = window or None
 
-    def _drop_passed(self, host: Host, level: int, queue: LevelQueue) -> None:
+    def _due_item(self, entry: Entry, key: bytes) -> Item:
+        return Item(
+            self._named(entry.url), entry.depth, entry.hops, entry.link_type, entry.referrer, entry.attempt,
+            entry.seed, entry.revisit, entry.error, due_key=key,
+        )  # fmt: skip
+
+    def _drop_passed(self, host: Host, level: int, queue: LevelQueue, reading: Reading) -> None:
         # A block that still grows is not dropped: more may come under its number.
-        while (end := host.ends.get((level, queue.block))) is not None and end <= queue.head:
-            if any(block.first == queue.block for block in host.fresh.get(level, ())):
-                return
+        ends, fresh = reading.ends, reading.fresh
+        while ends and ends[0] <= queue.head and not (fresh is not None and fresh[0].first == queue.block):
             self._epochs.delete("queue", block_key(host.prefix, level, queue.block))
-            del host.ends[level, queue.block]
-            if host.cursors.get(level, (-1, 0))[0] == queue.block:
-                host.cursors[level] = (end, 0)  # All of it was read, and there is nothing left to go on from.
-            queue.block = end
-
-
-def _due_item(entry: Entry, key: bytes) -> Item:
-    return Item(
-        entry.url, entry.depth, entry.hops, entry.link_type, entry.referrer, entry.attempt, entry.seed, entry.error,
-        entry.revisit, due_key=key,
-    )  # fmt: skip
+            queue.block = ends.pop(0)
+            if not ends:
+                reading.block = reading.next = queue.block  # All was read, and there is nothing left to go on from.

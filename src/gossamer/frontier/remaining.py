@@ -60,7 +60,7 @@ def _of_host(store: Store, prefix: bytes, record: HostRecord) -> Iterator[tuple[
             stored = store.get("queue", block_key(prefix, level, first))
             assert stored is not None, f"{record.name} lacks the block {first} of level {level}"
             block = decode_block(stored)
-            for item in block.items(record.name, level, 0, block.count):
-                if not queue.finished(item.number):
-                    yield item, level
+            for number, entry in enumerate(block.entries(record.name), first):
+                if not queue.finished(number):
+                    yield entry, level
             first += block.count

@@ -79,7 +79,7 @@ class Turns:
             return
         record = host.record
         at: float | None = None
-        if host.errands or (not host.parked and (host.window or self._queues.has_unread(host))):
+        if host.errands or (not host.parked and (host.window is not None or self._queues.has_unread(host))):
             at = record.rest_until
         elif record.due and host.due_next < NEVER and not (host.parked or record.closed):
             at = max(record.rest_until, host.due_next)
@@ -206,7 +206,7 @@ class Turns:
     def close(self, host: Host, now: float) -> None:
         """End all that waits at a host whose record says that it is closed."""
         self.closings.append((host.name, host.record.closed))
-        errands, host.errands = host.errands, []
+        errands, host.errands = host.errands or (), None
         host.parked = False
         for errand in errands:
             # Whoever waited asks again, and is told that this host is closed.
@@ -227,7 +227,7 @@ class Turns:
         reason = record.reason
         if not reason and record.failures:
             reason = f"it failed: {record.error}"
-        if not reason and not first.window and at > record.rest_until and record.due:
+        if not reason and first.window is None and at > record.rest_until and record.due:
             reason = "its URLs are tried again then" + (f": {record.error}" if record.error else "")
         if not reason and record.crawl_delay_s:
             reason = f"Crawl-delay of {record.crawl_delay_s:g} s"

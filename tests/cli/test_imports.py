@@ -1,0 +1,78 @@
+"""What a plain crawl does not import, from its first word to its last file: every start would pay for it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+import gossamer
+
+UNUSED = {
+    "aiodns", "cryptography", "duckdb", "gossamer.api.cluster", "gossamer.api.metrics", "gossamer.api.views",
+    "gossamer.archive.objectstore", "gossamer.archive.search.documents", "gossamer.archive.views", "gossamer.cli.ask",
+    "gossamer.cli.live", "gossamer.cluster.coordination", "gossamer.config.reference", "gossamer.console",
+    "gossamer.isolated", "gossamer.offline.segment", "gossamer.process.pdf",
+    "gossamer.report", "gossamer.resolve.lookup", "gossamer.seen.bloom", "gossamer.seen.diskmerge",
+    "gossamer.simulate", "gossamer.simweb", "gossamer.testing", "multiprocessing.pool", "obstore",
+    "prometheus_client", "pyarrow.compute", "pyarrow.dataset", "pycares", "pypdf", "ray", "requests", "rich",
+    "starlette", "tantivy", "tldextract", "uvicorn",
+}  # fmt: skip
+
+CRAWL = """
+import json, sys
+from gossamer.cli import child
+
+class Supervisor:
+    def tell(self, message): pass
+    def says_go(self): return True
+
+status = child.typed(sys.argv[1:], Supervisor())
+print(json.dumps([status, sorted(sys.modules)]))
+"""
+
+
+class Page(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        body = b"<!doctype html><title>One</title><p>and only" if self.path == "/" else b""
+        self.send_response(200 if body else 404)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+        serving = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        serving.start()
+        yield server.server_address[1]
+        server.shutdown()
+        serving.join()
+
+
+def test_a_plain_crawl_imports_nothing_that_it_has_no_use_for(port: int, tmp_path: Path) -> None:
+    (tmp_path / "hosts").write_text("127.0.0.1 www.example.test\n")
+    words = ["crawl", f"http://www.example.test:{port}/", "-o", str(tmp_path / "crawl"), "--allow-private", "--quiet"]
+    answer = subprocess.run(
+        [sys.executable, "-c", CRAWL, *words, "--hosts", str(tmp_path / "hosts")],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        env={"PYTHONPATH": str(Path(gossamer.__file__).parent.parent), "PYDANTIC_DISABLE_PLUGINS": "__all__"},
+    )
+    status, loaded = json.loads(answer.stdout)
+    assert status == 0
+    assert (tmp_path / "crawl/pages").is_dir()
+    assert UNUSED & set(loaded) == set()

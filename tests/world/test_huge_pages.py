@@ -1,0 +1,102 @@
+"""What the process holds moves into large pages where the kernel has them, and nothing else changes."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from pathlib import Path
+
+import pytest
+
+from gossamer.world import huge_pages
+from gossamer.world.huge_pages import PAGE_BYTES, HugePages, Mapping, mappings
+
+
+@pytest.fixture(autouse=True)
+def plenty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that has all the time it needs."""
+    monkeypatch.setattr(huge_pages, "SHARE_MAX", 1_000.0)
+
+
+SPAN_BYTES = 16 * PAGE_BYTES
+PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+
+
+def mapped(memory: mmap.mmap) -> Mapping:
+    """Return the mapping that holds a piece of memory: the kernel may have joined it with its neighbours."""
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    return next(one for one in mappings() if one.begin <= address < one.end)
+
+
+def have_huge_pages() -> bool:
+    enabled = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    release = tuple(int(part) for part in Path("/proc/sys/kernel/osrelease").read_text().split(".")[:2])
+    return enabled.exists() and "[never]" not in enabled.read_text() and release >= (6, 1)
+
+
+def test_what_is_held_moves_into_large_pages_and_stays_what_it_was() -> None:
+    memory = mmap.mmap(-1, SPAN_BYTES, flags=PRIVATE)
+    memory.madvise(mmap.MADV_NOHUGEPAGE)  # Else the kernel might have begun with large ones.
+    for at in range(0, SPAN_BYTES, mmap.PAGESIZE):
+        memory[at : at + 8] = at.to_bytes(8)
+    assert mapped(memory).huge_bytes == 0
+    memory.madvise(mmap.MADV_HUGEPAGE)
+    HugePages().gather()
+    if have_huge_pages():
+        assert mapped(memory).huge_bytes >= SPAN_BYTES - 4 * PAGE_BYTES
+    assert all(memory[at : at + 8] == at.to_bytes(8) for at in range(0, SPAN_BYTES, mmap.PAGESIZE))
+
+
+def test_memory_that_was_asked_for_and_is_not_used_stays_unused() -> None:
+    sparse, dense = (mmap.mmap(-1, SPAN_BYTES, flags=PRIVATE) for _ in range(2))
+    for memory, step in ((sparse, 4), (dense, 1)):
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
+        for at in range(0, SPAN_BYTES, step * mmap.PAGESIZE):
+            memory[at] = 1
+    dense.madvise(mmap.MADV_HUGEPAGE)  # So that they are two mappings.
+    pages = HugePages()
+    asked: list[int] = []
+    pages._collapse = lambda begin, _: asked.append(begin) is None
+    pages.gather()
+
+    assert mapped(sparse).held_bytes < mapped(sparse).end - mapped(sparse).begin
+    assert not any(mapped(sparse).begin <= begin < mapped(sparse).end for begin in asked)
+    assert any(mapped(dense).begin <= begin < mapped(dense).end for begin in asked)
+
+
+def test_who_has_not_grown_is_left_alone() -> None:
+    pages = HugePages()
+    pages.gather()
+    while pages._seen_bytes == 0:  # A first round may take longer than it has.
+        pages.gather()
+    asked: list[int] = []
+    pages._collapse = lambda begin, _: asked.append(begin) is None
+    pages.gather()
+    assert asked == []
+    memory = mmap.mmap(-1, SPAN_BYTES, flags=PRIVATE)
+    memory.madvise(mmap.MADV_NOHUGEPAGE)
+    memory[:] = b"\1" * SPAN_BYTES
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    pages.gather()
+    assert any(address <= begin < address + SPAN_BYTES for begin in asked)
+
+
+def test_it_takes_a_hundredth_of_the_time_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    now = [1.0]
+    monkeypatch.setattr(huge_pages.time, "process_time", lambda: now[0])
+    pages = HugePages()
+    rounds: list[float] = []
+    pages._collapse = lambda _begin, _length: True
+    pages._gather = rounds.append
+    pages.gather()
+    assert not rounds, "1 s has 0.01 s to give, and that is no round"
+    now[0] = 2.5
+    pages.gather()
+    assert len(rounds) == 1
+    pages._spent_s = 0.02
+    pages.gather()
+    assert len(rounds) == 1
+    now[0] = 4.5
+    pages.gather()
+    assert len(rounds) == 2
