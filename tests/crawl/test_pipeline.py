@@ -113,6 +113,7 @@ def test_a_redirect_that_names_nothing_is_an_error_of_the_page(tmp_path: Path) -
     with Ring(tmp_path, {ROOT: reply(b"", 302)}) as ring:
         ring.crawl(ROOT)
         assert ring.outcomes == {ROOT: "http_error"}
+        assert ring.rows[0].error == "HTTP 302 without a Location that can be visited"
 
 
 def test_a_seed_that_redirects_elsewhere_brings_its_target_into_scope_and_says_so(tmp_path: Path) -> None:
