@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -29,16 +30,23 @@ def real(directory: Path) -> Gossamer:
     return run
 
 
+def finished(directory: Path) -> Gossamer:
+    """Crawl one page."""
+    page = directory / "page.html"
+    page.write_text("<title>Here</title>")
+    run = real(directory)
+    status, _, err = run(
+        "crawl", page.as_uri(), "--allow-private", "-o", "crawl", "--quiet", "--set", "scope.schemes=['file']",
+        "--set", f"fetch.file_roots=['{directory}']", "--set", "search.enabled=true",
+    )  # fmt: skip
+    assert (status, err) == (0, "")
+    return run
+
+
 @pytest.fixture
 def kept(tmp_path: Path) -> Path:
     """A finished crawl that nobody may write."""
-    page = tmp_path / "page.html"
-    page.write_text("<title>Here</title>")
-    status, _, err = real(tmp_path)(
-        "crawl", page.as_uri(), "--allow-private", "-o", "crawl", "--quiet", "--set", "scope.schemes=['file']",
-        "--set", f"fetch.file_roots=['{tmp_path}']", "--set", "search.enabled=true",
-    )  # fmt: skip
-    assert (status, err) == (0, "")
+    finished(tmp_path)
     for folder, _, files in os.walk(tmp_path / "crawl"):
         for file in files:
             Path(folder, file).chmod(FILE)
@@ -98,3 +106,35 @@ def test_a_lock_that_is_read_is_a_lock(kept: Path) -> None:
     held.release()
     assert other.acquire(0.0)
     other.release()
+
+
+@pytest.mark.parametrize(
+    "arguments", [("resume", "crawl", "--quiet"), ("status", "crawl"), ("why", "crawl", "file:///x")]
+)
+def test_a_crawl_that_lost_its_state_is_not_begun_anew_over_what_it_has(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    run = finished(tmp_path)
+    shutil.rmtree(tmp_path / "crawl/state")
+    before = {
+        path: path.read_bytes() for folder in ("warc", "pages") for path in (tmp_path / "crawl" / folder).iterdir()
+    }
+    assert len(before) == 2
+    status, _, err = run(*arguments)
+    assert status == 2
+    assert "holds what was crawled but not its state" in err
+    assert err.count("\n") == 1
+    assert {path: path.read_bytes() for path in before} == before
+    assert run("report", "crawl")[0] == 0
+
+
+@pytest.mark.parametrize(("folder", "to"), [("warc", "markdown"), ("pages", "csv")])
+def test_files_that_end_early_are_not_exported_as_if_they_were_whole(tmp_path: Path, folder: str, to: str) -> None:
+    run = finished(tmp_path)
+    [file] = (tmp_path / "crawl" / folder).iterdir()
+    os.truncate(file, file.stat().st_size // 2)
+    status, _, err = run("export", "crawl", "--to", to, "-o", "made", "--quiet")
+    assert status == 2
+    assert "not copied whole" in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "made").exists()

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from gossamer.model.errors import ConfigError
 from gossamer.state.journals import Journals
 
 OWNED = ("warc", "state/tables", "state/search")
@@ -42,6 +43,19 @@ class Home:
     def is_there(self) -> bool:
         """Its store is here: it was begun, and not on another machine."""
         return (self.store / "CURRENT").exists()
+
+    def require_state(self) -> None:
+        """Raise ConfigError for what an only shard has left behind where its store is gone: one that began anew would
+        give its files the same names.
+        """
+        if self.shards > 1 or self.is_there:
+            return
+        left = [*self.directory.glob("warc/*.warc.*"), *self.directory.glob("pages/*.parquet")]
+        if any(file.suffix != ".open" for file in left):
+            raise ConfigError(
+                f"{self.directory} holds what was crawled but not its state ({self.store}); report, search and export "
+                "work without it, -o DIR starts another crawl"
+            )
 
     def journals(self) -> Journals:
         """Return its journals, yet to be recovered."""

@@ -236,6 +236,7 @@ def assemble(
         home = Home(directory, shard, shards)
         lock = lock if lock is not None else locked(directory, state=home.state)
         undo.callback(lock.release)
+        home.require_state()
         clock = clock or WallClock()
         kept = _kept(config, home, clock, opening_min, undo)
         assembled = _assembled(config, home, kept, clock, dice or Dice(), lock, undo)

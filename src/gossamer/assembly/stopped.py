@@ -80,6 +80,7 @@ def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 
     with ExitStack() as undo:
         lock = locked(home.directory, state=home.state, reading=True)
         undo.callback(lock.release)
+        home.require_state()
         store = held(Store(home.store, *store_sizes(config), writable=lock.writable), undo)
         epochs = Epochs(store)
         namer = namer_of(config, epochs)

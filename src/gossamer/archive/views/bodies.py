@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 from typing import BinaryIO, Self
 
@@ -88,6 +89,8 @@ class Bodies:
                     raise ConfigError(f"{path} is not here; copy it from the crawl's object store") from None
                 self._file = (growing if growing.exists() else path).open("rb")
             self._name = place.file
+        if os.fstat(self._file.fileno()).st_size < place.offset + place.length:
+            raise ConfigError(f"{self._folder / place.file} ends early: it was damaged, or not copied whole")
         self._file.seek(place.offset)
         return io.BytesIO(self._file.read(place.length)) if place.length <= READ_WHOLE_BYTES_MAX else self._file
 

@@ -22,10 +22,18 @@ _CONDITION_BYTES_MAX = 64_000_000
 def pieces_of(folder: Path) -> list[Piece]:
     """Return the finished Parquet files of a table, by name."""
     return [
-        Piece(str(path), path.stat().st_size, pq.read_metadata(path).num_rows)
+        Piece(str(path), path.stat().st_size, _rows_in(path))
         for path in sorted(folder.glob("*.parquet"))
         if not path.name.startswith(".")
     ]
+
+
+def _rows_in(path: Path) -> int:
+    try:
+        rows: int = pq.read_metadata(path).num_rows
+    except pa.ArrowInvalid as error:
+        raise ConfigError(f"{path} cannot be read: it was damaged, or not copied whole") from error
+    return rows
 
 
 class Source:
