@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from gossamer.model.errors import ConfigError
-from gossamer.plugins import build, component
+from gossamer.plugins import build, component, fitting
+from gossamer.ports import Filter, ProtocolModule
 
 
 @pytest.fixture
@@ -69,3 +70,18 @@ def test_what_cannot_be_built_is_refused_in_one_line(name: str, given: dict[str,
         build(name, "components.resolver", **given)
     assert "components.resolver" in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_a_component_that_does_not_fit_its_port_is_refused_before_it_is_used(tmp_path: Path) -> None:
+    file = tmp_path / "fitting_component_file.py"
+    file.write_text(
+        "class Half:\n    name = 'half'\n"
+        "class Whole(Half):\n    def rejects(self, link): return False\n"
+        "class Sister:\n    async def fetch(self, request): ...\n    async def close(self): ...\n"
+    )
+    assert getattr(fitting(f"{file}:Whole", "components.filters", Filter), "name", "") == "half"
+    assert fitting(f"{file}:Sister", "components.protocols.x", ProtocolModule)
+    with pytest.raises(ConfigError, match=r"components\.filters: .*Half has no rejects; docs/components\.md"):
+        fitting(f"{file}:Half", "components.filters", Filter)
+    with pytest.raises(ConfigError, match="has no close, fetch"):
+        fitting(f"{file}:Half", "components.protocols.x", ProtocolModule)

@@ -54,6 +54,23 @@ def build(name: str, key: str, **given: object) -> object:
     return made
 
 
+def fitting(name: str, key: str, port: type, **given: object) -> object:
+    """Return what `build` does, once it has all that its port names: what is missing would be missed in mid-crawl.
+
+    Raises:
+        ConfigError: as `build`, or it does not fit.
+    """
+    made = build(name, key, **given)
+    named = {member for one in port.__mro__ if getattr(one, "_is_protocol", False) for member in _members(one)}
+    if missing := sorted(member for member in named if not hasattr(made, member)):
+        raise ConfigError(f"{key}: {name} has no {', '.join(missing)}; docs/components.md says what it must have")
+    return made
+
+
+def _members(port: type) -> list[str]:
+    return [name for name in (*vars(port), *vars(port).get("__annotations__", ())) if not name.startswith("_")]
+
+
 def _listed(given: Mapping[str, object]) -> str:
     return ", ".join(given) if given else "no arguments"
 

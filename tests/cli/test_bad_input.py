@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -58,7 +59,8 @@ CRAWLS = [
     ([*LOCAL, "--max-pages", "0"], "--max-pages 0: expected 1 or more"),
     ([*LOCAL, "--max-time", "0"], "--max-time 0.0: expected more than 0"),
     ([*LOCAL, "--delay", "-1"], "--delay -1.0: expected 0 or more"),
-    ([*LOCAL, "--delay", "nan"], "--delay NaN: expected 0 or more"),
+    ([*LOCAL, "--delay", "nan"], "--delay NaN: expected"),
+    ([*LOCAL, "--delay", "inf"], "--delay Infinity: expected a finite number"),
     ([*LOCAL, "--politeness", "rude"], "expected 'polite', 'gentle', 'broad', 'weak' or 'own'"),
     ([*LOCAL, "--scope", "hosts"], "expected 'prefix', 'host', 'domain' or 'any'"),
     ([*LOCAL, "--include", "("], "--include: the pattern '(' is not a regular expression (RE2): missing )"),
@@ -158,6 +160,11 @@ def test_no_seeds_on_standard_input_leave_nothing(real: Gossamer, directory: str
     before = there(real.directory)
     assert "no seeds; name a URL" in real.mistake("crawl", "--seeds", "-", "-o", directory)
     assert there(real.directory) == before
+
+
+def test_hosts_that_can_be_read_but_once_are_refused(real: Gossamer) -> None:
+    os.mkfifo(real.directory / "pipe")
+    assert "pipe is a pipe, and hosts are read more than once" in real.mistake(*LOCAL, "--hosts", "pipe")
 
 
 def test_what_was_there_before_a_refused_crawl_stays(real: Gossamer) -> None:

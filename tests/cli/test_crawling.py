@@ -99,7 +99,27 @@ def test_seeds_come_from_arguments_files_and_standard_input(run: Gossamer) -> No
     assert (run.directory / "two/seeds.txt").read_text() == f"{seed('x')}\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("form", ["--seeds", "--set=seeds.file"])
+def test_seeds_come_through_a_pipe_that_the_shell_names(run: Gossamer, form: str) -> None:
+    ours, theirs = os.pipe()
+    with os.fdopen(ours), os.fdopen(theirs, "w") as typed:
+        typed.write(f"{seed('y')}\n")
+        typed.close()
+        named = f"/dev/fd/{ours}"
+        words = (form, named) if form == "--seeds" else (f"{form}={named}",)
+        process = run.start("crawl", *words, seed("pages/1"), LOCAL, "-o", "one", pass_fds=(ours,))
+        _, err = process.communicate(timeout=30)
+        assert (process.returncode, err) == (0, "")
+    assert (run.directory / "one/seeds.txt").read_text() == f"{seed('y')}\n"
+
+
+def test_a_seed_that_came_on_standard_input_is_not_looked_for_in_a_file(run: Gossamer) -> None:
+    status, _, err = run("crawl", "--seeds", "-", LOCAL, text="\n\nexample.org\n")
+    assert status == 2
+    assert err.startswith("gossamer: standard input line 3: the seed")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_one_signal_stops_gently(run: Gossamer, number: signal.Signals) -> None:
     process = run.start("crawl", seed("forever"), LOCAL)
     child_of(run)

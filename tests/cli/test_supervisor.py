@@ -153,6 +153,28 @@ def test_a_signal_before_the_child_has_handlers_is_not_lost(tmp_path: Path) -> N
     assert watched.run() == 130
 
 
+@pytest.mark.parametrize("ignored", [False, True])
+def test_a_terminal_that_goes_ends_a_crawl_but_under_nohup(tmp_path: Path, *, ignored: bool) -> None:
+    ready = tmp_path / "ready"
+    watched = Watched(COUNTING)
+    watched.arguments = [str(ready), "1"]
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
+
+    def act() -> None:
+        os.kill(os.getpid(), signal.SIGHUP)
+        if ignored:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    thread = when(ready, act)
+    try:
+        assert watched.run() == 130
+    finally:
+        thread.join()
+        signal.signal(signal.SIGHUP, before)
+    took = int((tmp_path / "ready.took").read_text())
+    assert took == (signal.SIGINT if ignored else signal.SIGTERM)
+
+
 def test_after_a_signal_a_death_is_the_end(tmp_path: Path) -> None:
     code = "import signal, pathlib, sys; signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,));"
     watched = Watched(code + "signal.signal(signal.SIGTERM, lambda *_: __import__('os').abort());"

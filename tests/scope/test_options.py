@@ -70,7 +70,7 @@ def test_seeds(text: str, url: str) -> None:
         ("/etc/passwd", "a path cannot be crawled"),
         ("htp://example.org", "did you mean http://example.org ?"),
         ("mailto:me@example.org", "those visited are http, https"),
-        ("ftp://example.org", "has the scheme 'ftp'"),
+        ("ftp://example.org", 'has the scheme \'ftp\'; --set \'scope.schemes=["http","https","ftp"]\' has it visited'),
         ("http://", "not an address"),
         ("http://exa mple/", "not an address"),
         ("http://a..b/", "not an address"),
@@ -86,6 +86,18 @@ def test_seeds_that_are_none(text: str, said: str) -> None:
 
 def test_seeds_of_other_schemes() -> None:
     assert seed_url("gopher://h/1", ("http", "gopher")) == "gopher://h/1"
+
+
+def test_where_any_scheme_will_do_an_address_is_still_asked_for() -> None:
+    assert seed_url("ftp://example.org/x", None) == "ftp://example.org/x"
+    with pytest.raises(ConfigError, match="has no scheme"):
+        seed_url("example.org", None)
+    with pytest.raises(ConfigError, match="is not an address"):
+        seed_url("mailto:me@example.org", None)
+
+
+def test_a_byte_order_mark_where_files_were_joined_is_no_part_of_a_seed() -> None:
+    assert seed_url("\ufeffhttp://example.org/") == "http://example.org/"
 
 
 @given(st.text())

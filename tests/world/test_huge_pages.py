@@ -6,7 +6,17 @@ import ctypes
 import mmap
 from pathlib import Path
 
+import pytest
+
+from gossamer.world import huge_pages
 from gossamer.world.huge_pages import PAGE_BYTES, REFUSED_MAX, HugePages, Mapping, mappings
+
+
+@pytest.fixture(autouse=True)
+def plenty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that has all the time it needs."""
+    monkeypatch.setattr(huge_pages, "SHARE_MAX", 1_000.0)
+
 
 SPAN_BYTES = 16 * PAGE_BYTES
 PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
@@ -86,3 +96,24 @@ def test_a_mapping_that_the_kernel_will_not_move_is_not_tried_page_by_page() -> 
     held = mapped(memory)
 
     assert len([begin for begin in asked if held.begin <= begin < held.end]) == REFUSED_MAX + 1
+
+
+def test_it_takes_a_hundredth_of_the_time_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    now = [1.0]
+    monkeypatch.setattr(huge_pages.time, "process_time", lambda: now[0])
+    pages = HugePages()
+    rounds: list[float] = []
+    pages._collapse = lambda _begin, _length: True
+    pages._gather = rounds.append
+    pages.gather()
+    assert not rounds, "1 s has 0.01 s to give, and that is no round"
+    now[0] = 2.5
+    pages.gather()
+    assert len(rounds) == 1
+    pages._spent_s = 0.02
+    pages.gather()
+    assert len(rounds) == 1
+    now[0] = 4.5
+    pages.gather()
+    assert len(rounds) == 2

@@ -21,7 +21,7 @@ STANDING = "state/standing.json"
 @contextmanager
 def held_stopped(directory: Path) -> Iterator[None]:
     """Hold a crawl of several shards that does not run. Raises ConfigError when it does."""
-    lock = locked(directory)
+    lock = locked(directory, reading=True)
     try:
         yield
     finally:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 class ArchiveOptions(BaseModel):
     """The section `archive` of the configuration."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     warc: bool = Field(True, description="Write WARC files.")
     warc_segment_bytes_max: int = Field(

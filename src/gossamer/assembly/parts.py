@@ -47,7 +47,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.links import LINK_TYPES
 from gossamer.model.product import __version__
 from gossamer.model.visits import Page, Visited
-from gossamer.plugins import build, component
+from gossamer.plugins import build, component, fitting
 from gossamer.ports import (
     ContentSeen,
     Filter,
@@ -80,7 +80,7 @@ from gossamer.url.name import Namer
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
 from gossamer.world.machine import ThisMachine
-from gossamer.world.process import DirectoryLock
+from gossamer.world.process import NOT_OURS, DirectoryLock
 from gossamer.world.spill import Spills
 
 T = TypeVar("T")
@@ -101,13 +101,24 @@ SEEN_FORMS = {
 """By name, for what they import is not installed, nor paid for at every start, unless they are chosen."""
 
 
-def locked(directory: Path, wait_s: float = LOCK_S_MAX, state: Path | None = None) -> DirectoryLock:
+def locked(
+    directory: Path, wait_s: float = LOCK_S_MAX, state: Path | None = None, *, reading: bool = False
+) -> DirectoryLock:
     """Take a crawl's directory, or one shard's `state`, for whoever asks, alone. Blocks for `wait_s` at most.
 
+    With `reading` a directory that cannot be written will do.
+
     Raises:
-        ConfigError: it is in use.
+        ConfigError: it is in use, or cannot be written.
     """
-    lock = DirectoryLock((state if state is not None else directory / "state") / "lock")
+    try:
+        lock = DirectoryLock((state if state is not None else directory / "state") / "lock", reading=reading)
+    except OSError as error:
+        if error.errno not in NOT_OURS:
+            raise
+        raise ConfigError(
+            f"cannot write to {directory}: {error.strerror}; see that you may write there, or work on a copy"
+        ) from error
     if not lock.acquire(wait_s):
         lock.release()
         raise ConfigError(
@@ -125,7 +136,8 @@ def protocol_modules(config: Config, agent: str, clock: Clock, spills: Spills | 
     modules["gopher"] = GopherModule(config.fetch, agent, clock, bodies)
     modules["file"] = FileModule(config.fetch, agent, clock, bodies)
     for scheme, name in config.components.protocols.items():
-        made = build(name, f"components.protocols.{scheme}", options=config.fetch, agent=agent, clock=clock)
+        key = f"components.protocols.{scheme}"
+        made = fitting(name, key, ProtocolModule, options=config.fetch, agent=agent, clock=clock)
         modules[scheme] = cast("ProtocolModule", made)
     return Protocols(modules)
 
@@ -240,14 +252,14 @@ def scoped(config: Config) -> Config:
 
 def filters_of(config: Config) -> list[Filter]:
     """Return the operator's own filters."""
-    return [cast("Filter", build(name, "components.filters")) for name in config.components.filters]
+    return [cast("Filter", fitting(name, "components.filters", Filter)) for name in config.components.filters]
 
 
 def prioritizer_of(config: Config) -> Prioritizer:
     """Return what says how urgent a link is."""
     name = config.components.prioritizer
     if name:
-        return cast("Prioritizer", build(name, "components.prioritizer"))
+        return cast("Prioritizer", fitting(name, "components.prioritizer", Prioritizer))
     return forms.prioritizer_of(config.frontier, PatternSet)
 
 
@@ -261,7 +273,7 @@ def url_seen_of(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
     """Return the duplicate URL eliminator, in the form that the crawl began with."""
     name, form = config.components.url_seen, config.seen.form
     if name:
-        return cast("UrlSeen", build(name, "components.url_seen", epochs=epochs))
+        return cast("UrlSeen", fitting(name, "components.url_seen", UrlSeen, epochs=epochs))
     begun = epochs.get("meta", SEEN_FORM)
     if begun is None:
         begun = b"rocksdb" if epochs.number > 1 else form.encode()  # Crawls without the word had no choice.
@@ -310,7 +322,7 @@ def content_seen_of(config: Config, epochs: Epochs) -> ContentSeen:
     """Return the content-seen test."""
     name = config.components.content_seen
     if name:
-        return cast("ContentSeen", build(name, "components.content_seen", epochs=epochs))
+        return cast("ContentSeen", fitting(name, "components.content_seen", ContentSeen, epochs=epochs))
     return ExactContentSeen(epochs, config.seen.content_scope)
 
 
@@ -318,7 +330,7 @@ def resolver_of(config: Config, clock: Clock, archives: Archives) -> Resolver:
     """Return what finds addresses."""
     name = config.components.resolver
     if name:
-        return cast("Resolver", build(name, "components.resolver", options=config.resolve, clock=clock))
+        return cast("Resolver", fitting(name, "components.resolver", Resolver, options=config.resolve, clock=clock))
     told = partial(archives.add_prerequisite, via="", link_type="dns") if config.archive.warc_dns else None
     return DnsResolver(config.resolve, clock, told)
 
@@ -337,7 +349,7 @@ def archives_of(
     )
     warc = WarcArchive(config.archive, journals, about, shard, incarnation)
     more = [
-        cast("Closing", build(name, "components.archives", journals=journals, directory=directory))
+        cast("Closing", fitting(name, "components.archives", Closing, journals=journals, directory=directory))
         for name in config.components.archives
     ]
     tables = Tables(config.archive, journals, shard, incarnation, modules.columns, modules.tables)

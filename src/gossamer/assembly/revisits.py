@@ -15,7 +15,7 @@ from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.walk import Walk
 from gossamer.model.errors import ConfigError
-from gossamer.plugins import build
+from gossamer.plugins import fitting
 from gossamer.ports import Namer, RevisitPolicy
 from gossamer.revisit.policies import POLICIES
 from gossamer.revisit.schedule import Schedule
@@ -77,7 +77,7 @@ def policy_of(config: Config) -> RevisitPolicy:
         return POLICIES[name]()
     if ":" not in name:
         raise ConfigError(f"revisit.policy: no policy {name!r}; write {', '.join(POLICIES)}, or module:Name")
-    return cast("RevisitPolicy", build(name, "revisit.policy"))
+    return cast("RevisitPolicy", fitting(name, "revisit.policy", RevisitPolicy))
 
 
 def schedule_of(config: Config, epochs: Epochs, frontier: Frontier | Walk, dice: Dice) -> Schedule | None:

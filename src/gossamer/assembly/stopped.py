@@ -78,9 +78,9 @@ def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 
     """
     home = Home(directory, shard, shards)
     with ExitStack() as undo:
-        lock = locked(home.directory, state=home.state)
+        lock = locked(home.directory, state=home.state, reading=True)
         undo.callback(lock.release)
-        store = held(Store(home.store, *store_sizes(config)), undo)
+        store = held(Store(home.store, *store_sizes(config), writable=lock.writable), undo)
         epochs = Epochs(store)
         namer = namer_of(config, epochs)
         asked = scoped(config)

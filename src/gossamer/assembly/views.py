@@ -37,7 +37,7 @@ def committed_files(config: Config, directory: Path) -> list[tuple[Entry, Path]]
 
     A crawl that ended in order has no logs left, and its stores are not opened.
     """
-    lock = DirectoryLock(directory / "state/lock")
+    lock = DirectoryLock(directory / "state/lock", reading=True)
     try:
         if not lock.acquire(0.0):
             return None
@@ -45,13 +45,18 @@ def committed_files(config: Config, directory: Path) -> list[tuple[Entry, Path]]
         growing = [log for home in all_homes for log in (home.state / "tables").glob("*")]
         if not growing and not any((directory / "warc").glob("*.open")):
             return []
-        return [file for home in all_homes if home.is_there for file in _committed_files(config, home)]
+        return [
+            file
+            for home in all_homes
+            if home.is_there
+            for file in _committed_files(config, home, writable=lock.writable)
+        ]
     finally:
         lock.release()
 
 
-def _committed_files(config: Config, home: Home) -> list[tuple[Entry, Path]]:
-    store = Store(home.store, config.state.cache_bytes, config.state.write_buffer_bytes)
+def _committed_files(config: Config, home: Home, *, writable: bool) -> list[tuple[Entry, Path]]:
+    store = Store(home.store, config.state.cache_bytes, config.state.write_buffer_bytes, writable=writable)
     try:
         manifest: list[Entry] = stored(store, MANIFEST, list[Entry], [])
     finally:

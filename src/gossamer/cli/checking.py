@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from gossamer.config.seeds import check_seeds
 from gossamer.model.errors import ConfigError
 
 SPOOLED = "seeds.txt"
-"""What came on standard input, in the crawl's directory."""
+"""What came on standard input or through a pipe, in the crawl's directory."""
+STANDARD_INPUT = frozenset(("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"))
 
 Spool = Callable[[Path], None]
 """Copies standard input to a file."""
@@ -46,16 +48,21 @@ def checked(order: Order, spool: Spool) -> tuple[Job, Config]:
 def _to_begin(directory: Path, config: Config, spool: Spool) -> tuple[Job, Config]:
     missing, before = there_before(directory)
     try:
-        if config.seeds.file == "-":
+        if config.seeds.file in STANDARD_INPUT or Path(config.seeds.file).is_fifo():
             config = _spooled(config, directory, spool)
-        check_lists(config)
-        check_seeds(config)
+        else:
+            _look_at(config)
         make_directory(directory)
     except BaseException:
         unmake(directory, missing, before)
         raise
     job = job_of(config, directory, seeds=config.seeds.urls)
     return job._replace(missing=tuple(map(str, missing)), before=tuple(before)), config
+
+
+def _look_at(config: Config) -> None:
+    check_lists(config)
+    check_seeds(config)
 
 
 def _to_go_on(directory: Path, given: Config) -> tuple[Job, Config]:
@@ -73,7 +80,7 @@ def _to_go_on(directory: Path, given: Config) -> tuple[Job, Config]:
 def _begun_with(config: Config) -> tuple[object, ...]:
     seeds = config.seeds
     # Those of standard input are kept in the crawl's directory, and are what they were then.
-    file = "" if seeds.file == "-" or Path(seeds.file).name == SPOOLED else seeds.file
+    file = "" if seeds.file in STANDARD_INPUT or Path(seeds.file).name == SPOOLED else seeds.file
     return seeds.urls, file, seeds.domains_file, seeds.segments
 
 
@@ -100,9 +107,18 @@ def job_as_written(job: Job) -> Job:
 
 
 def _spooled(config: Config, directory: Path, spool: Spool) -> Config:
-    """Keep the seeds on standard input in the crawl's directory, where a restart finds them."""
+    """Keep seeds that can be read but once in the crawl's directory, where a restart finds them, and look at them."""
     make_directory(directory)
     file = (directory / SPOOLED).absolute()
-    spool(file)
-    seeds = config.seeds.model_copy(update={"file": str(file)})
-    return config.model_copy(update={"seeds": seeds})
+    source = "standard input" if config.seeds.file in STANDARD_INPUT else config.seeds.file
+    if config.seeds.file in STANDARD_INPUT:
+        spool(file)
+    else:
+        with Path(config.seeds.file).open("rb") as pipe, file.open("wb") as copy:
+            shutil.copyfileobj(pipe, copy)
+    config = config.model_copy(update={"seeds": config.seeds.model_copy(update={"file": str(file)})})
+    try:
+        _look_at(config)
+    except ConfigError as error:  # The copy goes; whoever typed knows where the lines came from.
+        raise ConfigError(str(error).replace(str(file), source)) from error
+    return config

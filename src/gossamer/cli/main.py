@@ -450,6 +450,7 @@ def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = Non
     An order is carried out by `carry_out`, in the process that crawls; in any other it goes to one, as it was typed.
     """
     from gossamer.cli.ends import FAILED, INTERRUPTED, REFUSED, complain
+    from gossamer.world.process import NOT_OURS
 
     try:
         command: Callable[..., Any] = typer.main.get_command(_pruned(arguments))
@@ -472,6 +473,9 @@ def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = Non
     except BrokenPipeError:  # What reads us has gone away, as in `| head`.
         sys.stderr.close()
         return FAILED
+    except OSError as error:  # The machine's refusal: what it says is what there is to know.
+        complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        return REFUSED if error.errno in NOT_OURS else FAILED
     return status if isinstance(status, int) else 0
 
 

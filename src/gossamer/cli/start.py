@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from gossamer.cli.job import Job, Spool, decode, encode
 from gossamer.cli.supervisor import FORWARDED
 
 COPIED_BYTES = 1 << 16
+_DESCRIPTOR = re.compile(r"(?:.*=)?/(?:dev|proc/self)/fd/(\d+)", re.DOTALL).fullmatch
 LEAVING_S_MAX = 5.0
 """How long a child may take to leave once nobody wants it."""
 
@@ -30,6 +32,12 @@ def environment() -> dict[str, str]:
     # through all packages for plugins of pydantic takes 0.01 s.
     spared = {"OPENBLAS_NUM_THREADS": "1", "PYDANTIC_DISABLE_PLUGINS": "__all__"}
     return {**spared, **os.environ, "PYTHONPATH": path}
+
+
+def descriptors(words: Sequence[str]) -> tuple[int, ...]:
+    """Return the open descriptors that words name, as a shell does for `<(command)`: a child reads what it is given."""
+    found = {int(named[1]) for word in words if (named := _DESCRIPTOR(word))}
+    return tuple(number for number in found if number > 2 and Path(f"/dev/fd/{number}").exists())
 
 
 class Started:
@@ -52,7 +60,7 @@ class Started:
             self._process: subprocess.Popen[bytes] | None = subprocess.Popen(  # noqa: S603 - ourselves
                 [*ours, *words],
                 stdin=job,
-                pass_fds=(go, answers),
+                pass_fds=(go, answers, *descriptors(words)),
                 process_group=0,  # The terminal's Ctrl-C reaches it through us alone.
                 env=environment(),
             )

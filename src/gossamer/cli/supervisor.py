@@ -16,6 +16,8 @@ CHOSEN = frozenset({0, 1, 2, 130})
 INTERRUPTED = 130
 FAILED = 1
 FORWARDED = (signal.SIGINT, signal.SIGTERM)
+HUNG_UP = signal.SIGHUP
+"""The terminal has gone, or the connection to it: to the child that is SIGTERM. Under nohup(1) it is nothing."""
 
 
 class Slots(NamedTuple):
@@ -43,8 +45,8 @@ class Patience(NamedTuple):
 class Supervisor:
     """Runs a child until it ends by its own choice, and starts it again after any other end.
 
-    Promises: SIGINT and SIGTERM reach the child once for each time they reach us; after one of them a child that
-    dies is not started again; a child that hangs in a page is killed; restarts without progress end.
+    Promises: SIGINT and SIGTERM reach the child once for each time they reach us, SIGHUP does as SIGTERM; after one of
+    them a child that dies is not started again; a child that hangs in a page is killed; restarts without progress end.
     """
 
     def __init__(
@@ -118,7 +120,8 @@ class Supervisor:
 
     @contextmanager
     def _forwarding(self) -> Iterator[None]:
-        before = {number: signal.signal(number, self._forward) for number in FORWARDED}
+        heard = FORWARDED if signal.getsignal(HUNG_UP) is signal.SIG_IGN else (*FORWARDED, HUNG_UP)
+        before = {number: signal.signal(number, self._forward) for number in heard}
         try:
             yield
         finally:
@@ -127,7 +130,8 @@ class Supervisor:
 
     def _forward(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the handler's signature
         self._signals += 1
-        self._send(signal.SIGKILL if self._signals > self._patience.signals_max else signal.Signals(number))
+        asked = signal.SIGTERM if number == HUNG_UP else signal.Signals(number)
+        self._send(signal.SIGKILL if self._signals > self._patience.signals_max else asked)
 
     def _send(self, number: signal.Signals) -> None:
         if self._child is not None and self._child.returncode is None:

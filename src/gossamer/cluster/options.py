@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 class ClusterOptions(BaseModel):
     """How many shards a crawl has, and where they run. One runs without any engine, more run on Ray."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     workers: int = Field(
         1,

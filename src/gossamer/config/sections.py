@@ -51,7 +51,7 @@ def bytes_of(value: object) -> object:
 class Section(BaseModel):
     """The shape of a section: frozen, and an unknown key is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class SeedsOptions(Section):

@@ -15,12 +15,12 @@ from gossamer.scope.whitelist import listed_site
 
 
 def seed(text: str) -> str:
-    """Return a seed of any scheme that is visited by default, as an absolute address.
+    """Return what was typed as an absolute address of any scheme: which are visited the crawl itself knows.
 
     Raises:
         ConfigError: it is none; the line says what to write instead.
     """
-    return seed_url(text)
+    return seed_url(text, None)
 
 
 def file_seeds(path: Path, schemes: Sequence[str]) -> Iterator[str]:
@@ -134,6 +134,8 @@ def local_names(file: Path) -> frozenset[str]:
     Raises:
         ConfigError: it cannot be read.
     """
+    if file.is_fifo():
+        raise ConfigError(f"{file} is a pipe, and hosts are read more than once; name a file that holds them")
     try:
         lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:

@@ -29,7 +29,7 @@ ROOMS = (
 class LimitsOptions(BaseModel):
     """Where the crawl ends even though there is more. None: no limit."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     max_pages: int | None = Field(
         None, ge=1, description="Documents to fetch (outcome `fetched`), never exceeded", json_schema_extra=LIVE
@@ -45,7 +45,7 @@ class LimitsOptions(BaseModel):
 class WatchOptions(BaseModel):
     """What the crawl watches of itself and of its machine: see docs/operation.md."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     look_s: float = Field(1.0, ge=0.05, description="Between two looks, in seconds", json_schema_extra=LIVE)
     stall_s: float = Field(
@@ -76,7 +76,7 @@ class WatchOptions(BaseModel):
 class LogsOptions(BaseModel):
     """What stands in `logs/`, and how much: see docs/operation.md."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     level: Level = Field("info", description="Least level that is written", json_schema_extra=LIVE)
     levels: dict[str, Level] = Field(
@@ -104,7 +104,7 @@ class LogsOptions(BaseModel):
 class CrawlOptions(BaseModel):
     """How the shard runs."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     mode: Literal["batch", "continuous", "offline"] = Field(
         "batch",

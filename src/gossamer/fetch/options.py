@@ -12,7 +12,7 @@ _MIB = 1024 * 1024
 class FetchOptions(BaseModel):
     """Section `[fetch]` of the configuration."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     connect_s_max: float = Field(default=20.0, gt=0, description="Time to connect, TLS included.")
     request_s_max: float = Field(default=120.0, gt=0, description="Time for a whole request, connecting included.")

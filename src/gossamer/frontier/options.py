@@ -18,7 +18,7 @@ Preset = Literal["polite", "gentle", "broad", "weak", "own"]
 class PolitenessOptions(BaseModel):
     """How long a host is left alone. A preset fills every key that is not given."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     preset: Preset = Field(
         "polite", description="polite, gentle, broad, weak or own; sets the keys below", json_schema_extra=LIVE
@@ -62,7 +62,7 @@ class PolitenessOptions(BaseModel):
 class FrontierOptions(BaseModel):
     """How much is kept ready, and what becomes of failures."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     bench_hosts_max: int = Field(
         100_000, ge=1, description="Hosts in memory at once, at the most", json_schema_extra=LIVE
@@ -132,7 +132,7 @@ class FrontierOptions(BaseModel):
 class HostOverride(BaseModel):
     """What is agreed with one host; what is not given is as for all."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     delay_s: float | None = Field(
         None, ge=0, allow_inf_nan=False,
@@ -171,7 +171,7 @@ class HostsOptions(BaseModel):
 class BudgetOverride(BaseModel):
     """One host's or site's own budget; what is not given is as for all."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     pages: int | None = Field(None, ge=1, description="Requests for its URLs in a round")
     bytes: int | None = Field(None, ge=1, description="Bytes received from it in a round")
@@ -181,7 +181,7 @@ class BudgetOverride(BaseModel):
 class BudgetOptions(BaseModel):
     """What one host or site may take before the others had their turn. None: no limit."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     host_pages: int | None = Field(
         None, ge=1, description="Requests for a host's URLs in a round", json_schema_extra=LIVE
@@ -228,7 +228,7 @@ class BudgetOptions(BaseModel):
 class WalkOptions(BaseModel):
     """How a frontier of the form `walk` walks."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     walkers: int = Field(16, ge=1, le=4096, description="Walks at once")
     restart_share: float = Field(1 / 7, gt=0, lt=1, description="Chance to begin anew at a page of a random known host")

@@ -12,7 +12,7 @@ _PATTERN = re.compile(r"\*/\*|[a-z0-9!#$&^_.+-]+/(?:\*|[a-z0-9!#$&^_.+-]+)")
 class ProcessOptions(BaseModel):
     """Bounds on what one page may cost and yield."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     open_tags_max: int = Field(
         default=1000,

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 class ResolveOptions(BaseModel):
     """Section `[resolve]` of the configuration."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     servers: tuple[str, ...] = Field(default=(), description="Name servers, ADDRESS[:PORT]; none takes the system's.")
     hosts_file: str = Field(

@@ -12,7 +12,7 @@ DAY_S = 86_400.0
 class RevisitOptions(BaseModel):
     """How a continuous crawl (`crawl.mode`) keeps fresh what it has."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     policy: str = Field(
         "optimal",

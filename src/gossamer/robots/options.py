@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 class RobotsOptions(BaseModel):
     """How robots.txt is obeyed, kept and retried."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     obey: bool = Field(default=True, description="Ask for robots.txt and obey it; false only for your own servers.")
     product_token: str = Field(

@@ -30,7 +30,7 @@ FOLLOWED = (
 class ScopeOptions(BaseModel):
     """Which links are ours. A pattern or an excluded host that cannot be one raises ConfigError."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     scope: Mode = Field(
         default="host",

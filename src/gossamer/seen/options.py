@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 class SeenOptions(BaseModel):
     """What counts as the same, and how much of it is kept in memory."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     form: Literal["rocksdb", "memory", "diskmerge", "bloom"] = Field(
         "rocksdb", description="How URLs are remembered; a crawl keeps the form that it began with."

@@ -14,7 +14,7 @@ from gossamer.simweb.options import SimwebOptions
 class WebOptions(BaseModel):
     """The modelled web: what the crawl can find, and how its servers answer."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     hosts: int = Field(1_000_000, ge=1, le=10**12, description="Hosts that the crawl can find")
     pages: int = Field(10_000_000_000, ge=1, le=10**15, description="Pages over all hosts, about; each host has one")
@@ -57,7 +57,7 @@ class WebOptions(BaseModel):
 class MachineOptions(BaseModel):
     """The machines, and what a page costs them. The defaults of times are measured (docs/simulate.md)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     cores: float = Field(16.0, gt=0, description="Cores of a machine")
     shards: int = Field(16, ge=1, description="Shards on one machine, at most")
@@ -80,7 +80,7 @@ class MachineOptions(BaseModel):
 class ExchangeOptions(BaseModel):
     """What it costs that shards are many."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     delay_s: float = Field(2.0, ge=0, description="From the page to the other shard's queue: a commit on either side")
     cpu_us_per_link: float = Field(4.0, ge=0, description="CPU of a link that goes to another shard, at both together")
@@ -92,7 +92,7 @@ class ExchangeOptions(BaseModel):
 class SimulateOptions(BaseModel):
     """All that a simulation depends on: two with equal options give equal results."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     preset: str = Field("", description="The preset that these options began with; for people")
     seed: int = Field(1, ge=0, description="The same seed gives the same result")

@@ -20,7 +20,7 @@ class SimwebOptions(BaseModel):
     The port is part of it, because absolute links carry it.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     seed: int = Field(1, description="The same seed gives the same web.")
     hosts: int = Field(50, ge=1, le=100_000, description="Number of hosts.")

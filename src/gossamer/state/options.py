@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 class StateOptions(BaseModel):
     """The store: its memory, and where copies of it go."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     hosts_store: str = Field(
         "",

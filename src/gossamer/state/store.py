@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 
@@ -104,13 +106,22 @@ class Store:
         cache_bytes: int = 96 << 20,
         write_buffer_bytes: int = 48 << 20,
         background_bytes_s: int = 128 << 20,
+        *,
+        writable: bool = True,
     ) -> None:
         """Open or make the store and finish what a crash left half-applied.
 
+        One that is not `writable` is opened for questions alone, where it was closed in order.
+
         Raises:
-            OSError: another process holds it, or the disk does not answer.
+            OSError: another process holds it, the disk does not answer, or it is not `writable` and was not closed.
         """
-        path.mkdir(parents=True, exist_ok=True)
+        self._writable = writable
+        self._undo = ExitStack()
+        if writable:
+            path.mkdir(parents=True, exist_ok=True)
+        else:
+            path = self._undo.enter_context(_linked(path))
         fresh = not (path / "CURRENT").exists()
         # One for all families: each takes what it needs of it.
         cache = Cache(cache_bytes)
@@ -124,8 +135,10 @@ class Store:
         for name in KEPT_LONG:
             families[name].set_bottommost_compression_type(DBCompressionType.zstd())
         try:
-            self._db = Rdict(str(path), options, column_families=families, access_type=AccessType.read_write())
+            access = AccessType.read_write() if writable else AccessType.read_only(False)
+            self._db = Rdict(str(path), options, column_families=families, access_type=access)
         except Exception as error:  # rocksdict raises bare Exception for all that RocksDB reports.
+            self._undo.close()
             raise _refusal(f"cannot open the store {path}", error) from error
         self._families = {name: self._db.get_column_family(name) for name in FAMILIES}
         self._handles: list[ColumnFamily] = [self._db.get_column_family_handle(name) for name in FAMILIES]
@@ -199,8 +212,9 @@ class Store:
     def close(self) -> None:
         """Flush and let go. Whatever was committed is safe without it."""
         # A disk that refused a commit refuses this too, and that was the error to hear of.
-        with suppress(Exception):
-            self._db.flush_wal(True)
+        if self._writable:
+            with suppress(Exception):
+                self._db.flush_wal(True)
         self._handles.clear()
         for family in self._families.values():
             with suppress(Exception):
@@ -209,17 +223,20 @@ class Store:
         del self._meta
         with suppress(Exception):
             self._db.close()
+        self._undo.close()
 
     def _recover(self) -> int:
         word = self._meta.get(_COMMITTED)
         committed = msgspec.msgpack.decode(word, type=Committed) if word is not None else Committed(0, 0)
         if word is not None and self._meta.get(_APPLIED) != word:
+            if not self._writable:
+                raise OSError(errno.EROFS, "its last commit has to be finished first, and it cannot be written")
             for number in range(committed.chunks):
                 chunk = self._meta.get(_redo_key(committed.epoch, number))
                 assert chunk is not None, "a committed epoch lacks a part: the store was damaged"
                 self._db.write(self._batch(_chunk_decoder.decode(chunk)))
             self._forget_redo(committed.epoch, committed.chunks)
-        for key in [key for key, _ in self.scan("meta", _REDO, _REDO_END)]:
+        for key in [key for key, _ in self.scan("meta", _REDO, _REDO_END)] if self._writable else ():
             self._meta.delete(key)  # Half a redo record: an epoch that never was.
         return committed.epoch
 
@@ -294,6 +311,18 @@ def _parts(changed: Mapping[bytes, bytes | None]) -> Iterator[tuple[list[bytes],
             continue
         for key, value in part:
             yield [key], [value], len(value) if value is not None else 0
+
+
+@contextmanager
+def _linked(path: Path) -> Iterator[Path]:
+    """Give a folder with the same files by other names: rocksdict writes one of its own also where it only reads."""
+    with tempfile.TemporaryDirectory(prefix="gossamer-store-") as name:
+        for file in path.iterdir():
+            if file.name == "rocksdict-config.json":
+                shutil.copyfile(file, Path(name, file.name))
+            elif file.name not in {"LOCK", "LOG"}:
+                Path(name, file.name).symlink_to(file.absolute())
+        yield Path(name)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from gossamer.url.rules import DEFAULT_RULES
 class HostOptions(BaseModel):
     """By which name a host is compared. Kinds run in this order; of one kind the first rule that fits is applied."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     starts_with: dict[str, str] = Field(default_factory=dict, description='Starts of hosts: `{"www." = ""}`.')
     ends_with: dict[str, str] = Field(default_factory=dict, description="Ends of hosts, each beginning with a dot.")
@@ -31,7 +31,7 @@ class HostOptions(BaseModel):
 class SiteRules(BaseModel):
     """The rules of one site, in place of those of all."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     rules: tuple[str, ...] = Field(default=DEFAULT_RULES, description="Canonical rules for this site.")
 
@@ -45,7 +45,7 @@ class SiteRules(BaseModel):
 class UrlOptions(BaseModel):
     """When two addresses are one."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     rules: tuple[str, ...] = Field(
         default=DEFAULT_RULES,

@@ -18,8 +18,10 @@ from typing import NamedTuple
 PAGE_BYTES = 2 << 20
 GROWTH_BYTES = 16 << 20
 """What the process holds has grown by so much before it is looked at again."""
-GATHER_S_MAX = 0.1
-"""What is left after so long waits for the next time. 2 ms a page."""
+GATHER_S_MIN, GATHER_S_MAX = 0.02, 0.1
+"""What is left after the second waits for the next time, 2 ms a page; for less than the first it is not begun."""
+SHARE_MAX = 0.01
+"""Of the process's time: it pays for itself over minutes, and a crawl of seconds has none of it to give."""
 REFUSED_MAX = 4
 """Pages of one mapping that the kernel refuses before the rest of it waits too: it looks for room each time."""
 HELD_SHARE_MIN = 7 / 8
@@ -47,7 +49,8 @@ class Mapping(NamedTuple):
 
 
 class HugePages:
-    """Promises: changes nothing but where memory lies; takes an eighth more of it at the most.
+    """Promises: changes nothing but where memory lies; takes an eighth more of it at the most, and `SHARE_MAX` of the
+    time.
 
     Where the system has no such call, nothing happens.
     """
@@ -55,6 +58,7 @@ class HugePages:
     def __init__(self) -> None:
         self._collapse = _collapse()
         self._seen_bytes = 0
+        self._spent_s = 0.0
 
     def gather(self) -> None:
         """Move what came since the last time into large pages. For a thread that may wait: the interpreter goes on.
@@ -63,11 +67,19 @@ class HugePages:
         """
         if self._collapse is None:
             return
+        spare_s = SHARE_MAX * time.process_time() - self._spent_s
+        if spare_s < GATHER_S_MIN:
+            return
+        began = time.thread_time()
+        self._gather(time.monotonic() + min(GATHER_S_MAX, spare_s))
+        self._spent_s += time.thread_time() - began
+
+    def _gather(self, until: float) -> None:
+        assert self._collapse is not None
         held_bytes = int(_HELD.read_text().split()[1]) * 4096
         self._seen_bytes = min(self._seen_bytes, held_bytes)
         if held_bytes - self._seen_bytes < GROWTH_BYTES:
             return
-        until = time.monotonic() + GATHER_S_MAX
         for mapping in mappings():
             if mapping.held_bytes < HELD_SHARE_MIN * (mapping.end - mapping.begin):
                 continue

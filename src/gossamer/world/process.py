@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import os
 import resource
@@ -12,6 +13,8 @@ import time
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
+NOT_OURS = frozenset((errno.EROFS, errno.EACCES, errno.EPERM))
+"""Reasons why a file cannot be written that do not keep anybody from reading it."""
 
 
 def boot_id() -> bytes:
@@ -47,9 +50,22 @@ def birth_of(pid: int) -> int:
 class DirectoryLock:
     """One process at a time in a directory; let go by the kernel when its holder dies."""
 
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    def __init__(self, path: Path, *, reading: bool = False) -> None:
+        """Open the lock's file, made where there is none; with `reading` one that cannot be written will do.
+
+        Raises:
+            OSError: it cannot be made, or not be written.
+        """
+        self.writable = True
+        """Whether this process may write where the lock lies, as far as it is known."""
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            if not reading or error.errno not in NOT_OURS:
+                raise
+            self.writable = False
+            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def acquire(self, wait_s: float) -> bool:
         """Take the lock, waiting a little for a holder that is about to die. Blocks."""
@@ -62,8 +78,9 @@ class DirectoryLock:
                     return False
                 time.sleep(0.05)
             else:
-                os.ftruncate(self._fd, 0)
-                os.pwrite(self._fd, str(os.getpid()).encode(), 0)
+                if self.writable:
+                    os.ftruncate(self._fd, 0)
+                    os.pwrite(self._fd, str(os.getpid()).encode(), 0)
                 return True
 
     def release(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -96,6 +97,8 @@ def opened(folder: Path) -> tantivy.Index:
         index = tantivy.Index.open(str(folder))
         index.parse_query("x", ["title", "text", "anchors", "url", "position"])
     except ValueError as error:
+        if not os.access(folder, os.W_OK):  # Tantivy locks what it reads.
+            raise ConfigError(f"{folder} can be searched only where it can be written; search a copy") from error
         raise ConfigError(
             f"{folder} is no index that this version can read; `gossamer search {folder.parent} --build` makes it anew"
         ) from error

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 class SearchOptions(BaseModel):
     """The section `search` of the configuration."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     enabled: bool = Field(False, description="Keep a full-text index while crawling; needs gossamer[search].")
     memory_bytes_max: int = Field(

@@ -12,7 +12,7 @@ When = Literal["auto", "always", "never"]
 class ToldOptions(BaseModel):
     """What is made of sitemaps and feeds."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     sitemaps: When = Field(
         default="auto",
@@ -46,7 +46,7 @@ class ToldOptions(BaseModel):
 class WebsubOptions(BaseModel):
     """Subscriptions to hubs (WebSub)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     callback_url: str = Field(
         default="",
