@@ -113,6 +113,7 @@ def test_a_redirect_that_names_nothing_is_an_error_of_the_page(tmp_path: Path) -
     with Ring(tmp_path, {ROOT: reply(b"", 302)}) as ring:
         ring.crawl(ROOT)
         assert ring.outcomes == {ROOT: "http_error"}
+        assert ring.rows[0].error == "HTTP 302 without a Location that can be visited"
 
 
 def test_a_seed_that_redirects_elsewhere_brings_its_target_into_scope_and_says_so(tmp_path: Path) -> None:
@@ -136,6 +137,12 @@ def test_what_may_be_gone_next_time_is_asked_for_again(tmp_path: Path, first: Re
         assert ring.rows[2].fetched_at >= ring.rows[1].fetched_at + 20
         assert ring.frontier.counts.terminal["fetched"] == 1
         assert ring.adds_up()
+
+
+def test_another_attempt_goes_over_a_connection_of_its_own(tmp_path: Path) -> None:
+    with Ring(tmp_path, {ROOT: [GONE, page()]}) as ring:
+        ring.crawl(ROOT)
+        assert [request.fresh for request in ring.web.requests if request.url == ROOT] == [False, True]
 
 
 @pytest.mark.parametrize(("answer", "outcome"), [(GONE, "timeout"), (reply(b"", 503), "http_error")])

@@ -30,6 +30,13 @@ def test_a_refused_connection_is_the_hosts() -> None:
     assert failure == Failure("connect_error", "why", True, True, "127.0.0.1", 1.0, 2.0)
 
 
+def test_chunks_that_are_none_are_no_lost_connection() -> None:
+    failure = meaning(pycurl.E_RECV_ERROR, "chunk hex-length char not a hex digit: 0x7a")
+    assert (failure.outcome, failure.retry, failure.host_level) == ("protocol_error", True, False)
+    assert meaning(pycurl.E_RECV_ERROR, "Recv failure: Connection reset by peer").outcome == "connect_error"
+
+
 def test_errors_are_one_short_line() -> None:
     assert meaning(7, "a\r\n b\t" + "c" * 1000).error == ("a b " + "c" * 1000)[:300]
     assert meaning(7, "").error == "libcurl error 7"
+    assert meaning(100, "").error == "a header line exceeds 100 KB"

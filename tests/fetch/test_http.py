@@ -482,7 +482,7 @@ def test_a_connection_that_is_never_taken_up(run: Run) -> None:
         (b"HTTP/7.1 200 OK\r\n\r\n", "protocol_error"),
         (b"HTTP/1.1 2000 OK\r\n\r\n", "protocol_error"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort", "protocol_error"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "connect_error"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "protocol_error"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: -7\r\n\r\nx", "protocol_error"),
         (b"\x16\x03\x01\x02\x00\x01", "protocol_error"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: bogus\r\n\r\nx", "protocol_error"),
@@ -533,6 +533,30 @@ def test_trailers_are_no_headers(run: Run) -> None:
     run(main())
 
 
+@pytest.mark.parametrize(
+    ("headers", "body", "media_type"),
+    [
+        ((), b"\r\n <!DocType html>x", "text/html"),
+        ((b"Content-Type: text",), b"<title>x</title>", "text/html"),
+        ((), b"<!-- x --><a href=y>", "text/html"),
+        ((), b"<?xml version='1.0'?><urlset/>", "text/xml"),
+        ((), b"%PDF-1.4", "application/pdf"),
+        ((), b"<articles>", ""),
+        ((), b"hello <html>", ""),
+        ((), b"", ""),
+        ((b"Content-Type: text/plain",), b"<html>", "text/plain"),
+    ],
+)
+def test_a_body_without_a_type_is_what_it_begins_as(
+    run: Run, headers: tuple[bytes, ...], body: bytes, media_type: str
+) -> None:
+    async def main() -> None:
+        async with serving(reply(body, *headers)) as server, speaking() as module:
+            assert replied(await module.fetch(to(server))).media_type == media_type
+
+    run(main())
+
+
 def test_cookies_are_not_kept(run: Run) -> None:
     async def main() -> None:
         async with serving(reply(b"", b"Set-Cookie: a=b; Path=/")) as server, speaking() as module:
@@ -561,6 +585,31 @@ def test_one_permitted_request_is_never_two(run: Run) -> None:
             replied(await module.fetch(to(server)))
             assert len(server.requests) == 3
             assert server.connections == 2, "connecting is contact too"
+
+    run(main())
+
+
+def test_another_attempt_does_not_fail_for_further_kept_connections(run: Run) -> None:
+    async def main() -> None:
+        served: set[asyncio.StreamWriter] = set()
+        both = asyncio.Event()
+
+        async def once_a_connection(server: Server, writer: asyncio.StreamWriter, _head: bytes) -> bool:
+            if writer in served:
+                return False
+            served.add(writer)
+            if len(server.requests) == 6:
+                both.set()
+            await both.wait()
+            writer.write(reply())
+            return True
+
+        async with serving(once_a_connection) as server, speaking() as module:
+            for answer in await asyncio.gather(*(module.fetch(to(server)) for _ in range(6))):
+                replied(answer)
+            assert failed(await module.fetch(to(server))).outcome == "connect_error"
+            replied(await module.fetch(to(server, fresh=True)))
+            assert server.connections == 7
 
     run(main())
 

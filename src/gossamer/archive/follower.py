@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gossamer.archive.frames import batches, schemas
-from gossamer.archive.schema import EPOCHS, LINKS, PAGES, fitted, united
+from gossamer.archive.schema import TABLES, fitted, united
 from gossamer.archive.tables import LOG_FOLDER, LOG_SUFFIX
 from gossamer.state.journals import Journals
 from gossamer.world.files import publish
@@ -22,7 +22,6 @@ from gossamer.world.files import publish
 ROW_GROUP_ROWS_MAX = 100_000
 ROW_GROUP_BYTES_MAX = 64_000_000
 """Of a group's rows in memory: pages with long titles make smaller groups."""
-_SCHEMAS = {"pages": PAGES, "links": LINKS, "epochs": EPOCHS}
 
 
 class Conversion(msgspec.Struct, frozen=True):
@@ -93,7 +92,7 @@ def make_parquet(source: Path, target: Path, length: int | None = None) -> int:
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.tmp")
-    schema = united(schemas(source, length), _SCHEMAS.get(target.parent.name))
+    schema = united(schemas(source, length), TABLES.get(target.parent.name))
     with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
         waiting: list[pa.RecordBatch] = []
         rows = held_bytes = 0

@@ -75,6 +75,9 @@ EPOCHS = pa.schema(
 )
 """One row per commit: the fields of `EpochRow`, in their order."""
 
+TABLES = {"pages": PAGES, "links": LINKS, "epochs": EPOCHS}
+"""By folder."""
+
 KINDS = {
     "text": _TEXT,
     "int": pa.int64(),

@@ -149,6 +149,8 @@ class Ends(Generic[L]):
             links = self._named(visit, examined.findings, links)
         elif not fetched:
             row.error = f"HTTP {reply.status}"
+            if reply.status in REDIRECTS:  # Otherwise it would have been one.
+                row.error += " without a Location that can be visited"
             self._logs.info("http_error", url=url.text, error=row.error, attempt=visit.attempt)
         self._conclude(lease, visited, outlinks=self._kept_outlinks(links))
         if examined is not None and examined.findings.announcement is not None and self._rooms.hints is not None:

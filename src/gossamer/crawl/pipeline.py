@@ -297,7 +297,9 @@ class Pipeline(Generic[L]):
             most = hints.sitemap_bytes_max
             return Request(url.text, lease.address, port_of(url), Revisiting.conditions(held), body_bytes_max=most)
         wanted = self._rooms.chain.media_types if visit is not None else ()
-        return Request(url.text, lease.address, port_of(url), Revisiting.conditions(held), media_types=wanted)
+        again = visit is not None and visit.attempt > 1
+        headers = Revisiting.conditions(held)
+        return Request(url.text, lease.address, port_of(url), headers, media_types=wanted, fresh=again)
 
     def _contact(self, result: Reply | Failure, started: float) -> Contact:
         now = self._clock.now()

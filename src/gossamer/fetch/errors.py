@@ -44,6 +44,9 @@ _MEANING: Final[dict[int, tuple[str, bool, bool]]] = {
     pycurl.E_ABORTED_BY_CALLBACK: ("internal_error", False, False),
 }
 
+_SILENT: Final[dict[int, str]] = {100: "a header line exceeds 100 KB"}
+"""What codes mean of which libcurl does not say anything."""
+
 _UNKNOWN: Final = ("protocol_error", True, False)
 
 _OURS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL})
@@ -53,12 +56,14 @@ _OURS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOME
 def failure(code: int, text: str, *, ip: str, started_at: float, fetch_s: float, os_errno: int = 0) -> Failure:
     """Translate a libcurl error. A code that is not in the table is a protocol error, worth asking again."""
     outcome, retry, host_level = _MEANING.get(code, _UNKNOWN)
+    if code == pycurl.E_RECV_ERROR and "chunk" in text:  # One code for these and for lost connections.
+        outcome, host_level = "protocol_error", False
     if outcome == "connect_error" and os_errno in _OURS:
         outcome, retry, host_level = "internal_error", True, False
         text = f"{errno.errorcode[os_errno]} on this machine: {text}"
     return Failure(
         outcome=outcome,
-        error=one_line(text) or f"libcurl error {code}",
+        error=one_line(text) or _SILENT.get(code, f"libcurl error {code}"),
         retry=retry,
         host_level=host_level,
         ip=ip,

@@ -6,6 +6,7 @@ import pycurl
 
 from gossamer.fetch.bodies import Bodies
 from gossamer.fetch.headers import content_type, parse_head
+from gossamer.fetch.media_types import sniffed
 from gossamer.fetch.options import FetchOptions
 from gossamer.fetch.request import Address, Headers, address, compose, own_headers, replaced, request_head, sendable
 from gossamer.fetch.transfer import Setting, Transfer, trusted
@@ -86,11 +87,12 @@ def _result(
         error = "the reply has no status line"
         return Failure("protocol_error", error, ip=request.ip, started_at=started_at, fetch_s=fetch_s)
     media_type, charset = content_type(head.headers)
+    body = transfer.whole_body(truncated)
     return Reply(
         url=request.url,
         status=head.status,
         headers=head.headers,
-        body=transfer.whole_body(truncated),
+        body=body,
         ip=request.ip,
         started_at=started_at,
         fetch_s=fetch_s,
@@ -99,7 +101,7 @@ def _result(
         reason=head.reason,
         request_head=request_head(at, head.http_version, headers, request.form),
         truncated=truncated,
-        media_type=media_type,
+        media_type=media_type or sniffed(body),
         charset=charset,
         file=transfer.file,
     )

@@ -50,8 +50,8 @@ class Transfer:
     """
 
     __slots__ = (
-        "_bodies", "_headers", "_opened", "_opens_more", "_pinned", "_posted", "_requests", "body", "body_bytes",
-        "body_bytes_max",
+        "_bodies", "_fresh", "_headers", "_opened", "_opens_more", "_pinned", "_posted", "_requests", "body",
+        "body_bytes", "body_bytes_max",
         "curl", "disk_error", "file", "head", "head_bytes", "head_bytes_max", "ip", "media_types", "stopped",
     )  # fmt: skip
 
@@ -77,6 +77,7 @@ class Transfer:
         self._pinned = not options.proxy
         self._requests = 0
         self._posted = False
+        self._fresh = False
         self._bind(options, own)
 
     def aim(self, request: Request, headers: list[bytes], body_bytes_max: int, url: str = "") -> None:
@@ -96,6 +97,9 @@ class Transfer:
         elif self._posted:
             self.curl.setopt(pycurl.HTTPGET, 1)
             self._posted = False
+        if request.fresh != self._fresh:
+            self.curl.setopt(pycurl.FRESH_CONNECT, int(request.fresh))
+            self._fresh = request.fresh
         if headers is not self._headers:
             self.curl.setopt(pycurl.HTTPHEADER, headers)
             self._headers = headers

@@ -104,6 +104,8 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     before the body has come may leave the body where it is and mark the reply as cut: `unspecified`."""
     form: bytes = b""
     """Sent by POST, as application/x-www-form-urlencoded; empty: a GET. For modules that speak HTTP."""
+    fresh: bool = False
+    """Over a new connection: another attempt must not fail for a kept one that has died, as the last one may have."""
 
 
 class Reply(msgspec.Struct, frozen=True):

@@ -53,7 +53,8 @@ def _totals(report: Report) -> Iterator[str]:
     times = report.fetch_s
     most = f"90 %: {seconds(times.p90)}, 99 %: {seconds(times.p99)}, longest: {seconds(times.max)}"
     near = f"; {report.near_duplicates:,} nearly the same" if report.near_duplicates else ""
-    yield f"{report.fetched:,} pages fetched in {report.attempts:,} attempts from {report.hosts:,} hosts"
+    hosts = "1 host" if report.hosts == 1 else f"{report.hosts:,} hosts"
+    yield f"{report.fetched:,} pages fetched in {report.attempts:,} attempts from {hosts}"
     facts = [
         ("Time", f"{instant(report.begun_at)} to {instant(report.ended_at)} ({duration(report.duration_s)})"),
         ("Rate", f"{report.pages_per_s:,.1f} pages/s, {bit_rate(report.bits_per_s)}"),

@@ -19,6 +19,7 @@ import zstandard
 from warcio.archiveiterator import ArchiveIterator
 
 from gossamer.archive.cdxj import entries_of_warcs, write_index
+from gossamer.archive.schema import PAGES
 from gossamer.archive.views.export import Crawl, stream
 from gossamer.archive.views.markdown import file_name, quoted
 from gossamer.model.errors import ConfigError
@@ -116,6 +117,14 @@ def test_csv_is_read_back_whole(crawled: Path, exporting: Exporting, tmp_path: P
     assert read == expected
     assert data.endswith(b"\r\n")
     assert data.startswith(b"url,key,host" if table == "pages" else b"from_url,")
+
+
+@pytest.mark.parametrize("where", ["", "status = 200"])
+def test_a_crawl_without_rows_has_their_columns(exporting: Exporting, tmp_path: Path, where: str) -> None:
+    (tmp_path / "empty").mkdir()
+    exporting("csv", tmp_path / "out", directory=tmp_path / "empty", where=where)
+    assert next(csv.reader(io.StringIO((tmp_path / "out").read_text()))) == PAGES.names
+    exporting("markdown", tmp_path / "pages", directory=tmp_path / "empty", where=where)
 
 
 def test_parquet_is_sorted_by_host_and_loses_nothing(crawled: Path, exporting: Exporting, tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def stream(crawl: Crawl, to: str, out: BinaryIO, folder: Path, *, table: str = "
     check(to, table, where, MEMORY_BYTES)
     tables = tables_of(crawl, to, table)
     inputs = inputs_of(crawl, tables, folder)
-    source = Source(inputs.tables[tables[0]], where)
+    source = Source(inputs.tables[tables[0]], where, tables[0])
     stream_rows(out, FORMS[to](), source, lambda _: None)
     return Exported({tables[0]: source.rows}, resumed=False, running=inputs.running, newer=0)
 
@@ -169,7 +169,7 @@ def _make(
 ) -> dict[str, int]:
     inputs = work.inputs
     assert inputs is not None
-    sources = {name: Source(pieces) for name, pieces in inputs.tables.items()}
+    sources = {name: Source(pieces, table=name) for name, pieces in inputs.tables.items()}
     warc_folder = crawl.directory / "warc"
 
     def advance(name: str, rows: int) -> Callable[[int], None]:
@@ -177,11 +177,11 @@ def _make(
 
     if to == "parquet":
         for name, pieces in inputs.tables.items():
-            chosen = Source(pieces, where)
+            chosen = Source(pieces, where, name)
             export_parquet(work, name, chosen, memory_bytes_max, advance(name, chosen.rows))
     elif to in FORMS:
         [(name, pieces)] = inputs.tables.items()
-        chosen = Source(pieces, where)
+        chosen = Source(pieces, where, name)
         export_rows(work, FORMS[to](), chosen, advance(name, chosen.rows))
     elif to == "cdxj":
         pages = sources["pages"]

@@ -105,7 +105,7 @@ def make_plan(
     """
     if target.exists():
         return
-    Source(pieces, where)  # Refuses what is no condition on single rows.
+    Source(pieces, where, "pages")  # Refuses what is no condition on single rows.
     new = target.with_name(target.name + ".new")
     if not any(piece.rows for piece in pieces):
         pq.write_table(pa.table({"url": pa.array([], pa.string())}), new)

@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gossamer.archive.schema import fitted, united
+from gossamer.archive.schema import TABLES, fitted, united
 from gossamer.archive.views.work import Piece
 from gossamer.model.errors import ConfigError
 
@@ -31,8 +31,9 @@ def pieces_of(folder: Path) -> list[Piece]:
 class Source:
     """Rows in the order of their files; a row's number in that order is a position to go on from."""
 
-    def __init__(self, pieces: Sequence[Piece], where: str = "") -> None:
-        """Take files as they were found; `where` is an SQL condition over the columns.
+    def __init__(self, pieces: Sequence[Piece], where: str = "", table: str = "") -> None:
+        """Take files as they were found; `where` is an SQL condition over the columns. Where there are no files yet,
+        the columns are those that `table` has.
 
         Raises:
             ConfigError: a file has gone or has changed, or the condition is none.
@@ -42,7 +43,8 @@ class Source:
             path = Path(piece.path)
             if not path.exists() or path.stat().st_size != piece.length:
                 raise ConfigError(f"{path} is not as it was when this export began; remove what it made and begin anew")
-        self.schema = united(pq.read_schema(piece.path).remove_metadata() for piece in self._pieces)
+        first = TABLES.get(table) if not self._pieces else None
+        self.schema = united((pq.read_schema(piece.path).remove_metadata() for piece in self._pieces), first)
         """All columns of all files, by name; where a file lacks one it is null."""
         self.rows = sum(piece.rows for piece in self._pieces)
         self._condition = Condition(where, self.schema) if where else None
