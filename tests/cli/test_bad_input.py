@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import gossamer
-from gossamer.cli.main import status_of_command
+from gossamer.cli.command import status_of_command
 from tests.cli.conftest import Gossamer
 
 Mistake = Callable[[list[str]], str]

@@ -65,7 +65,7 @@ class Supervisor(NamedTuple):
 
 def typed(words: Sequence[str], supervisor: Supervisor) -> int:
     """Do what was typed, or say what is wrong with it; return the exit status."""
-    from gossamer.cli.main import status_of_command
+    from gossamer.cli.command import status_of_command
 
     return status_of_command(words, lambda order: begun(*checked(order, supervisor), supervisor))
 

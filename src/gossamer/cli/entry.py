@@ -21,6 +21,6 @@ def status_of(words: Sequence[str]) -> int:
             return carried_out(words)
         except KeyboardInterrupt:
             return INTERRUPTED
-    from gossamer.cli.main import status_of_command
+    from gossamer.cli.command import status_of_command
 
     return status_of_command(words)

@@ -27,7 +27,7 @@ from gossamer.frontier.remembered import Remembered
 from gossamer.frontier.sites import Sites
 from gossamer.frontier.turns import NextTurn, Turns
 from gossamer.model.links import NOT_SEED, Link
-from gossamer.model.visits import Again, Contact, Errand, HostFacts
+from gossamer.model.visits import Again, Contact, HostFacts
 from gossamer.ports import Prioritizer
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
@@ -454,7 +454,7 @@ class Frontier:
     def _lend(self, host: Host, now: float) -> Lease | None:
         if host.place is not None and host.located_until <= now:
             self._bench.settle(host, None)
-        errand = _next_errand(host) if host.errands is not None else None
+        errand = host.next_errand() if host.errands is not None else None
         item = None
         if errand is None and not host.parked and (self._budgets is None or not self._budgets.verdict(host)):
             if host.window is None or (host.record.due and host.due_next <= now):
@@ -494,11 +494,3 @@ class Frontier:
         if self._budgets is not None:
             self._budgets.returned(lease.host)
         return lease.visit
-
-
-def _next_errand(host: Host) -> Errand:
-    """Take the errand that waited for longest."""
-    assert host.errands
-    errand = host.errands.pop(0)
-    host.errands = host.errands or None
-    return errand

@@ -74,6 +74,13 @@ class Host:
         """Its site while it is on the bench, where sites have a gate."""
         self.located_until = 0.0
 
+    def next_errand(self) -> Errand:
+        """Take the errand that waited for longest, of one or more."""
+        assert self.errands
+        errand = self.errands.pop(0)
+        self.errands = self.errands or None
+        return errand
+
     @property
     def idle(self) -> bool:
         """Nothing of it is in memory that the disk does not have."""

@@ -22,6 +22,8 @@ GATHER_S_MIN, GATHER_S_MAX = 0.02, 0.1
 """What is left after the second waits for the next time, 2 ms a page; for less than the first it is not begun."""
 SHARE_MAX = 0.01
 """Of the process's time: it pays for itself over minutes, and a crawl of seconds has none of it to give."""
+REFUSED_MAX = 4
+"""Pages of one mapping that the kernel refuses before the rest of it waits too: it looks for room each time."""
 HELD_SHARE_MIN = 7 / 8
 """Of a mapping: a page of 2 MiB holds the gaps too, and those are to cost next to nothing."""
 _COLLAPSE = 25
@@ -84,8 +86,11 @@ class HugePages:
             first, last = -(-mapping.begin // PAGE_BYTES), mapping.end // PAGE_BYTES
             if mapping.huge_bytes >= (last - first) * PAGE_BYTES:
                 continue
+            refused = 0
             for page in range(first, last):
-                self._collapse(page * PAGE_BYTES, PAGE_BYTES)
+                refused += not self._collapse(page * PAGE_BYTES, PAGE_BYTES)
+                if refused > REFUSED_MAX:
+                    break
                 if time.monotonic() > until:
                     return
         self._seen_bytes = held_bytes

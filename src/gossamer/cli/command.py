@@ -1,0 +1,66 @@
+"""Command: one command line, carried out; mistakes are one line on standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import typer
+from typer.exceptions import TyperException
+
+from gossamer.cli.ends import FAILED, INTERRUPTED, REFUSED, complain
+from gossamer.cli.main import CarryOut, app
+from gossamer.cli.options import with_port
+from gossamer.cli.order import Order
+from gossamer.model.errors import ConfigError
+from gossamer.world.process import NOT_OURS
+
+
+def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = None) -> int:
+    """Run a command and return its exit status.
+
+    An order is carried out by `carry_out`, in the process that crawls; in any other it goes to one, as it was typed.
+    """
+    try:
+        command: Callable[..., Any] = typer.main.get_command(_pruned(arguments))
+        status = command(
+            with_port(arguments),
+            prog_name="gossamer",
+            standalone_mode=False,
+            obj=carry_out or partial(_elsewhere, arguments),
+        )
+    except TyperException as error:
+        from gossamer.cli.mistakes import one_line
+
+        complain(one_line(error))
+        return REFUSED
+    except ConfigError as error:
+        complain(str(error))
+        return REFUSED
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:  # What reads us has gone away, as in `| head`.
+        sys.stderr.close()
+        return FAILED
+    except OSError as error:  # The machine's refusal: what it says is what there is to know.
+        complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        return REFUSED if error.errno in NOT_OURS else FAILED
+    return status if isinstance(status, int) else 0
+
+
+def _pruned(arguments: Sequence[str]) -> typer.Typer:
+    """Return the tree with no branch but the command that is named first: to make all of them takes 15 ms."""
+    named = [command for command in app.registered_commands if command.name in arguments[:1]]
+    if not named:  # Help, a mistake, or a command of several words.
+        return app
+    pruned = typer.Typer(add_completion=False, no_args_is_help=False, pretty_exceptions_enable=False)
+    pruned.registered_callback, pruned.registered_commands = app.registered_callback, named
+    return pruned
+
+
+def _elsewhere(arguments: Sequence[str], order: Order) -> int:
+    from gossamer.cli.crawling import carried_out
+
+    return carried_out(arguments[arguments.index(order.command) :])
