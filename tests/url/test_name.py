@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -11,10 +12,11 @@ from hypothesis import strategies as st
 from gossamer.url import name as name_module
 from gossamer.url.canonical import Canonicalizer
 from gossamer.url.fingerprint import fingerprint
+from gossamer.url.hosts import HostRules
 from gossamer.url.join import absolute, join
 from gossamer.url.name import Namer
 from gossamer.url.parts import split
-from gossamer.url.rules import RULES, occasion
+from gossamer.url.rules import DEFAULT_RULES, RULES, occasion
 from gossamer.url.site import partition_of, site_of
 from gossamer.url.url import Url
 
@@ -30,14 +32,13 @@ def named(text: str, namer: Namer | None = None) -> Url | None:
     [
         ("http://Example.ORG/a", "example.org"),
         ("https://a.b.example.co.uk:8443/", "a.b.example.co.uk"),
-        ("http://user:pass@h/", "h"),
-        ("http://u@h:81/?@x:1/", "h"),
+        ("http://h:81/?@x:1/", "h"),
         ("http://example.org./", "example.org"),
         ("http://example.org.:81/", "example.org"),
         ("http://127.0.0.1:8123/", "127.0.0.1"),
         ("http://0x7f.1/", "127.0.0.1"),
         ("http://[::1]:8123/", "[::1]"),
-        ("http://u@[2001:DB8::0]/", "[2001:db8::]"),
+        ("http://[2001:DB8::0]/", "[2001:db8::]"),
         ("http://münchen.example/", "xn--mnchen-3ya.example"),
         ("ftp://h/a", "h"),
         ("ftps://H.Example:990/a", "h.example"),
@@ -58,6 +59,27 @@ def test_host(text: str, host: str) -> None:
     assert url.partition == partition_of(url.site)
     assert url.fingerprint == fingerprint(url.key)
     assert url.text == absolute(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "bare"),
+    [
+        ("http://user:pass@h/", "http://h/"),
+        ("http://u@h:81/?@x:1/", "http://h:81/?@x:1/"),
+        ("https://a%40b:c@h/%7eu", "https://h/%7eu"),
+        ("http://u@[2001:DB8::0]/@", "http://[2001:db8::]/@"),
+        ("ftp://u:p@h/a", "ftp://h/a"),
+    ],
+)
+@pytest.mark.parametrize("rules", [DEFAULT_RULES, (*DEFAULT_RULES, "lower_path")])
+@pytest.mark.parametrize("hosts", [None, HostRules(starts_with={"www.": ""})])
+def test_credentials_are_left_out(text: str, bare: str, rules: Sequence[str], hosts: HostRules | None) -> None:
+    namer = Namer(Canonicalizer(rules, hosts))
+    url, plain = named(text, namer), named(bare, namer)
+    assert url is not None
+    assert url == plain
+    assert url.text == bare
+    assert namer.names([absolute(text) or "", bare, absolute(text) or ""]) == [url, url, url], "remembered or not"
 
 
 @pytest.mark.parametrize(

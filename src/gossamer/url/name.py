@@ -43,6 +43,8 @@ class Start(msgspec.Struct, frozen=True, gc=False):
     """How keys begin where addresses begin like this."""
     occasion: Search
     """What finds in the rest of an address that a rule may change it."""
+    bare: str = ""
+    """Where they hold credentials: how they begin without them."""
 
 
 class Namer:
@@ -60,11 +62,15 @@ class Namer:
         self._keys_before: dict[str, str] = {}
 
     def name(self, text: str) -> Url | None:
-        """Return the name of an address that `join` or `absolute` gave; None when it has no host to visit."""
+        """Return the name of an address that `join` or `absolute` gave; None when it has no host to visit.
+
+        Credentials in it are left out: they are never sent, so no server tells one such address from another, and
+        nobody wants a password in what is given away.
+        """
         # As in `names`, written out: each visit names one.
         prefix = text[: text.find("/", 8)] if text.startswith("http") else _prefix(text)
         start = self._young.get(prefix)
-        if start is None or not start.plain or "%" in text or "#" in text:
+        if start is None or start.bare or not start.plain or "%" in text or "#" in text:
             return self.names((text,))[0]
         return Url(text, text, xxh3_64_intdigest(text.encode()), start.host, start.site, start.partition)
 
@@ -85,6 +91,9 @@ class Namer:
             if start is None:
                 named.append(None)
                 continue
+            if start.bare:
+                text = start.bare + text[len(prefix) :]
+                prefix = start.bare
             if start.plain and "%" not in text and "#" not in text:
                 key = text
             elif self._keeps:
@@ -120,12 +129,21 @@ class Namer:
         if host is None:
             return None
         site, hosts = site_of(host), self.canonicalizer.hosts
+        bare = _bare(prefix)
+        prefix = bare or prefix
         plain = self.canonicalizer.cautious and is_plain_start(prefix)
         begun, occasion = self.canonicalizer.start(prefix)
         if not hosts:
-            return Start(host, site, partition_of(site), plain, begun, occasion)
+            return Start(host, site, partition_of(site), plain, begun, occasion, bare)
         home = partition_of(hosts.home(site))
-        return Start(host, site, home, plain and hosts.resolve(host) == host, begun, occasion)
+        return Start(host, site, home, plain and hosts.resolve(host) == host, begun, occasion, bare)
+
+
+def _bare(prefix: str) -> str:
+    """Return a start without its credentials; empty where it has none."""
+    scheme, mark, authority = prefix.partition("://")
+    _, at, host = authority.rpartition("@")
+    return scheme + mark + host if at else ""
 
 
 def _prefix(text: str) -> str:

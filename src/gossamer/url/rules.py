@@ -131,11 +131,6 @@ def drop_empty_parameters(parts: Parts) -> Parts:
     return replace(parts, query="&".join(pair for pair in parts.query.split("&") if pair))
 
 
-def drop_userinfo(parts: Parts) -> Parts:
-    """Drop credentials, which are never sent: `http://u:p@h/` is `http://h/`."""
-    return parts if parts.userinfo is None else replace(parts, userinfo=None)
-
-
 def harmless_escapes(parts: Parts) -> Parts:
     """Write escapes of `! $ ( ) * , |` as themselves too: `%28` is `(`. Servers may tell them apart, few do."""
     return _each_text(parts, _decode_harmless)
@@ -159,7 +154,7 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         rule.__name__: rule
         for rule in (
             fragment, unreserved_escapes, escape_case, host_case, default_port, host_dot,
-            harmless_escapes, https_is_http, drop_userinfo, drop_www, lower_path, collapse_slashes, drop_session_ids,
+            harmless_escapes, https_is_http, drop_www, lower_path, collapse_slashes, drop_session_ids,
             drop_tracking, drop_index_file, drop_trailing_slash, plus_is_space, sort_query, drop_empty_parameters,
             drop_empty_query,
         )
