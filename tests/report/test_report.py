@@ -9,11 +9,25 @@ import msgspec
 import pytest
 from rich.cells import cell_len
 
+from gossamer.model.errors import ConfigError
 from gossamer.report.figures import Copies, Count, Domain, Report, as_json
 from gossamer.report.report import summary
 from gossamer.report.text import as_text
 from gossamer.report.words import printable
 from tests.report.crawled import START, assorted, crawled, page
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.5, 0.99])
+@pytest.mark.parametrize("table", ["pages", "links"])
+def test_a_file_that_was_cut_is_one_line(tmp_path: Path, table: str, kept: float) -> None:
+    directory = assorted(tmp_path)
+    file = next((directory / table).glob("*.parquet"))
+    data = file.read_bytes()
+    file.write_bytes(data[: int(kept * len(data))])
+    with pytest.raises(ConfigError, match="not copied whole") as refused:
+        summary(directory)
+    assert file.name in str(refused.value)
+    assert "\n" not in str(refused.value)
 
 
 def test_figures_are_right(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 import duckdb
 
+from gossamer.model.errors import ConfigError
+
 ROWS_A_SLICE = 4_000_000
 """Groups are made of so many rows at a time: as many groups at most, about 100 bytes each."""
 NEAR = "near_duplicate_of"
@@ -85,6 +87,9 @@ def opened(
 ) -> Iterator[Tables | None]:
     """Open a crawl's finished tables; None when there are none, of pages where those are wanted. What does not fit in
     memory goes to a temporary folder.
+
+    Raises:
+        ConfigError: a file of a table is damaged.
     """
     pages, links, epochs = (
         sorted(str(path) for path in (directory / table).glob("*.parquet")) if table in wanted else []
@@ -102,4 +107,10 @@ def opened(
             "autoload_known_extensions": False,
         }
         with duckdb.connect(f"{folder}/report.duckdb", config=config) as connection:
-            yield Tables(connection, pages, links, epochs)
+            try:
+                yield Tables(connection, pages, links, epochs)
+            except (duckdb.InvalidInputException, duckdb.IOException) as error:
+                reason = str(error).partition("\n")[0]
+                raise ConfigError(
+                    f"the tables of {directory} cannot be read, or were not copied whole: {reason}"
+                ) from error
