@@ -372,7 +372,9 @@ def conformance(directory: ConformanceDirectory = Path("conformance")) -> None:
 
 @app.command("simulate")
 def simulate(
-    preset: Annotated[str, typer.Option("--preset", metavar="NAME", help="A published crawl, or a web.")] = "",
+    preset: Annotated[
+        str, typer.Option("--preset", metavar="NAME", help="A published crawl, or a web; web2025 unless named.")
+    ] = "web2025",
     pages: Annotated[str | None, typer.Option("--pages", metavar="N", help="Pages after which the crawl ends.")] = None,
     shards: Annotated[str | None, typer.Option("--shards", metavar="N", help="Shards of the crawl.")] = None,
     seed: Annotated[
