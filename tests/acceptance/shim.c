@@ -280,6 +280,28 @@ ssize_t pwritev64(int fd, const struct iovec *parts, int count, off64_t at)
     WRITING(length_of(parts, count), real(fd, parts, count, at), at + result);
 }
 
+/* Room that is reserved counts as written; what a store allocates ahead for itself (fallocate) does not. */
+#define RESERVING(call)                                            \
+    char path[PATH_MAX];                                           \
+    if (!ours(fd, path))                                           \
+        return call;                                               \
+    pthread_mutex_lock(&lock);                                     \
+    int result = refused(size) ? ENOSPC : call;                    \
+    pthread_mutex_unlock(&lock);                                   \
+    return result
+
+int posix_fallocate(int fd, off_t at, off_t size)
+{
+    REAL(posix_fallocate);
+    RESERVING(real(fd, at, size));
+}
+
+int posix_fallocate64(int fd, off64_t at, off64_t size)
+{
+    REAL(posix_fallocate64);
+    RESERVING(real(fd, at, size));
+}
+
 static void sleep_before_sync(void)
 {
     struct timespec wait = {sync_ms / 1000, sync_ms % 1000 * 1000000};
