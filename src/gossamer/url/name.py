@@ -38,7 +38,7 @@ class Start(msgspec.Struct, frozen=True, gc=False):
     site: str
     partition: int
     plain: bool
-    """No rule finds anything to change in this part, and none but default rules are on."""
+    """No rule finds anything to change in this part, none but default rules are on, and it holds no credentials."""
     begun: str
     """How keys begin where addresses begin like this."""
     occasion: Search
@@ -70,7 +70,7 @@ class Namer:
         # As in `names`, written out: each visit names one.
         prefix = text[: text.find("/", 8)] if text.startswith("http") else _prefix(text)
         start = self._young.get(prefix)
-        if start is None or start.bare or not start.plain or "%" in text or "#" in text:
+        if start is None or not start.plain or "%" in text or "#" in text:
             return self.names((text,))[0]
         return Url(text, text, xxh3_64_intdigest(text.encode()), start.host, start.site, start.partition)
 
@@ -91,16 +91,16 @@ class Namer:
             if start is None:
                 named.append(None)
                 continue
-            if start.bare:
-                text = start.bare + text[len(prefix) :]
-                prefix = start.bare
             if start.plain and "%" not in text and "#" not in text:
                 key = text
-            elif self._keeps:
-                rest = text[len(prefix) :]
-                key = start.begun + rest if start.occasion(rest) is None else self._key(text)
             else:
-                key = self.canonicalizer.key_by_rules(text)
+                rest = text[len(prefix) :]
+                if start.bare:
+                    text = start.bare + rest
+                if not self._keeps:
+                    key = self.canonicalizer.key_by_rules(text)
+                else:
+                    key = start.begun + rest if start.occasion(rest) is None else self._key(text)
             named.append(Url(text, key, xxh3_64_intdigest(key.encode()), start.host, start.site, start.partition))
         return named
 
@@ -131,7 +131,7 @@ class Namer:
         site, hosts = site_of(host), self.canonicalizer.hosts
         bare = _bare(prefix)
         prefix = bare or prefix
-        plain = self.canonicalizer.cautious and is_plain_start(prefix)
+        plain = not bare and self.canonicalizer.cautious and is_plain_start(prefix)
         begun, occasion = self.canonicalizer.start(prefix)
         if not hosts:
             return Start(host, site, partition_of(site), plain, begun, occasion, bare)
