@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from gossamer.cli.checking import job_of
@@ -24,7 +25,7 @@ def crawl(directory: Path, *more: str) -> list[str]:
 
 
 def test_what_is_typed_becomes_a_job_and_a_crawl(tmp_path: Path) -> None:
-    with Started(crawl(tmp_path)) as started:
+    with closing(Started(crawl(tmp_path))) as started:
         job = started.job()
         assert isinstance(job, Job)
         assert job.directory == str(tmp_path / "made/crawl")
@@ -35,7 +36,7 @@ def test_what_is_typed_becomes_a_job_and_a_crawl(tmp_path: Path) -> None:
 
 
 def test_a_job_that_is_checked_already_is_crawled(tmp_path: Path) -> None:
-    with Started(crawl(tmp_path)) as first:
+    with closing(Started(crawl(tmp_path))) as first:
         job = first.job()
     assert isinstance(job, Job)
     child = Started.again(job).begin()
@@ -44,7 +45,7 @@ def test_a_job_that_is_checked_already_is_crawled(tmp_path: Path) -> None:
 
 
 def test_a_child_without_its_word_is_gone_when_its_context_is_and_nothing_is_left(tmp_path: Path) -> None:
-    with Started(crawl(tmp_path)) as started:
+    with closing(Started(crawl(tmp_path))) as started:
         pid = started._process.pid if started._process else 0
         assert isinstance(started.job(), Job)
         assert (tmp_path / "made/crawl").is_dir()
@@ -54,20 +55,20 @@ def test_a_child_without_its_word_is_gone_when_its_context_is_and_nothing_is_lef
 
 
 def test_a_child_that_nobody_waits_for_is_gone_too(tmp_path: Path) -> None:
-    with Started(crawl(tmp_path)) as started:
+    with closing(Started(crawl(tmp_path))) as started:
         pid = started._process.pid if started._process else 0
     assert not Path(f"/proc/{pid}").exists()
     assert not (tmp_path / "made").exists()
 
 
 def test_what_is_refused_is_a_status(tmp_path: Path) -> None:
-    with Started(crawl(tmp_path, "--set", "limits.max_page=3")) as started:
+    with closing(Started(crawl(tmp_path, "--set", "limits.max_page=3"))) as started:
         assert started.job() == REFUSED
     assert not (tmp_path / "made").exists()
 
 
 def test_the_word_for_a_child_that_died_is_no_error_of_ours(tmp_path: Path) -> None:
-    with Started(crawl(tmp_path)) as started:
+    with closing(Started(crawl(tmp_path))) as started:
         assert isinstance(started.job(), Job)
         assert started._process is not None
         started._process.kill()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 
@@ -25,7 +26,7 @@ def carried_out(words: Sequence[str]) -> int:
     What the operator can mend it says in one line; nothing was started then, and nothing is left behind.
     """
     for restarts in count():
-        with Started(words) as child:
+        with closing(Started(words)) as child:
             job = child.job()
             if isinstance(job, Job):
                 return supervised(job, child)

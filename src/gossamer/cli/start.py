@@ -10,7 +10,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self
 
 from gossamer.cli.job import Job, Spool, decode, encode
@@ -43,7 +42,7 @@ def descriptors(words: Sequence[str]) -> tuple[int, ...]:
 class Started:
     """A child that makes a job of what was typed, answers with it, and waits for the word to crawl.
 
-    The word is said by `begin`; leaving the context without it ends the child. We read the answer, and need nothing
+    The word is said by `begin`; `close` without it ends the child. We read the answer, and need nothing
     of what reads configurations: the child alone pays for that.
     """
 
@@ -125,11 +124,3 @@ class Started:
     def _let_go(self) -> None:
         os.close(self._go)
         os.close(self._answers)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
