@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Self
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 from gossamer.cli.ends import INTERRUPTED
 from tests.acceptance.endless import SCRIPT, WAIT_S_MAX, Endless, until
@@ -266,6 +266,22 @@ def changed(page: Page, key: str, value: str, told: str, kind: str = "good") -> 
     page.press("#set-value", "Enter")
     expect(says(page, "set")).to_contain_text(told)
     expect(says(page, "set")).to_have_class(f"said {kind}")
+
+
+def test_an_answer_leaves_what_is_being_typed(crawl: Served, opened: Opened) -> None:
+    page = opened(crawl.address)
+    held: list[Route] = []
+    page.route("**/api/config", lambda route: held.append(route))  # noqa: PLW0108 - it must bear attributes
+    with page.expect_request("**/api/config"):
+        changed(page, "crawl.concurrency", "255", "crawl.concurrency: 256 → 255")
+    page.select_option("#set-key", "scope.exclude")
+    page.fill("#set-value", '["typed"]')
+    page.evaluate("document.querySelector('#set-key').firstChild.id = 'before'")
+    held.pop().continue_()
+    page.wait_for_selector("#before", state="detached")
+    assert page.input_value("#set-value") == '["typed"]'
+    page.unroute("**/api/config")
+    changed(page, "crawl.concurrency", "256", "crawl.concurrency: 255 → 256")
 
 
 def test_a_checkpoint_is_made(crawl: Served, web: Endless, opened: Opened) -> None:

@@ -8,6 +8,8 @@ const NO_TOKEN = "Controls are off. Open the address that gossamer printed, with
 const OVER = new Set(["finished", "stopped", "failed"]);
 const WORDS = { none: null };
 let state = "", isOver = false, live = {};
+// What the field of the settings showed before anybody typed into it.
+let shown = "";
 
 // A server of many crawls can begin them anew; a crawl's own console ends with it.
 const isOneOfMany = /\/crawls\/[^/]+\/$/.test(location.pathname);
@@ -31,7 +33,7 @@ export function begin() {
     (told) => `${count(told.added)} added that were not known before.`);
   submit("exclude", (form) => ({ hosts: lines(form.elements.hosts.value) }), (told) => `${told.excluded.join(", ")}: asked no more.`);
   submit("host", (form) => ({ host: form.elements.host.value.trim(), values: values(form) }), changed);
-  submit("set", (form) => ({ assignments: [`${form.elements.key.value}=${form.elements.value.value}`] }), changed);
+  submit("set", assigned, changed);
   by("set-key").addEventListener("change", chosen);
   whenTokenComes(() => allow());
   allow();
@@ -63,12 +65,13 @@ export async function keys() {
   }
   select.replaceChildren(...[...groups].map(([section, options]) => make("optgroup", { label: section }, ...options)));
   if (before in live) select.value = before;
-  chosen();
+  // The answer to one change may come while the next is being typed.
+  if (by("set-value").value === shown) chosen();
 }
 
 function chosen() {
   const found = live[by("set-key").value];
-  by("set-value").value = found?.text ?? "";
+  by("set-value").value = shown = found?.text ?? "";
   say(by("set-says"), harmless(found?.says ?? ""));
 }
 
@@ -107,6 +110,11 @@ async function act(place, verb, body, says) {
     say(place, harmless(error.message), "bad");
     return false;
   }
+}
+
+function assigned(form) {
+  shown = form.elements.value.value;
+  return { assignments: [`${form.elements.key.value}=${shown}`] };
 }
 
 const lines = (text) => text.split(/\s+/).filter(Boolean);
