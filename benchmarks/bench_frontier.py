@@ -1,7 +1,7 @@
 """What the frontier and the duplicate test cost per URL, and how much memory they take: at 1 M URLs and at 100 M.
 
-    python benchmarks/bench_frontier.py [--urls N,N,…] [--until N] [--minutes N] [--seen FORM] [--budget MIB]
-        [--preset PRESET] [--visits-s N] [--json FILE] [--log FILE]
+    python benchmarks/bench_frontier.py [--urls N,N,…] [--until N] [--minutes N] [--seen FORM] [--rate P]
+        [--budget MIB] [--preset PRESET] [--visits-s N] [--json FILE] [--log FILE]
 
 A trace of pages, generated, no network: each has 60 links, 80 % of them to its own host; hosts follow Zipf's law and
 number one for every 50 URLs. On average 6 links of a page are new (IRLbot met 6.5 on a page of 62.5), so *a URL* is
@@ -48,6 +48,7 @@ from gossamer.frontier.options import PolitenessOptions, Preset
 from gossamer.frontier.politeness import politeness
 from gossamer.model.links import Link
 from gossamer.model.visits import Contact
+from gossamer.seen.bloom import BloomUrlSeen
 from gossamer.seen.diskmerge import DiskMergeUrlSeen
 from gossamer.seen.popular import POPULAR_BYTES
 from gossamer.seen.urls import RocksUrlSeen
@@ -73,6 +74,8 @@ COMMIT_VISITS = 2_000
 PAGES_A_TURN = 50
 VISITS_S = 10_000.0
 """Visits in a second of simulated time, at the most. What rests for a second is in memory meanwhile."""
+RATE = 1e-3
+"""New URLs that `--seen bloom` may take for known ones: two bytes a URL."""
 LOGGED_URLS = 1_000_000
 LOGGED_S = 120.0
 STARTED = time.monotonic()
@@ -215,17 +218,21 @@ class Crawl:
         budget_bytes: int,
         log: TextIO,
         visits_s: float = VISITS_S,
+        rate: float = RATE,
     ) -> None:
         self.now = 1_700_000_000.0
-        config = fitted(Config.model_validate({"memory": {"budget_bytes": budget_bytes}}))
+        seen = {"form": form, "expected_urls": urls, "false_positive_rate": rate}
+        config = fitted(Config.model_validate({"memory": {"budget_bytes": budget_bytes}, "seen": seen}))
         self.store = Store(directory / "store", config.state.cache_bytes, config.state.write_buffer_bytes)
         self.epochs = Epochs(self.store)
         self.contacts = Contacts(directory, BOOT, self.now)
         self.journals = Journals(directory)
         self.journals.recover(())
-        self.seen: RocksUrlSeen | DiskMergeUrlSeen
+        self.seen: RocksUrlSeen | DiskMergeUrlSeen | BloomUrlSeen
         if form == "diskmerge":
             self.seen = DiskMergeUrlSeen(self.epochs, self.journals, config.seen)
+        elif form == "bloom":
+            self.seen = BloomUrlSeen(self.epochs, self.journals, config.seen)
         else:
             self.seen = RocksUrlSeen(self.epochs, config.seen.popular_bytes_max // POPULAR_BYTES)
         self.frontier = Frontier(
@@ -298,7 +305,7 @@ class Crawl:
     def commit(self) -> None:
         self.meter.start()
         self.frontier.cut(self.now)
-        if isinstance(self.seen, DiskMergeUrlSeen):
+        if not isinstance(self.seen, RocksUrlSeen):
             self.seen.cut(self.now)
         manifest = self.journals.cut()
         self.journals.sync()
@@ -357,7 +364,7 @@ class Crawl:
         }
 
     def close(self) -> None:
-        if isinstance(self.seen, DiskMergeUrlSeen):
+        if not isinstance(self.seen, RocksUrlSeen):
             self.seen.close()
         self.store.close()
         self.contacts.close()
@@ -376,12 +383,12 @@ def _rss_bytes() -> int:
 
 
 def measure(
-    preset: Preset, form: str, urls: int, stop: Stop, budget_bytes: int, log: TextIO, visits_s: float
+    preset: Preset, form: str, urls: int, stop: Stop, budget_bytes: int, log: TextIO, visits_s: float, rate: float
 ) -> dict[str, float]:
     gc.freeze()
     gc.set_threshold(*COLLECTOR_THRESHOLDS)  # As in a crawl's process.
     with tempfile.TemporaryDirectory() as directory:
-        crawl = Crawl(Path(directory), preset, form, urls, stop, budget_bytes, log, visits_s)
+        crawl = Crawl(Path(directory), preset, form, urls, stop, budget_bytes, log, visits_s, rate)
         try:
             crawl.run()
             return crawl.figures()
@@ -435,7 +442,8 @@ def main() -> None:
     parser.add_argument("--until", type=int, default=1 << 62, help="stop when so many are found, undrained")
     parser.add_argument("--minutes", type=float, default=inf, help="stop each size after so long, drained or not")
     parser.add_argument("--cpu-s", type=float, default=inf, help="the same in seconds of CPU, the generator's left out")
-    parser.add_argument("--seen", choices=("rocksdb", "diskmerge"), default="rocksdb", help="seen.form")
+    parser.add_argument("--seen", choices=("rocksdb", "diskmerge", "bloom"), default="rocksdb", help="seen.form")
+    parser.add_argument("--rate", type=float, default=RATE, help="seen.false_positive_rate of bloom")
     parser.add_argument("--budget", type=int, default=512, help="memory in MiB")
     parser.add_argument("--preset", default="polite")
     parser.add_argument("--visits-s", type=float, default=VISITS_S, help="visits in a simulated second, at the most")
@@ -447,7 +455,7 @@ def main() -> None:
     if given.inside:
         with given.log.open("a") if given.log else Path(os.devnull).open("w") as log:
             stop = Stop(given.until, given.minutes * 60, given.cpu_s)
-            row = measure(given.preset, given.seen, sizes[0], stop, given.budget << 20, log, given.visits_s)
+            row = measure(given.preset, given.seen, sizes[0], stop, given.budget << 20, log, given.visits_s, given.rate)
             print(json.dumps(row))
         return
     rows = []
@@ -455,6 +463,7 @@ def main() -> None:
         command = [sys.executable, __file__, "--inside", "--urls", str(size), "--budget", str(given.budget)]
         command += ["--preset", given.preset, "--until", str(given.until), "--seen", given.seen]
         command += ["--visits-s", str(given.visits_s), "--minutes", str(given.minutes), "--cpu-s", str(given.cpu_s)]
+        command += ["--rate", str(given.rate)]
         command += ["--log", str(given.log)] if given.log else []
         with told(given.log):
             # Freed memory goes back instead of lying in arenas of threads.

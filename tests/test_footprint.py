@@ -41,6 +41,18 @@ def test_the_shares_fit_into_the_budget(budget: int) -> None:
     assert share_bytes(config) > 0.8 * (budget - BASE_BYTES), "and use it"
 
 
+def test_filters_of_urls_are_a_part_of_the_budget() -> None:
+    sets = ["seen.form='bloom'", "seen.expected_urls=100000000", "seen.false_positive_rate=0.001"]
+
+    config = configure(sets=sets)
+
+    assert 188 * MIB < config.seen.filter_bytes < 189 * MIB
+    assert share_bytes(config) + config.seen.filter_bytes <= 512 * MIB - BASE_BYTES
+    with pytest.raises(ConfigError, match=r"memory.budget_bytes = 256 MiB: .* take 188 MiB .* give 317 MiB or more"):
+        configure(sets=sets, options={"memory": "256MiB"})
+    configure(sets=sets, options={"memory": "317MiB"})
+
+
 def test_the_default_budget_leaves_the_defaults_as_they_are() -> None:
     config = fitted(Config())
 

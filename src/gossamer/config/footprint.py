@@ -1,12 +1,13 @@
 """Footprint: what one budget of memory gives to each part that grows with the web.
 
 A part's key that nobody set takes its share of `memory.budget_bytes`: the defaults are the shares of the default
-budget, and what a budget leaves beside `BASE_BYTES` is shared in the same proportions.
+budget, and what a budget leaves beside `BASE_BYTES` and the filters of URLs is shared in the same proportions.
 """
 
 from __future__ import annotations
 
 from gossamer.config.sections import Config
+from gossamer.model.errors import ConfigError
 
 BASE_BYTES = 128 << 20
 """The interpreter with our libraries (108 MiB of RSS measured after the imports) and what an idle crawl adds."""
@@ -30,9 +31,15 @@ def fitted(config: Config) -> Config:
     """Return the configuration with the shares of its budget in place of keys that hold their defaults.
 
     Their origin is `memory.budget_bytes` then, and another budget changes them again.
+
+    Raises:
+        ConfigError: the filters of URLs alone do not fit into the budget.
     """
     defaults = Config()
-    scale = max(config.memory.budget_bytes - BASE_BYTES, 0) / (defaults.memory.budget_bytes - BASE_BYTES)
+    shared = config.memory.budget_bytes - BASE_BYTES - config.seen.filter_bytes
+    if shared < 0 < config.seen.filter_bytes:
+        raise ConfigError(_too_small(config))
+    scale = max(shared, 0) / (defaults.memory.budget_bytes - BASE_BYTES)
     taken: dict[str, dict[str, int]] = {}
     origins = config.origins
     for key, least in SHARES.items():
@@ -53,3 +60,13 @@ def fitted(config: Config) -> Config:
         return config.with_origins(origins)
     sections = {section: getattr(config, section).model_copy(update=values) for section, values in taken.items()}
     return config.model_copy(update=sections).with_origins(origins)
+
+
+def _too_small(config: Config) -> str:
+    seen, filters_mib = config.seen, config.seen.filter_bytes >> 20
+    return (
+        f"memory.budget_bytes = {config.memory.budget_bytes >> 20} MiB: Bloom filters for seen.expected_urls = "
+        f"{seen.expected_urls:,} at seen.false_positive_rate = {seen.false_positive_rate:g} take {filters_mib} MiB "
+        f"beside {BASE_BYTES >> 20} of the program; give {(BASE_BYTES >> 20) + filters_mib + 1} MiB or more, "
+        f"or expect fewer"
+    )

@@ -1,8 +1,9 @@
 """Bloom: the duplicate URL eliminator in a few bytes a URL, which takes a stated share of new URLs for known ones.
 
-Each group of partitions has a chain of Bloom filters (Almeida et al. 2007, "Scalable Bloom Filters"): each is twice as
-large as the one before and has half its rate, so the sum of all rates stays below what was asked for, however many URLs
-come and however unevenly they fall: a crawl of one site has all its URLs in one group.
+URLs are shared out among 16 groups by their fingerprints, so that each gets as many whatever the sites are, and a file
+is a sixteenth of all. Each group has a chain of Bloom filters (Almeida et al. 2007, "Scalable Bloom Filters"): each is
+twice as large as the one before and has half its rate, so the sum of all rates stays below what was asked for, however
+many URLs come.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from math import sqrt
 from pathlib import Path
 
 from rbloom import Bloom
 from xxhash import xxh3_64_intdigest
 
-from gossamer.seen.groups import FOLDER, GROUP_SHIFT, GROUPS
+from gossamer.seen.groups import FOLDER, GROUPS
 from gossamer.seen.offers import Offers
 from gossamer.seen.options import SeenOptions
 from gossamer.seen.ways import KNOWN, NEW
@@ -26,6 +28,10 @@ from gossamer.world.files import publish, sync_directory
 
 _TAIL = struct.Struct("<QQQ")
 """URLs held, URLs that fit, checksum of all before it."""
+_GROUP_AT = 64 - (GROUPS - 1).bit_length()
+"""A URL's group is its fingerprint shifted right by this."""
+_DEVIATIONS = 4.0
+"""Of the number of URLs in a group, that its first filter has room for: so seldom is a second one begun too early."""
 
 
 class _Filter:
@@ -83,7 +89,8 @@ class BloomUrlSeen:
         """Return for each URL `KNOWN` or `NEW`, whatever the way. About 0.4 µs each."""
         answers = [KNOWN] * len(urls)
         for index, url in enumerate(urls):
-            fingerprint, group = url.fingerprint, url.partition >> GROUP_SHIFT
+            fingerprint = url.fingerprint
+            group = fingerprint >> _GROUP_AT
             for one in self._chains[group]:
                 if fingerprint in one.bits:
                     break
@@ -132,7 +139,7 @@ class BloomUrlSeen:
     def _add(self, group: int, fingerprint: int) -> None:
         chain = self._chains[group]
         if not chain or chain[-1].urls >= chain[-1].urls_max:
-            urls_max = 2 * chain[-1].urls_max if chain else max(1, self._options.expected_urls // GROUPS)
+            urls_max = 2 * chain[-1].urls_max if chain else _first_urls(self._options)
             rate = self._options.false_positive_rate / 2 ** (len(chain) + 1)
             # A fingerprint is a hash already; `int` hands it on as it is.
             chain.append(_Filter(Bloom(urls_max, rate, int), 0, urls_max))
@@ -174,6 +181,11 @@ class BloomUrlSeen:
             for path in folder.iterdir():
                 if f"{FOLDER}/{path.name}" not in committed:
                     path.unlink()
+
+
+def _first_urls(options: SeenOptions) -> int:
+    share = options.expected_urls / GROUPS
+    return int(share + _DEVIATIONS * sqrt(share)) + 1
 
 
 def _write(path: Path, bits: bytes, urls: int, urls_max: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import log
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -50,3 +51,14 @@ class SeenOptions(BaseModel):
     near_bits_max: int = Field(
         3, ge=0, le=3, description="Bits of 64 in which the simhashes of near-duplicates may differ."
     )
+
+    @property
+    def filter_bytes(self) -> int:
+        """What the filters of `expected_urls` take in memory, and as much in files; 0 in the forms that have none.
+
+        A Bloom filter of rate p takes -ln p / (ln 2)² bits an entry (Bloom 1970); the first of a chain has half of the
+        rate that is asked for.
+        """
+        if self.form != "bloom":
+            return 0
+        return int(self.expected_urls * -log(self.false_positive_rate / 2) / log(2) ** 2 / 8)
