@@ -322,6 +322,100 @@ def test_the_end_of_the_crawl_comes_with_nobody_deferred(opened: Open) -> None:
     assert shard.frontier.counts.deferred == shard.frontier.hosts_left == 0
 
 
+@pytest.mark.parametrize("settle", ["crash", "commit"])
+def test_who_was_deferred_comes_when_budgets_are_taken_away_between_two_runs(opened: Open, settle: str) -> None:
+    """They once stayed where they were: the crawl ended with their URLs in its queues."""
+    shard = opened(host_pages=2, overrides={"b.test": BudgetOverride(pages=100)})
+    add(shard, "a.test", 6)
+    add(shard, "b.test", 20)
+    made, now = visits(shard.frontier, T0, most=8)
+    shard.commit_all(now)
+    assert shard.frontier.counts.deferred == 1
+    assert shard.frontier.facts(named("http://a.test/3")).deferred
+    shard.crash()
+    shard.budget = BudgetOptions()
+    shard.open(now)
+    assert not shard.frontier.facts(named("http://a.test/3")).deferred
+    later, now = visits(shard.frontier, now, most=8)
+    assert "a.test" in hosts_of(later), "it does not wait for the others"
+    if settle == "crash":
+        shard.crash()
+        shard.open(now)
+        later = []
+    rest, now = visits(shard.frontier, now)
+    assert sorted(made + later + rest) == sorted(
+        [f"http://a.test/{number}" for number in range(6)] + [f"http://b.test/{number}" for number in range(20)]
+    )
+    assert shard.frontier.wake_at() is None
+    shard.commit_all(now)
+    check_disk(shard.store, shard.frontier)
+    assert shard.frontier.counts.deferred == shard.frontier.counts.pending == 0
+
+
+def test_other_budgets_after_a_stop_begin_a_round_and_the_same_ones_do_not(opened: Open) -> None:
+    shard = opened(host_pages=2, overrides={"b.test": BudgetOverride(pages=100)})
+    add(shard, "a.test", 6)
+    add(shard, "b.test", 60)
+    _, now = visits(shard.frontier, T0, most=8)
+    shard.commit_all(now)
+    for _ in range(2):
+        shard.crash()
+        shard.open(now)
+        made, now = visits(shard.frontier, now, most=8)
+        assert set(hosts_of(made)) == {"b.test"}
+        assert shard.frontier.round == 1
+        shard.commit_all(now)
+    shard.crash()
+    shard.budget = BudgetOptions(host_pages=3, overrides={"b.test": BudgetOverride(pages=100)})
+    shard.open(now)
+    made, now = visits(shard.frontier, now, most=10)
+    assert Counter(hosts_of(made))["a.test"] == 3
+    assert shard.frontier.round == 2
+
+
+def test_what_is_told_of_budgets_is_as_of_now_and_what_is_counted(opened: Open) -> None:
+    """Without a commit; and a limit that growth makes 2.8 pages ends after two: `of` says two, not three."""
+    shard = opened(host_pages=2, host_time_s=0.5, growth_max=1.4, overrides={"b.test": BudgetOverride(pages=100)})
+    shard.frontier.linked(named("http://s.com/"), [linked("http://a.test/")])
+    add(shard, "a.test", 4)
+    add(shard, "b.test", 9)
+    visits(shard.frontier, T0, most=8, fetch_s=0.0625)
+    facts = shard.frontier.facts(named("http://a.test/3"))
+    assert facts.deferred
+    assert facts.budget is not None
+    assert facts.budget.growth == 1.4
+    assert facts.budget.host == {
+        "pages": {"spent": 2, "of": 2},
+        "time_s": {"spent": 0.125, "of": 0.7},
+        "used_up": "2 pages",
+    }
+
+
+def test_who_is_left_from_an_earlier_round_is_not_said_to_wait_for_the_next(opened: Open) -> None:
+    shard = opened(host_pages=1, bench_hosts_max=1)
+    for name in ("a.test", "b.test", "c.test"):
+        add(shard, name, 3)
+    visits(shard.frontier, T0, most=4)
+    assert shard.frontier.round == 2
+    told = [shard.frontier.facts(named(f"http://{name}.test/")).deferred for name in "abc"]
+    assert sorted(told) == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("http://a.test/", "no host's name"),
+        ("A.test", "no host's name"),
+        ("a.test:8080", "no host's name"),
+        (".", "no host's name"),
+        (".www.a.com", "the site of www.a.com is .a.com"),
+    ],
+)
+def test_a_budget_for_what_is_no_host_is_refused(key: str, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        BudgetOptions.model_validate({"overrides": {key: {"pages": 3}}})
+
+
 def test_without_budgets_nothing_is_kept(opened: Open) -> None:
     shard = opened()
     add(shard, "a.test", 3)
