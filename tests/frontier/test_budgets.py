@@ -27,8 +27,18 @@ Open = Callable[..., Shard]
 def opened(tmp_path: Path) -> Iterator[Open]:
     shards = []
 
-    def open_shard(per_host: int = 1, preset: Any = "own", bench_hosts_max: int = 100, **budget: Any) -> Shard:
-        options = {"window_urls_max": 4, "bench_hosts_max": bench_hosts_max}
+    def open_shard(
+        per_host: int = 1,
+        preset: Any = "own",
+        bench_hosts_max: int = 100,
+        bench_hosts_first: int = 1_000,
+        **budget: Any,
+    ) -> Shard:
+        options = {
+            "window_urls_max": 4,
+            "bench_hosts_max": bench_hosts_max,
+            "bench_hosts_first": bench_hosts_first,
+        }
         rules = PolitenessOptions(preset=preset, per_host=per_host)
         shard = Shard(tmp_path, rules, budget=BudgetOptions(**budget), **options)
         shard.open(T0)
@@ -81,6 +91,8 @@ def test_a_budget_grows_with_the_sites_that_link_in() -> None:
     assert grown.used_up(29, 10**12, 7.0) == ""
     assert grown.used_up(30, 0, 0.0) == "30 pages"
     assert grown.used_up(0, 0, 7.5) == "7.5 s"
+    assert Budget(None, 50, None).used_up(0, 50, 0.0) == "50 bytes"
+    assert Budget(None, 50, None).used_up(0, 49, 0.0) == ""
     assert not Budget().is_set
 
 
@@ -303,6 +315,59 @@ def test_a_round_may_end_by_the_clock(opened: Open) -> None:
     assert T0 + 100 <= now < T0 + 102
     made, _ = visits(frontier, now)
     assert sorted(hosts_of(made)) == ["a.test", "slow.test"]
+
+
+def test_a_round_ends_by_the_clock_while_the_bench_is_full(opened: Open) -> None:
+    """It once did not, and whoever waited asked again and again at an instant that was over."""
+    shard = opened(host_pages=1, round_s=30.0, preset="polite", bench_hosts_first=1)
+    frontier, now = shard.frontier, T0
+    for number in range(20):
+        if number and frontier.benched == frontier._turns.room.hosts:
+            break
+        add(shard, f"slow{number}.test", 1)
+        frontier.control.rest(named(f"http://slow{number}.test/"), T0 + 100, "a test", now)
+        if number == 0:
+            add(shard, "a.test", 2)
+            made, now = visits(frontier, T0, most=1)
+            assert hosts_of(made) == ["a.test"]
+            assert frontier.select(now) is None
+    else:
+        raise AssertionError("the bench is never full")
+    assert frontier.round == 1
+    wake_at = frontier.wake_at()
+    assert wake_at == T0 + 30
+    made, now = visits(frontier, wake_at, most=1)
+    assert hosts_of(made) == ["a.test"]
+    assert now < T0 + 31
+    assert frontier.round == 2
+
+
+def test_when_the_clock_ends_a_round_those_who_are_ready_keep_nobody_waiting(opened: Open) -> None:
+    """More hosts than find place, all day long: who was deferred the day before comes as often as they do."""
+    shard = opened(host_pages=2, round_s=1.0, bench_hosts_max=1)
+    frontier = shard.frontier
+    add(shard, "a.test", 4)
+    _, now = visits(frontier, T0, most=2)
+    for number in range(200):
+        add(shard, f"h{number}.test", 2)
+    assert now < T0 + 1
+    more, now = visits(frontier, now, most=60)
+    assert now < T0 + 1
+    assert "a.test" not in hosts_of(more), "it has had what there was for it in this round"
+    more, now = visits(frontier, T0 + 1, most=12)
+    assert hosts_of(more).count("a.test") == 2
+    assert len(set(hosts_of(more))) > 3, "and keeps nobody waiting either"
+
+
+def test_who_has_not_come_when_the_next_round_begins_is_not_forgotten(opened: Open) -> None:
+    shard = opened(host_pages=1, round_s=0.025, bench_hosts_max=2)
+    for number in range(40):
+        add(shard, f"h{number}.test", 3)
+    made, now = visits(shard.frontier, T0)
+    assert len(set(made)) == len(made) == 120
+    assert shard.frontier.round > 10
+    shard.commit_all(now)
+    check_disk(shard.store, shard.frontier)
 
 
 def test_a_site_that_others_link_to_gets_more(opened: Open) -> None:

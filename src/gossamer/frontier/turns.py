@@ -60,6 +60,7 @@ class Turns:
         self._budgets = budgets
         self._host_level = host_level
         self._is_turn_of_new = is_turn_of_new
+        self._is_turn_of_deferred = False
         self.room = Room(options)
         self.benched: dict[str, Host] = {}
         """Hosts in memory with work, by name."""
@@ -137,10 +138,12 @@ class Turns:
 
     def fill(self, now: float) -> None:
         """Bring hosts from the disk while there is room for them: those whose sleep is over, then any by chance."""
+        self._end_round(now)
         while len(self.benched) < self.room.hosts and self._index.may_have(now):
             # Where old pages come due, those who wake could keep out those who wait with new ones.
             found = self._index.draw() if self._is_turn_of_new is not None and self._is_turn_of_new() else None
-            found = found or self._index.wake(now) or self._index.draw() or self._draw_deferred(now)
+            found = found or self._index.wake(now) or self._draw_in_turn() or self._index.draw()
+            found = found or self._draw_deferred(now)
             if found is None:
                 return
             self.activate(self._hosts.get(found[1], found[0]), now)
@@ -149,6 +152,7 @@ class Turns:
         """Make room for more hosts because somebody waits for one; say whether one came."""
         if not self._index.may_have(now):
             return False
+        self._end_round(now)
         if not (self._awaits_no_round or self._index.has_ready or (self._index.next_wake_at() or NEVER) <= now):
             return False
         before = len(self.benched)
@@ -247,27 +251,41 @@ class Turns:
         reason = record.reason or (f"it failed: {record.error}" if record.error else "it rests")
         return NextTurn(wake_at, record.name, reason)
 
-    def _draw_deferred(self, now: float) -> tuple[int, str] | None:
-        """Return a host that used up its budget in an earlier round; begin another round when this one is over."""
-        budgets, index = self._budgets, self._index
-        if not index.hosts_deferred:
+    def _end_round(self, now: float) -> None:
+        """Begin another round when the clock says so: whoever is ready keeps nobody waiting for longer."""
+        budgets = self._budgets
+        if budgets is None or not self._index.hosts_deferred:
+            return
+        if budgets.round_ends_at is not None and budgets.round_ends_at <= now:
+            budgets.begin_round(now)
+
+    def _draw_in_turn(self) -> tuple[int, str] | None:
+        """Return a host that used up its budget in an earlier round, every other time: in this one it is as good as
+        those who are ready, and neither keeps the other waiting.
+        """
+        if not self._awaits_no_round:
             return None
-        if budgets is None:
-            return index.deferred.draw(AFTER_ALL_ROUNDS)
-        found = index.deferred.draw(budgets.round)
-        if found is None:
-            ends_at = budgets.round_ends_at
-            if not self.benched or (ends_at is not None and ends_at <= now):
-                budgets.begin_round(now)
-                found = index.deferred.draw(budgets.round)
+        self._is_turn_of_deferred = not self._is_turn_of_deferred
+        return self._index.deferred.draw(self._round) if self._is_turn_of_deferred else None
+
+    def _draw_deferred(self, now: float) -> tuple[int, str] | None:
+        """Return the same where nobody is ready; begin another round when all others are through."""
+        if not self._index.hosts_deferred:
+            return None
+        found = self._index.deferred.draw(self._round)
+        if found is None and self._budgets is not None and not self.benched:
+            self._budgets.begin_round(now)
+            found = self._index.deferred.draw(self._round)
         return found
+
+    @property
+    def _round(self) -> int:
+        return self._budgets.round if self._budgets is not None else AFTER_ALL_ROUNDS
 
     @property
     def _awaits_no_round(self) -> bool:
         """Say whether some that are deferred may come already; `_draw_deferred` finds out."""
-        if not self._index.hosts_deferred:
-            return False
-        return self._index.deferred.has_any(self._budgets.round if self._budgets is not None else AFTER_ALL_ROUNDS)
+        return bool(self._index.hosts_deferred) and self._index.deferred.has_any(self._round)
 
     def _level(self, host: Host) -> int:
         if self._host_level is not None:
