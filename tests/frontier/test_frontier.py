@@ -263,6 +263,30 @@ def test_a_crawl_delay_that_is_too_long_closes_the_host(opened: Open) -> None:
     assert "101 s" in shard.frontier.facts(named("http://a.test/1")).closed
 
 
+def test_a_closing_that_is_lost_with_its_epoch_leaves_the_host_in_peace_as_long_as_we_wait_at_the_most(
+    opened: Open,
+) -> None:
+    shard = opened(PolitenessOptions(crawl_delay_s_max=100.0))
+    add(shard, "http://a.test/1", "http://a.test/2")
+    shard.commit_all(T0)
+    visit(shard.frontier, T0)
+    shard.frontier.control.set_crawl_delay(named("http://a.test/1"), 101.0, T0 + 1)
+    shard.crash()
+    shard.open(T0 + 2)
+    assert [at >= T0 + 101 for at, _ in drain(shard.frontier, T0 + 2)] == [True, True]
+
+
+def test_a_shorter_rest_takes_nothing_from_a_longer_one(opened: Open) -> None:
+    shard = opened()
+    add(shard, "http://a.test/1", "http://a.test/2")
+    now = visit(shard.frontier, T0)
+    url = named("http://a.test/1")
+    shard.frontier.control.rest(url, now + 50, "a test", now)
+    shard.frontier.control.rest(url, now + 5, "another", now)
+    shard.frontier.control.set_crawl_delay(url, 7.0, now)
+    assert [at for at, _ in drain(shard.frontier, now)] == [now + 50]
+
+
 @pytest.mark.parametrize(("preset", "rest_s"), [("polite", 1.0), ("gentle", 15.0), ("broad", 70.0), ("weak", 0.0)])
 def test_a_backlog_is_visited_as_quickly_as_politeness_allows(opened: Open, preset: Any, rest_s: float) -> None:
     """A slow crawler is not a polite one: hosts apart do not wait for each other."""

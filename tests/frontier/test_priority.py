@@ -66,6 +66,11 @@ def test_best_first_adds_up_what_the_patterns_say() -> None:
     assert levels == {"x": 4, "docs/x": 2, "docs/x.pdf": 1, "old/docs/x": 7}
 
 
+def test_no_score_lifts_a_url_to_the_level_of_the_seeds() -> None:
+    assert best_first(_docs_=99).level(link("http://a.test/docs/x")) == 1
+    assert best_first(_docs_=99).level(link("http://a.test/docs/x", 1, "embed")) == 2
+
+
 def test_larger_sites_gain_a_level_with_each_fourfold() -> None:
     levels = [LargerSites().host_level(Standing("a.test", queued)) for queued in (0, 1, 3, 15, 255, 16_383, 10**9)]
     assert levels == [7, 7, 6, 5, 3, 0, 0]

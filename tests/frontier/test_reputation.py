@@ -111,6 +111,15 @@ def test_cash_is_moved_never_made_and_flows_to_whom_is_linked_to(tmp_path: Path)
     store.close()
 
 
+def test_a_page_gives_its_part_of_its_hosts_cash_in_equal_shares(tmp_path: Path) -> None:
+    """Of three URLs to come and itself it is a quarter; two of its three links lead to one host."""
+    store, _, _, reputation = opened(tmp_path, linking=False, cash=True)
+    reputation.linked(named("http://a.test/"), links("http://b.test/1", "http://b.test/2", "http://c.test/"), queued=3)
+    held = [reputation.cash(named(f"http://{name}.test/").partition, f"{name}.test") for name in "abc"]
+    assert held == pytest.approx([0.75, 1 + 0.25 * 2 / 3, 1 + 0.25 / 3])
+    store.close()
+
+
 def test_cash_that_a_page_of_many_links_gives_its_own_host_is_not_lost(tmp_path: Path) -> None:
     """The giver's account left the memory meanwhile, and what came back to it went to a copy that nobody kept."""
     store, epochs, accounts, reputation = opened(tmp_path, linking=False, cash=True)

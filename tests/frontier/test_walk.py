@@ -186,6 +186,67 @@ def test_of_more_links_than_are_kept_a_random_part_is(tmp_path: Path) -> None:
     walking.shard.crash()
 
 
+def test_each_page_is_kept_once_to_begin_at_and_neither_itself_nor_what_it_embeds_is_a_way_on(tmp_path: Path) -> None:
+    """A seed that counted twice would be begun at twice as often as its neighbours."""
+    walking = Walking(tmp_path, SMALL, walkers=2, steps_max=300)
+    walking.seed("http://a.test/", "http://a.test/")
+    for _ in range(4):
+        walking.go(1)
+    seed = named("http://a.test/")
+    page = walking.walk._page(seed)
+    assert page is not None
+    others = [("http://a.test/", "anchor"), ("http://a.test/1", "anchor"), ("http://a.test/i.png", "embed")]
+    walking.walk.linked(seed, [Link(named(text), kind, 1) for text, kind in others])
+    assert [one.links for _, one in all_pages(walking.shard.epochs) if one.url == seed.text] == [["http://a.test/1"]]
+    walking.go()
+    walking.commit()
+    starts = Counter(value for key, value in walking.shard.store.scan("walk", b"\0\0", b"\xff\xfe") if key[2:3] == b"i")
+    fetched = {
+        named(page.url).fingerprint.to_bytes(8)
+        for _, page in all_pages(walking.shard.epochs)
+        if page.outcome == "fetched"
+    }
+    assert starts == dict.fromkeys(fetched, 1)
+    walking.shard.crash()
+
+
+def test_the_depth_of_a_page_is_one_more_than_that_of_the_page_that_led_there(tmp_path: Path) -> None:
+    web = {f"http://a.test/{number}": [f"http://a.test/{number + 1}"] for number in range(6)}
+    walking = Walking(tmp_path, web, walkers=1, steps_max=200, restart_share=0.1)
+    walking.seed("http://a.test/0")
+    walking.go()
+    depths = {page.url: page.depth for _, page in all_pages(walking.shard.epochs) if page.outcome}
+    assert depths == {f"http://a.test/{number}": number for number in range(7)}
+    walking.shard.crash()
+
+
+def test_who_awaits_a_page_under_way_at_a_host_that_closes_comes_there_once(tmp_path: Path) -> None:
+    web = {"http://a.test/": ["http://closed.test/"], "http://closed.test/": ["http://a.test/"]}
+    walking = Walking(tmp_path, web, walkers=2, steps_max=50)
+    walking.seed("http://a.test/")
+    walking.go(1)
+    lease = None
+    while lease is None or not lease.address:
+        if lease is not None:
+            walking.walk.locate(lease, lease.url.host, walking.now + 1e9, walking.now)
+        lease = walking.walk.select(walking.now)
+        walking.now += 0.0 if lease is not None else 1.0
+    assert lease.url.host == "closed.test"
+    assert walking.walk.begin(lease, walking.now)
+    walking.walk.control.close(lease.url, "its owner said so", walking.now)
+    for _ in range(5):
+        walking.walk.select(walking.now)
+    awaiting = len(walking.walk._awaited[lease.url.fingerprint])
+    assert awaiting >= 1, "it is under way"
+    before = walking.visits().get("http://closed.test/", 0)
+    walking.walk.ended(lease, Contact(0.01, "answered"), walking.now)
+    walking.walk.finish(lease, "fetched", walking.now)
+    assert walking.visits()["http://closed.test/"] == before + awaiting
+    walking.go()
+    assert sum(walking.visits().values()) == 50
+    walking.shard.crash()
+
+
 # ---- how even the sample is
 
 
