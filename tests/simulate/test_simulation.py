@@ -62,6 +62,22 @@ def test_the_network_limits_a_crawl_of_large_pages() -> None:
     assert next(iter(result.limits)) == "network"
 
 
+@pytest.mark.parametrize("what", ["cpu", "network"])
+def test_what_is_busy_all_the_time_is_the_limit_also_where_work_comes_in_waves(what: str) -> None:
+    """All hosts are asked at once and rest for as long: what one wave brings keeps the machine busy until the next."""
+    if what == "cpu":
+        narrow = {"cores_per_shard": 1.0, "cpu_us_per_page": 50_000.0}
+    else:
+        narrow = {"bandwidth_bits_per_s": 20 * 8 * 1e5}
+    web = {**EVEN, "hosts": 1_000, "pages": 6_000, "page_bytes_mean": 98_500.0, "wire_share": 1.0}
+    rules = PolitenessOptions(delay_s_min=40.0, delay_factor=0.0)
+    result = simulated(web, machine=LARGE.model_copy(update=narrow), politeness=rules, pages=4_000)
+    assert result.pages_per_s == pytest.approx(20.0, rel=0.05)
+    assert result.limits[what] > 0.9
+    assert all(one.cpu_share <= 1.0 and one.network_share <= 1.0 for one in result.intervals)
+    assert (result.cpu_share if what == "cpu" else result.network_share) == pytest.approx(1.0, abs=0.05)
+
+
 def test_requests_at_once_limit_a_crawl() -> None:
     machine = LARGE.model_copy(update={"concurrency": 10})
     result = simulated({**EVEN, "hosts": 200, "pages": 2_000}, machine=machine, politeness=FIXED)
