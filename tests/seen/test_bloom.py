@@ -80,6 +80,14 @@ def test_files_take_over_from_the_log_and_other_files_go(tmp_path: Path) -> None
     opened.crash()
 
 
+def test_it_tells_what_was_offered_and_what_was_not(tmp_path: Path) -> None:
+    opened = Opened("bloom", tmp_path, SeenOptions(expected_urls=100, false_positive_rate=1e-6))
+    opened.offer([numbered(number) for number in range(2000)])
+    known = [bloom_of(opened).knows(numbered(number)) for number in range(4000)]
+    assert known == [True] * 2000 + [False] * 2000
+    opened.crash()
+
+
 def test_a_damaged_file_does_not_open(tmp_path: Path) -> None:
     options = SeenOptions(expected_urls=1000, log_urls_max=1)
     opened = Opened("bloom", tmp_path, options)
