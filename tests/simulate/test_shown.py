@@ -117,7 +117,7 @@ def test_the_command_prints_a_table_or_json_and_draws(tmp_path: Path) -> None:
         (["--figure", "no/crawl.svg"], "--figure no/crawl.svg: there is no directory no; make it, or name another"),
         (["--preset", "web2024"], "--preset web2024: expected one of mercator2001, irlbot2007, web2025, "),
         (["--politeness", "rude"], 'politeness.preset is "rude": expected '),
-        (["--set", "seen.form=bloom"], "seen.form is 'bloom': a simulation takes rocksdb or memory"),
+        (["--set", "seen.form=disk"], 'seen.form is "disk": expected '),
     ],
 )
 def test_a_mistake_is_one_line(tmp_path: Path, arguments: list[str], says: str) -> None:

@@ -12,7 +12,6 @@ import pytest
 
 import gossamer
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
-from gossamer.model.errors import ConfigError
 from gossamer.seen.options import SeenOptions
 from gossamer.simulate.limits import LIMITS
 from gossamer.simulate.options import MachineOptions, SimulateOptions
@@ -148,13 +147,23 @@ def test_shards_share_the_work_and_give_the_same_pages() -> None:
     assert four.time_s == pytest.approx(one.time_s, rel=0.15)  # Politeness is no slower for shards.
 
 
-def test_the_memory_form_of_the_eliminator_gives_the_same_crawl() -> None:
+@pytest.mark.parametrize("form", ["memory", "diskmerge", "bloom"])
+def test_every_form_of_the_eliminator_gives_the_same_crawl(form: str) -> None:
     web = {"hosts": 50, "pages": 2_000}
-    first = simulated(web, pages=1_000)
-    second = simulated(web, pages=1_000, seen=SeenOptions(form="memory"))
+    seen = SeenOptions.model_validate(
+        {"form": form, "front_urls_max": 100, "false_positive_rate": 1e-9, "log_urls_max": 100, "expected_urls": 500}
+    )
+    first = simulated(web, pages=1_000, commit_visits=50)
+    second = simulated(web, pages=1_000, commit_visits=50, seen=seen)
     assert second.samples == first.samples
-    with pytest.raises(ConfigError, match="takes rocksdb or memory"):
-        simulated(web, seen=SeenOptions(form="bloom"))
+
+
+def test_what_a_bloom_filter_loses_is_lost_to_the_crawl() -> None:
+    web = {**EVEN, "hosts": 50, "pages": 4_000}
+    lossy = SeenOptions(form="bloom", expected_urls=4_000, false_positive_rate=0.2)
+    result = simulated(web, politeness=FIXED, seen=lossy)
+    assert result.ended == "finished"
+    assert 4_000 * 0.8 < result.pages < 4_000 * 0.99
 
 
 SAME = """
