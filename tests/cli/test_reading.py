@@ -138,3 +138,27 @@ def test_files_that_end_early_are_not_exported_as_if_they_were_whole(tmp_path: P
     assert "not copied whole" in err
     assert err.count("\n") == 1
     assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("damage", ["cut", "other bytes", "empty"])
+def test_a_damaged_table_is_named_by_resume_and_nothing_is_lost(tmp_path: Path, damage: str) -> None:
+    run = finished(tmp_path)
+    crawl = tmp_path / "crawl"
+    [table] = (crawl / "pages").iterdir()
+    index, sound = (crawl / "index.cdxj").read_text(), table.read_bytes()
+    table.write_bytes({"cut": sound[:-300], "other bytes": bytes(len(sound)), "empty": b""}[damage])
+    kept = {path: path.read_bytes() for folder in ("warc", "links", "epochs") for path in crawl.glob(f"{folder}/*")}
+    status, _, err = run("resume", "crawl", "--quiet")
+    assert status == 1
+    assert err.startswith(f"gossamer: crawl/pages/{table.name} cannot be read: it was damaged")
+    assert "put a sound copy in its place" in err
+    assert "the state is saved, gossamer resume crawl continues" in err
+    assert err.count("\n") == 1
+    assert {path: path.read_bytes() for path in kept} == kept
+    assert (crawl / "index.cdxj").read_text() == index
+    table.rename(tmp_path / "aside")
+    assert run("resume", "crawl", "--quiet") == (0, "", "")
+    assert (crawl / "index.cdxj").read_text() == ""
+    table.write_bytes(sound)
+    assert run("resume", "crawl", "--quiet") == (0, "", "")
+    assert (crawl / "index.cdxj").read_text() == index
