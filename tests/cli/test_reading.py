@@ -74,6 +74,9 @@ def test_what_only_looks_needs_not_write(kept: Path, tmp_path_factory: pytest.Te
     status, out, err = as_anybody(kept, "report", "crawl", "--json")
     assert (status, err) == (0, "")
     assert json.loads(out)["fetched"] == 1
+    status, out, err = as_anybody(kept, "search", "crawl", "here", "--json")
+    assert (status, err) == (0, "")
+    assert [hit["url"] for hit in json.loads(out)["hits"]] == [url]
     target = tmp_path_factory.mktemp("elsewhere") / "pages.csv"
     assert as_anybody(kept, "export", "crawl", "--to", "csv", "-o", str(target), "--quiet")[0] == 0
     assert url in target.read_text()
@@ -84,7 +87,6 @@ def test_what_only_looks_needs_not_write(kept: Path, tmp_path_factory: pytest.Te
     [
         ("resume", "crawl", "--quiet"),
         ("search", "crawl", "--build"),
-        ("search", "crawl", "here"),
         ("export", "crawl", "--to", "csv", "-o", "pages.csv"),
         ("scale", "crawl", "--workers", "2"),
     ],
