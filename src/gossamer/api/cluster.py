@@ -19,7 +19,7 @@ import msgspec
 from gossamer.api.asking import Asking
 from gossamer.api.looking import about, recent_of_all
 from gossamer.api.restoring import check_vault, gather
-from gossamer.api.shards import keep_standing, map_of, owner_of
+from gossamer.api.shards import keep_standing, map_of, owner_of, require_states
 from gossamer.api.verbs import checked
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.assembly import INDEX, locked
@@ -146,6 +146,8 @@ class ClusterCrawler:
             CrawlFailedError: a shard cannot go on.
         """
         self.directory.mkdir(parents=True, exist_ok=True)
+        if self._resuming:
+            require_states(self.config, self.directory)
         lock = locked(self.directory)
         logs = self._logs = Logs(self.directory / "logs", WallClock())
         try:
