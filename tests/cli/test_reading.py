@@ -142,6 +142,18 @@ def test_files_that_end_early_are_not_exported_as_if_they_were_whole(tmp_path: P
     assert not (tmp_path / "made").exists()
 
 
+def test_a_damaged_page_of_a_table_is_told_like_one_that_is_cut(tmp_path: Path) -> None:
+    run = finished(tmp_path)
+    [file] = (tmp_path / "crawl/pages").iterdir()
+    data = file.read_bytes()
+    file.write_bytes(data[:4] + bytes(200) + data[204:])
+    status, _, err = run("export", "crawl", "--to", "csv", "-o", "made", "--quiet")
+    assert status == 2
+    assert err.startswith(f"gossamer: crawl/pages/{file.name} cannot be read: it was damaged")
+    assert err.count("\n") == 1
+    assert not (tmp_path / "made").exists()
+
+
 @pytest.mark.parametrize("damage", ["cut", "other bytes", "empty"])
 def test_a_damaged_table_is_named_by_resume_and_nothing_is_lost(tmp_path: Path, damage: str) -> None:
     run = finished(tmp_path)
