@@ -81,7 +81,8 @@ class Story:
             }
         if not facts.queued:
             return {"state": "found", "reason": "pages name it; nobody has walked there so far"}
-        waits = "its host waits for robots.txt" if facts.parked else facts.site_gate or "it waits in its host's queue"
+        rests = f"its host rests: {facts.reason}" if facts.reason else "it waits in its host's queue"
+        waits = "its host waits for robots.txt" if facts.parked else facts.site_gate or rests
         return {"state": "queued", "reason": waits, "next_due": _instant(facts.rest_until)}
 
     def _never_queued(self, url: Url) -> dict[str, object]:
