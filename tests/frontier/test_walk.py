@@ -221,8 +221,9 @@ def test_the_depth_of_a_page_is_one_more_than_that_of_the_page_that_led_there(tm
 
 
 def test_who_awaits_a_page_under_way_at_a_host_that_closes_comes_there_once(tmp_path: Path) -> None:
-    web = {"http://a.test/": ["http://closed.test/"], "http://closed.test/": ["http://a.test/"]}
-    walking = Walking(tmp_path, web, walkers=2, steps_max=50)
+    away = [f"http://closed.test/{number}" for number in range(4)]
+    web = {"http://a.test/": away} | {page: ["http://a.test/"] for page in away}
+    walking = Walking(tmp_path, web, walkers=8, steps_max=50)
     walking.seed("http://a.test/")
     walking.go(1)
     lease = None
@@ -234,14 +235,16 @@ def test_who_awaits_a_page_under_way_at_a_host_that_closes_comes_there_once(tmp_
     assert lease.url.host == "closed.test"
     assert walking.walk.begin(lease, walking.now)
     walking.walk.control.close(lease.url, "its owner said so", walking.now)
+    assert len(walking.walk._awaited) > 1, "others wait for its other pages, and are let go"
     for _ in range(5):
         walking.walk.select(walking.now)
+    assert lease.url.fingerprint in walking.walk._awaited
     awaiting = len(walking.walk._awaited[lease.url.fingerprint])
-    assert awaiting >= 1, "it is under way"
-    before = walking.visits().get("http://closed.test/", 0)
+    assert list(walking.walk._awaited) == [lease.url.fingerprint], "it is under way"
+    before = walking.visits().get(lease.url.text, 0)
     walking.walk.ended(lease, Contact(0.01, "answered"), walking.now)
     walking.walk.finish(lease, "fetched", walking.now)
-    assert walking.visits()["http://closed.test/"] == before + awaiting
+    assert walking.visits()[lease.url.text] == before + awaiting
     walking.go()
     assert sum(walking.visits().values()) == 50
     walking.shard.crash()
