@@ -92,6 +92,15 @@ class UrlSeen(Protocol):
         ...
 
 
+@runtime_checkable
+class WaylessUrlSeen(UrlSeen, Protocol):
+    """An eliminator that remembers no ways, so that its `way` is None for every URL."""
+
+    def knows(self, url: Url) -> bool:
+        """Say whether a URL was offered, as far as it can tell; False is sure. It remembers nothing by being asked."""
+        ...
+
+
 class ContentSeen(Protocol):
     """The content-seen test: exact, by digest."""
 

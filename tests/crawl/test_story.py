@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.crawl.story import Story
 from gossamer.model.visits import Failure
+from gossamer.seen.bloom import BloomUrlSeen
+from gossamer.seen.options import SeenOptions
 from gossamer.testing import page, reply
 from tests.crawl.ring import Ring
 
@@ -71,6 +74,21 @@ def test_what_is_queued_and_in_flight_and_fetched(tmp_path: Path) -> None:
         assert (told["warc_file"], told["warc_offset"]) == ("memory.warc.gz", 0)
         assert str(told["fetched_at"]).endswith("+00:00")
         assert ring.story.why(ROOT + "a")["referrer"] == ROOT
+
+
+def test_what_an_eliminator_without_ways_was_offered(tmp_path: Path) -> None:
+    with Ring(tmp_path, {ROOT: page("/a")}) as ring:
+        seen = BloomUrlSeen(ring.epochs, ring.journals, SeenOptions())
+        ring.joined(url_seen=seen)
+        story = Story(ring.namer, ring.chain, seen, ring.history, ring.frontier.facts, ring.frontier.lent)
+        ring.seed(ROOT)
+        assert story.why(ROOT)["state"] == "queued"
+        assert story.why(ROOT + "a")["state"] == "unknown"
+        ring.run(ring.turns())
+        told = story.why(ROOT)
+        assert (told["state"], told["reason"]) == ("fetched", "HTTP 200")
+        assert "depth" not in told
+        seen.close()
 
 
 def test_what_failed_and_waits_for_its_next_attempt(tmp_path: Path) -> None:

@@ -6,15 +6,17 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 import gossamer
 from gossamer import Crawler
+from gossamer.api import low_water
 from gossamer.api.status import status_of
 from gossamer.config import configure
+from gossamer.config import seeds as seed_rules
 from tests.ring.crawls import OWN, crawl
 from tests.ring.test_seeds import Site, serving
 
@@ -131,3 +133,79 @@ def test_a_program_may_bring_more_seeds(site: Site, tmp_path: Path) -> None:
     crawler = Crawler(output=tmp_path / "crawl", config=config, more_seeds=more)
     assert asyncio.run(crawler.run()) == "finished"
     assert crawler.status()["pages"] == 4
+
+
+def test_the_crawl_goes_on_while_many_seeds_are_taken_in(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two steps whoever else runs has a turn, and the hosts file is not read for every seed."""
+    named, read, seen = 0, 0, set()
+    name, names = low_water.seed_url, seed_rules.local_names
+
+    def counted(text: str, schemes: Sequence[str]) -> str:
+        nonlocal named
+        named += 1
+        return name(text, schemes)
+
+    def reading(path: Path) -> frozenset[str]:
+        nonlocal read
+        read += 1
+        return names(path)
+
+    async def look() -> None:
+        while True:
+            seen.add(named)
+            await asyncio.sleep(0)
+
+    batches = [[site.url(f"http://h1.test/{number}") for number in range(2_000)]]
+
+    async def more() -> Iterable[str]:
+        nonlocal read
+        if not looking:
+            looking.append(asyncio.ensure_future(look()))
+            read = 0
+        return batches.pop(0) if batches else []
+
+    looking: list[asyncio.Future[None]] = []
+    monkeypatch.setattr(low_water, "seed_url", counted)
+    monkeypatch.setattr(seed_rules, "local_names", reading)
+    config = configure(
+        options={"allow_private": True, "hosts": str(tmp_path / "hosts")},
+        sets=OWN,
+        seeds=(site.url("http://h0.test/"),),
+    )
+    crawler = Crawler(output=tmp_path / "crawl", config=config, more_seeds=more)
+    assert asyncio.run(crawler.run()) == "finished"
+    assert named == 2_000
+    assert len(seen) >= 2_000 // low_water.SEEDS_A_STEP_MAX
+    assert read == 2, "once for each answer, the empty one that ended it included"
+
+
+def test_of_an_answer_that_is_nonsense_the_log_has_the_beginning(site: Site, tmp_path: Path) -> None:
+    command = "frontier.more_seeds_command=['seq', '100']"
+    crawled = crawl((site.url("http://h0.test/"),), tmp_path / "crawl", *OWN, command, hosts=str(tmp_path / "hosts"))
+    assert crawled.end == "finished"
+    log = (tmp_path / "crawl/logs/info.log").read_text()
+    assert log.count("seed_refused") == low_water.REFUSED_TOLD_MAX
+    assert any("100 of 100 more seeds refused" in note for note in crawled.notes)
+
+
+def test_a_command_that_prints_without_end_is_cut_off(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(low_water, "OUTPUT_BYTES_MAX", 1 << 16)
+    command = f"frontier.more_seeds_command=['yes', '{site.url('http://h1.test/')}']"
+    crawled = crawl((site.url("http://h0.test/"),), tmp_path / "crawl", *OWN, command, hosts=str(tmp_path / "hosts"))
+    assert crawled.end == "finished"
+    assert len(crawled.rows) == 2
+    assert any("yes prints without end" in note for note in crawled.notes)
+    assert not any("refused" in note for note in crawled.notes), "the last line, which was cut, is left out"
+
+
+@pytest.mark.parametrize("text", ["http://93.184.216.34/", "http://elsewhere.example/"])
+def test_more_seeds_are_looked_at_as_the_first_ones_were(site: Site, tmp_path: Path, text: str) -> None:
+    """Without a contact the public web is not visited, whoever brings the address."""
+    command = f"frontier.more_seeds_command=['echo', '{text}']"
+    crawled = crawl((site.url("http://h0.test/"),), tmp_path / "crawl", *OWN, command, hosts=str(tmp_path / "hosts"))
+    assert (crawled.end, len(crawled.rows)) == ("finished", 1)
+    assert "crawlers say who they are" in (tmp_path / "crawl/logs/info.log").read_text()

@@ -80,6 +80,72 @@ def test_files_take_over_from_the_log_and_other_files_go(tmp_path: Path) -> None
     opened.crash()
 
 
+def of_one_group(group: int, begin: int, end: int) -> list[Url]:
+    return [url for url in map(numbered, range(begin, end)) if url.fingerprint >> 60 == group]
+
+
+def test_what_restarts_leave_in_the_log_counts(tmp_path: Path) -> None:
+    """A crawl that is begun again and again reads no longer log than one that runs on."""
+    options = SeenOptions(expected_urls=1000, false_positive_rate=1e-6, log_urls_max=1600)
+    for start in range(0, 4000, 200):
+        opened = Opened("bloom", tmp_path, options)
+        opened.offer([numbered(number) for number in range(start, start + 200)])
+        for _ in range(2 * GROUPS):
+            opened.commit()
+            opened.wait()
+        logged = sum(len(fingerprints) for _, fingerprints, _ in bloom_of(opened)._offers.replay())
+        assert logged <= 1600
+        opened.crash()
+    opened = Opened("bloom", tmp_path, options)
+    assert set(opened.offer([numbered(number) for number in range(4000)])) == {KNOWN}
+    opened.crash()
+
+
+def test_a_file_that_never_counted_takes_no_name_of_one_that_does(tmp_path: Path) -> None:
+    """Else a crash would leave what the lost epoch had found in a filter: known, and in nobody's queue."""
+    options = SeenOptions(expected_urls=10_000, false_positive_rate=1e-6, log_urls_max=1)
+    known, lost = of_one_group(5, 0, 400), of_one_group(5, 400, 800)
+    opened = Opened("bloom", tmp_path, options)
+    opened.offer(known)
+    for _ in range(2):
+        opened.commit()
+        opened.wait()
+    opened.crash()
+    opened = Opened("bloom", tmp_path, options)
+    opened.offer(lost)
+    opened.begin_commit()
+    opened.wait()
+    opened.crash()
+    opened = Opened("bloom", tmp_path, options)
+    assert opened.offer(known) == [KNOWN] * len(known)
+    assert opened.offer(lost) == [NEW] * len(lost)
+    opened.crash()
+
+
+def test_filters_that_are_full_are_not_written_again(tmp_path: Path) -> None:
+    options = SeenOptions(expected_urls=16, false_positive_rate=1e-6, log_urls_max=1)
+    for start in (0, 2000, 4000):
+        opened = Opened("bloom", tmp_path, options)
+        before = {path.name for path in (tmp_path / FOLDER).glob("05-*")}
+        opened.offer(of_one_group(5, start, start + 2000))
+        for _ in range(3):
+            opened.commit()
+            opened.wait()
+        opened.commit()
+        after = {path.name for path in (tmp_path / FOLDER).glob("05-*")}
+        assert after != before
+        assert len(before - after) <= 1, "the last one, which had room"
+        opened.crash()
+
+
+def test_it_tells_what_was_offered_and_what_was_not(tmp_path: Path) -> None:
+    opened = Opened("bloom", tmp_path, SeenOptions(expected_urls=100, false_positive_rate=1e-6))
+    opened.offer([numbered(number) for number in range(2000)])
+    known = [bloom_of(opened).knows(numbered(number)) for number in range(4000)]
+    assert known == [True] * 2000 + [False] * 2000
+    opened.crash()
+
+
 def test_a_damaged_file_does_not_open(tmp_path: Path) -> None:
     options = SeenOptions(expected_urls=1000, log_urls_max=1)
     opened = Opened("bloom", tmp_path, options)

@@ -10,6 +10,7 @@ import pytest
 from gossamer.assembly import assemble, open_stopped
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError
+from gossamer.seen.memory import MemoryUrlSeen
 from gossamer.seen.options import SeenOptions
 from tests.seen.opened import FORMS, numbered
 
@@ -51,3 +52,29 @@ def test_a_crawl_keeps_the_form_that_it_began_with(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"seen\.form"):
         open_stopped(config_of("rocksdb"), tmp_path)
     assert asyncio.run(crawled("memory", tmp_path))[1] == [0] * 200, "a refusal changes nothing and holds nothing"
+
+
+class Own(MemoryUrlSeen):
+    """One that a crawl brings with it."""
+
+
+def test_a_crawl_keeps_a_component_of_its_own_and_takes_none_later(tmp_path: Path) -> None:
+    """Either way the new one would know no URL, and all of them would be fetched again."""
+    own = Config.model_validate({"components": {"url_seen": f"{__name__}:Own"}})
+
+    async def begin(config: Config, directory: Path) -> str:
+        shard = assemble(config, directory)
+        try:
+            shard.url_seen.offer(URLS, ZEROS, ZEROS)
+            await shard.committer.commit()
+            return type(shard.url_seen).__name__
+        finally:
+            await shard.close()
+
+    for _ in range(2):
+        assert asyncio.run(begin(own, tmp_path / "own")) == "Own"
+        assert asyncio.run(begin(config_of("rocksdb"), tmp_path / "ours")) == "RocksUrlSeen"
+    with pytest.raises(ConfigError, match=r"^components\.url_seen: this crawl began with a component of its own and "):
+        assemble(config_of("rocksdb"), tmp_path / "own")
+    with pytest.raises(ConfigError, match=r"^components\.url_seen: this crawl began with seen\.form = 'rocksdb' and "):
+        assemble(own, tmp_path / "ours")

@@ -40,6 +40,30 @@ def test_memory_is_bounded_while_it_grows(tmp_path: Path) -> None:
     assert seen.memory["runs"] <= 5 * GROUPS, "a few a group, as the ratio of their sizes promises"
     assert seen.memory["index_bytes"] < 3 * 30_000
     assert set(opened.offer([numbered(number) for number in range(30_000)])) == {KNOWN}
+    while seen._merging is not None:
+        opened.wait()
+        opened.commit()
+    files = list((tmp_path / FOLDER).iterdir())
+    assert len(files) == seen.memory["runs"], "what was merged is gone"
+    assert sum(path.stat().st_size for path in files) < 13 * 30_000 + 4096 * len(files)
+    opened.crash()
+
+
+def test_the_newest_of_several_files_has_the_way(tmp_path: Path) -> None:
+    opened = Opened("diskmerge", tmp_path, SMALL)
+    urls = [numbered(number) for number in range(12_000)]
+    nearer = urls[:1000]
+    for offered, depth in ((urls, 9), (nearer, 4)):
+        opened.offer(offered, depth)
+        opened.commit()
+        opened.wait()
+        opened.commit()
+    assert seen_of(opened).memory["runs"] == 2 * GROUPS
+    for _ in range(2):
+        assert {opened.seen.way(url) for url in nearer} == {(4, 0)}
+        assert set(opened.offer(nearer, 6)) == {KNOWN}
+        opened.crash()
+        opened = Opened("diskmerge", tmp_path, SMALL)
     opened.crash()
 
 

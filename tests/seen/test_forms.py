@@ -14,6 +14,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
+from gossamer.seen import offers
 from gossamer.seen.options import SeenOptions
 from gossamer.seen.ways import KNOWN, NEW, SHORTER
 from gossamer.testing import check_url_seen
@@ -92,9 +93,27 @@ def test_a_crash_within_a_commit_gives_the_epoch_before_or_this_one(tmp_path: Pa
     opened.crash()
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_an_epoch_of_any_size_is_known_after_a_crash(
+    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it brings to a group is more than one value of the log holds."""
+    monkeypatch.setattr(offers, "VALUE_URLS_MAX", 7)
+    urls = [numbered(number) for number in range(1000)]
+    opened = Opened(form, tmp_path)
+    opened.offer(urls, 3, 1)
+    opened.commit()
+    opened.crash()
+    opened = Opened(form, tmp_path)
+    assert opened.offer(urls, 3, 1) == [KNOWN] * 1000
+    if form in EXACT:
+        assert {opened.seen.way(url) for url in urls} == {(3, 1)}
+    opened.crash()
+
+
 URLS = [named(f"https://{host}.example/{path}") for host in "abc" for path in "1234"]
 ways = st.tuples(st.integers(0, 3), st.integers(0, 2))
-offers = st.lists(st.tuples(st.sampled_from(URLS), ways), max_size=6)
+offered_ways = st.lists(st.tuples(st.sampled_from(URLS), ways), max_size=6)
 
 
 class FormMachine(RuleBasedStateMachine):
@@ -114,7 +133,7 @@ class FormMachine(RuleBasedStateMachine):
         self.opened.crash()
         shutil.rmtree(self.directory)
 
-    @rule(offered=offers)
+    @rule(offered=offered_ways)
     def offer(self, offered: Sequence[tuple[Url, tuple[int, int]]]) -> None:
         expected = []
         for url, way in offered:

@@ -44,6 +44,8 @@ def test_a_synthetic_web_follows_its_changes_and_its_seed() -> None:
         ("", {}, ["simweb.pages=3"], "simweb.pages: only with --preset simweb-even, simweb-uneven"),
         ("simweb-even", {}, ["simweb.pages=x"], 'simweb.pages is "x": expected a valid integer'),
         ("simweb-even", {"scale": 3}, [], "scale is 3: a synthetic web is simulated host by host"),
+        ("simweb-even", {}, ["web.hosts=9"], "web.hosts: the hosts of --preset simweb-even are its synthetic web's; "),
+        ("simweb-even", {}, ["web.dead_host_share=1"], "web.dead_host_share: the hosts of --preset simweb-even are "),
         ("", {"scale": 3}, ["web.giant_pages=9"], "scale is 3: a web with a giant is simulated host by host"),
     ],
 )

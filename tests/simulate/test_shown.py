@@ -53,6 +53,16 @@ def test_the_text_says_what_how_fast_why_and_on_what_grounds(result: Simulated, 
     assert max(map(len, text.splitlines())) < 160
 
 
+def test_of_a_synthetic_web_its_own_manners_are_told() -> None:
+    chosen = options_of("simweb-uneven", {"pages": 60}, ["simweb.crawl_delay_s=3"])
+    text = as_text(simulate(chosen), chosen, frozenset({"simweb.crawl_delay_s"}))
+    assert re.search(r"simweb\.hosts +60 +assumed", text)
+    assert re.search(r"simweb\.crawl_delay_s +3 +given", text)
+    assert "slow 0.2, robots_crawl_delay 0.1, robots_deny_all 0.05" in text
+    assert "web.slow_share" not in text
+    assert "web.crawl_delay_share" not in text
+
+
 def test_figures_agree_with_each_other(result: Simulated, options: SimulateOptions) -> None:
     assert result.pages == result.samples[-1].pages == 4_000
     assert result.pages_per_s == pytest.approx(result.pages / result.time_s)
@@ -107,7 +117,7 @@ def test_the_command_prints_a_table_or_json_and_draws(tmp_path: Path) -> None:
         (["--figure", "no/crawl.svg"], "--figure no/crawl.svg: there is no directory no; make it, or name another"),
         (["--preset", "web2024"], "--preset web2024: expected one of mercator2001, irlbot2007, web2025, "),
         (["--politeness", "rude"], 'politeness.preset is "rude": expected '),
-        (["--set", "seen.form=bloom"], "seen.form is 'bloom': a simulation takes rocksdb or memory"),
+        (["--set", "seen.form=disk"], 'seen.form is "disk": expected '),
     ],
 )
 def test_a_mistake_is_one_line(tmp_path: Path, arguments: list[str], says: str) -> None:

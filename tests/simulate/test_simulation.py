@@ -12,7 +12,6 @@ import pytest
 
 import gossamer
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
-from gossamer.model.errors import ConfigError
 from gossamer.seen.options import SeenOptions
 from gossamer.simulate.limits import LIMITS
 from gossamer.simulate.options import MachineOptions, SimulateOptions
@@ -60,6 +59,22 @@ def test_the_network_limits_a_crawl_of_large_pages() -> None:
     result = simulated(web, machine=machine, politeness=FIXED)
     assert result.pages_per_s == pytest.approx(4e6 / 1e5, rel=0.15)
     assert next(iter(result.limits)) == "network"
+
+
+@pytest.mark.parametrize("what", ["cpu", "network"])
+def test_what_is_busy_all_the_time_is_the_limit_also_where_work_comes_in_waves(what: str) -> None:
+    """All hosts are asked at once and rest for as long: what one wave brings keeps the machine busy until the next."""
+    if what == "cpu":
+        narrow = {"cores_per_shard": 1.0, "cpu_us_per_page": 50_000.0}
+    else:
+        narrow = {"bandwidth_bits_per_s": 20 * 8 * 1e5}
+    web = {**EVEN, "hosts": 1_000, "pages": 6_000, "page_bytes_mean": 98_500.0, "wire_share": 1.0}
+    rules = PolitenessOptions(delay_s_min=40.0, delay_factor=0.0)
+    result = simulated(web, machine=LARGE.model_copy(update=narrow), politeness=rules, pages=4_000)
+    assert result.pages_per_s == pytest.approx(20.0, rel=0.05)
+    assert result.limits[what] > 0.9
+    assert all(one.cpu_share <= 1.0 and one.network_share <= 1.0 for one in result.intervals)
+    assert (result.cpu_share if what == "cpu" else result.network_share) == pytest.approx(1.0, abs=0.05)
 
 
 def test_requests_at_once_limit_a_crawl() -> None:
@@ -132,13 +147,23 @@ def test_shards_share_the_work_and_give_the_same_pages() -> None:
     assert four.time_s == pytest.approx(one.time_s, rel=0.15)  # Politeness is no slower for shards.
 
 
-def test_the_memory_form_of_the_eliminator_gives_the_same_crawl() -> None:
+@pytest.mark.parametrize("form", ["memory", "diskmerge", "bloom"])
+def test_every_form_of_the_eliminator_gives_the_same_crawl(form: str) -> None:
     web = {"hosts": 50, "pages": 2_000}
-    first = simulated(web, pages=1_000)
-    second = simulated(web, pages=1_000, seen=SeenOptions(form="memory"))
+    seen = SeenOptions.model_validate(
+        {"form": form, "front_urls_max": 100, "false_positive_rate": 1e-9, "log_urls_max": 100, "expected_urls": 500}
+    )
+    first = simulated(web, pages=1_000, commit_visits=50)
+    second = simulated(web, pages=1_000, commit_visits=50, seen=seen)
     assert second.samples == first.samples
-    with pytest.raises(ConfigError, match="takes rocksdb or memory"):
-        simulated(web, seen=SeenOptions(form="bloom"))
+
+
+def test_what_a_bloom_filter_loses_is_lost_to_the_crawl() -> None:
+    web = {**EVEN, "hosts": 50, "pages": 4_000}
+    lossy = SeenOptions(form="bloom", expected_urls=4_000, false_positive_rate=0.2)
+    result = simulated(web, politeness=FIXED, seen=lossy)
+    assert result.ended == "finished"
+    assert 4_000 * 0.8 < result.pages < 4_000 * 0.99
 
 
 SAME = """

@@ -17,7 +17,7 @@ from subprocess import DEVNULL, PIPE
 from gossamer.api.feeding import Feeding
 from gossamer.api.seeding import Seeding
 from gossamer.assembly import Assembled
-from gossamer.config.seeds import check_addresses
+from gossamer.config.seeds import check_addresses, local_hosts
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import SEED_FILE
 from gossamer.scope.seeds import seed_url
@@ -30,6 +30,8 @@ LOOK_S = 0.25
 OUTPUT_BYTES_MAX = 16 << 20
 """What is read of the command's output; more is left out."""
 SEEDS_A_STEP_MAX = 500
+REFUSED_TOLD_MAX = 20
+"""Lines of one answer that the log names as none of ours; the others are counted."""
 
 
 class LowWater:
@@ -111,25 +113,40 @@ class LowWater:
             self._tell(f"no segment has appeared for {self._watch_s_max:g} s, and nothing is left")
 
     async def _add(self, texts: list[str]) -> bool:
-        """Take seeds in, and segments where they are taken; say whether anything in them was new."""
-        frontier, config = self._shard.frontier, self._shard.config
-        before = frontier.counts.discovered, frontier.hosts_left
-        good = []
-        for text in texts:
-            try:
-                if self._offline and "://" not in text:
-                    await self._feeding.take(Path(text))
-                    continue
-                address = seed_url(text, config.scope.schemes)
-                check_addresses(config, [address])
-            except ConfigError as error:
-                self._logs.info("seed_refused", url=text[:200], error=str(error))
-            else:
-                good.append(address)
-        for start in range(0, len(good), SEEDS_A_STEP_MAX):
-            self._seeding.add(good[start : start + SEEDS_A_STEP_MAX], SEED_FILE)
+        """Take seeds in, and segments where they are taken; say whether anything in them was new. The crawl goes on
+        between steps, and what it finds meanwhile does not count.
+        """
+        local, refused, is_new = local_hosts(self._shard.config), 0, False
+        for start in range(0, len(texts), SEEDS_A_STEP_MAX):
+            good = []
+            for text in texts[start : start + SEEDS_A_STEP_MAX]:
+                try:
+                    if self._offline and "://" not in text:
+                        before = self._known()
+                        await self._feeding.take(Path(text))
+                        is_new |= self._known() > before
+                    else:
+                        good.append(self._checked(text, local))
+                except ConfigError as error:
+                    refused += 1
+                    if refused <= REFUSED_TOLD_MAX:
+                        self._logs.info("seed_refused", url=text[:200], error=str(error))
+            before = self._known()
+            self._seeding.add(good, SEED_FILE)
+            is_new |= self._known() > before
+            await self._shard.shard.relieve()
             await asyncio.sleep(0)
-        return frontier.counts.discovered > before[0] or frontier.hosts_left > before[1]
+        if refused:
+            self._tell(f"{refused:,} of {len(texts):,} more seeds refused; logs/info.log has the first of them")
+        return is_new
+
+    def _known(self) -> tuple[int, int]:
+        return self._shard.frontier.counts.discovered, self._shard.frontier.hosts_left
+
+    def _checked(self, text: str, local: frozenset[str]) -> str:
+        address = seed_url(text, self._shard.config.scope.schemes)
+        check_addresses(self._shard.config, [address], local)
+        return address
 
     async def _run_command(self) -> list[str]:
         """Return what the configured command prints, one URL a line; `#` begins a comment.
@@ -146,11 +163,14 @@ class LowWater:
         assert process.stdout is not None
         try:
             async with asyncio.timeout(self._command_s_max):
-                output = b""
+                output = bytearray()
                 while len(output) < OUTPUT_BYTES_MAX and (part := await process.stdout.read(1 << 16)):
                     output += part
                 if len(output) >= OUTPUT_BYTES_MAX:
-                    output = output[: output.rfind(b"\n") + 1]
+                    del output[output.rfind(b"\n") + 1 :]
+                    self._tell(
+                        f"{self._command[0]} prints without end: its first {OUTPUT_BYTES_MAX >> 20} MiB are taken"
+                    )
                 elif await process.wait():
                     raise RuntimeError(f"{self._command[0]} ended with status {process.returncode}")
         except TimeoutError:
@@ -159,8 +179,12 @@ class LowWater:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, SIGKILL)  # With all that it has started.
             await process.wait()
-        lines = (line.split(" #")[0].strip() for line in output.decode("utf-8", "replace").splitlines())
-        return [line for line in lines if line and not line.startswith("#")]
+        return await asyncio.to_thread(_lines, output)
 
     def _tell(self, sentence: str) -> None:
         self._shard.tally.note(sentence)
+
+
+def _lines(output: bytearray) -> list[str]:
+    lines = (line.split(" #")[0].strip() for line in output.decode("utf-8", "replace").splitlines())
+    return [line for line in lines if line and not line.startswith("#")]

@@ -88,6 +88,8 @@ T = TypeVar("T")
 LOCK_S_MAX = 5.0
 """How long a directory is waited for: a child whose supervisor was killed lets go within that."""
 SEEN_FORM = META_PARTITION + b"seen_form"
+SEEN_COMPONENT = "component"
+"""What stands there when `components.url_seen` is no form of ours."""
 URL_RULES = META_PARTITION + b"url_rules"
 OFFLINE = META_PARTITION + b"offline"
 STALLED = "state/stalled.json"
@@ -272,18 +274,28 @@ def retries_of(config: Config, dice: Dice) -> Retries:
 def url_seen_of(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
     """Return the duplicate URL eliminator, in the form that the crawl began with."""
     name, form = config.components.url_seen, config.seen.form
+    chosen = SEEN_COMPONENT if name else form
+    begun = _form_begun_with(epochs, chosen)
+    if begun != chosen and SEEN_COMPONENT in (begun, chosen):
+        began = "a component of its own" if begun == SEEN_COMPONENT else f"seen.form = {begun!r}"
+        raise ConfigError(f"components.url_seen: this crawl began with {began} and keeps it; set it back")
+    if begun != chosen:
+        raise ConfigError(f"seen.form: this crawl began with {begun!r} and keeps it; set it back")
     if name:
         return cast("UrlSeen", fitting(name, "components.url_seen", UrlSeen, epochs=epochs))
-    begun = epochs.get("meta", SEEN_FORM)
-    if begun is None:
-        begun = b"rocksdb" if epochs.number > 1 else form.encode()  # Crawls without the word had no choice.
-        epochs.put("meta", SEEN_FORM, begun)
-    if begun != form.encode():
-        raise ConfigError(f"seen.form: this crawl began with {begun.decode()!r} and keeps it; set it back")
     if form == "rocksdb":
         return RocksUrlSeen(epochs, config.seen.popular_bytes_max // POPULAR_BYTES)
     given = {"epochs": epochs} if form == "memory" else {"epochs": epochs, "journals": journals, "options": config.seen}
     return cast("UrlSeen", build(SEEN_FORMS[form], "seen.form", **given))
+
+
+def _form_begun_with(epochs: Epochs, chosen: str) -> str:
+    """Return what remembers a crawl's URLs from its beginning: another one would know none of them."""
+    begun = epochs.get("meta", SEEN_FORM)
+    if begun is None:  # Crawls without the word had no choice.
+        begun = b"rocksdb" if epochs.number > 1 and chosen != SEEN_COMPONENT else chosen.encode()
+        epochs.put("meta", SEEN_FORM, begun)
+    return begun.decode()
 
 
 def permit_of(config: Config, exclusions: ExcludedHost, robots: SiteRobots, trapping: Trapping) -> Permit:

@@ -77,13 +77,18 @@ def check_seeds(config: Config) -> None:
         raise ConfigError("no seeds; name a URL (gossamer crawl https://example.org/) or a file of them (--seeds FILE)")
 
 
-def check_addresses(config: Config, addresses: Iterable[str]) -> int:
-    """Look at seeds as `check_seeds` does, and return how many there are.
+def local_hosts(config: Config) -> frozenset[str]:
+    """Return the names that the configured hosts file has at private addresses."""
+    return local_names(Path(config.resolve.hosts_file)) if config.resolve.hosts_file else frozenset()
+
+
+def check_addresses(config: Config, addresses: Iterable[str], local: frozenset[str] | None = None) -> int:
+    """Look at seeds as `check_seeds` does, and return how many there are. Who asks often gives what `local_hosts` said.
 
     Raises:
         ConfigError: one of them may not be visited.
     """
-    local = local_names(Path(config.resolve.hosts_file)) if config.resolve.hosts_file else frozenset()
+    local = local_hosts(config) if local is None else local
     count = 0
     for address in addresses:
         count += 1

@@ -10,7 +10,7 @@ import msgspec
 from gossamer.crawl.history import History, PageRecord
 from gossamer.model.links import Link
 from gossamer.model.visits import BudgetFacts, HostFacts
-from gossamer.ports import Chain, Namer, UrlSeen
+from gossamer.ports import Chain, Namer, UrlSeen, WaylessUrlSeen
 from gossamer.url.url import Url
 
 EXCLUDED = "excluded_host"
@@ -55,15 +55,13 @@ class Story:
         if way is not None:
             told |= {"depth": way[0], "hops": way[1]}
         told |= {"state": "", "reason": "", "rule": None}
-        told |= self._state(url, record, way, facts)
+        told |= self._state(url, record, facts)
         told |= _revisited(self._revisits(url))
         told["host_state"] = _host_state(facts)
         return told
 
-    def _state(
-        self, url: Url, record: PageRecord | None, way: tuple[int, int] | None, facts: HostFacts
-    ) -> dict[str, object]:
-        if way is None:
+    def _state(self, url: Url, record: PageRecord | None, facts: HostFacts) -> dict[str, object]:
+        if record is None and not was_offered(self._url_seen, url):
             return self._never_queued(url)
         if record is not None and record.final:
             return {"state": record.outcome, "reason": record.error or _reasons(record), "rule": record.outcome}
@@ -73,14 +71,14 @@ class Story:
             return {"state": "host_closed", "reason": facts.closed, "rule": "host_closed"}
         if self._chain.explain(Link(url, "anchor", 0)) == EXCLUDED:
             return {"state": "queued", "reason": "its host is excluded by now: it ends in its turn", "rule": EXCLUDED}
+        if facts.deferred:
+            return {"state": "deferred", "reason": _deferred(facts.budget), "rule": "budget"}
         if facts.due_at is not None:
             return {
                 "state": "waiting",
                 "reason": f"attempt {facts.attempt} is due after: {facts.error or 'a redirect'}",
                 "next_due": _instant(max(facts.due_at, facts.rest_until)),
             }
-        if facts.deferred:
-            return {"state": "deferred", "reason": _deferred(facts.budget), "rule": "budget"}
         if not facts.queued:
             return {"state": "found", "reason": "pages name it; nobody has walked there so far"}
         rests = f"its host rests: {facts.reason}" if facts.reason else "it waits in its host's queue"
@@ -95,6 +93,13 @@ class Story:
             reason = f"the filter `{rule}` rejects it" + (f": {detail}" if detail else "")
             return {"state": "rejected", "reason": reason, "rule": rule}
         return {"state": "unknown", "reason": "no page or seed has named it so far, within the depth allowed"}
+
+
+def was_offered(url_seen: UrlSeen, url: Url) -> bool:
+    """Say whether a URL was offered to an eliminator, also where it remembers no ways."""
+    if isinstance(url_seen, WaylessUrlSeen):
+        return url_seen.knows(url)
+    return url_seen.way(url) is not None
 
 
 def _last_attempt(record: PageRecord) -> dict[str, object]:

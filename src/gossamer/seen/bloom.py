@@ -105,6 +105,10 @@ class BloomUrlSeen:
         """Return None: ways are not remembered."""
         return
 
+    def knows(self, url: Url) -> bool:
+        """Say whether a URL was offered; of those that were not, True for the stated share."""
+        return any(url.fingerprint in one.bits for one in self._chains[url.fingerprint >> _GROUP_AT])
+
     def cut(self, now: float) -> None:  # noqa: ARG002 - the same for every room
         """Give the epoch what was offered; save the filters of one group when its log is long.
 

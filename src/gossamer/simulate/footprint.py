@@ -9,6 +9,8 @@ from __future__ import annotations
 import msgspec
 
 from gossamer.frontier.room import HOST_BYTES
+from gossamer.seen.options import SeenOptions
+from gossamer.seen.popular import POPULAR_BYTES
 from gossamer.simulate.options import SimulateOptions
 from gossamer.state.options import StateOptions
 
@@ -26,9 +28,11 @@ EPOCH_VISITS = 4_000
 
 QUEUED_URL_BYTES = 40.0
 HOST_RECORD_BYTES = 160.0
-SEEN_URL_BYTES = {"rocksdb": 12.0, "memory": 12.0, "diskmerge": 13.0, "bloom": 2.4}
-SEEN_URL_MEMORY_BYTES = {"rocksdb": 0.0, "memory": 90.0, "diskmerge": 1.5, "bloom": 2.4}
-"""Both from docs/duplicates.md."""
+SEEN_URL_BYTES = {"rocksdb": 12.0, "memory": 12.0, "diskmerge": 13.0}
+SEEN_URL_MEMORY_BYTES = {"rocksdb": 0.0, "memory": 90.0, "diskmerge": 1.5}
+FRONT_URL_BYTES = 100.0
+FRONTS = 3
+"""Buffers of new URLs that may be full at once. All of these from docs/duplicates.md."""
 HISTORY_BYTES = 120.0
 """A page's record in the history and its row in the tables."""
 LINK_ROW_BYTES = 12.0
@@ -67,15 +71,14 @@ def footprint_of(
         + state.write_buffer_bytes
         + hosts_benched / shards * (HOST_BYTES + options.frontier.window_urls_max * WINDOW_URL_BYTES)
         + hosts_cached * CACHED_HOST_BYTES
-        + options.seen.popular_bytes_max
-        + urls / shards * SEEN_URL_MEMORY_BYTES[options.seen.form]
+        + seen_memory_bytes(options.seen, urls / shards)
         + options.machine.concurrency * IN_FLIGHT_PAGES * web.page_bytes_mean
         + EPOCH_VISITS * EPOCH_VISIT_BYTES
     )
     state_disk = (
         pending * QUEUED_URL_BYTES
         + hosts_known * HOST_RECORD_BYTES
-        + urls * SEEN_URL_BYTES[options.seen.form]
+        + shards * seen_disk_bytes(options.seen, urls / shards)
         + pages * HISTORY_BYTES
     )
     archive_disk = wire_bytes * ARCHIVED_SHARE + pages * web.links_per_page * LINK_ROW_BYTES
@@ -87,3 +90,30 @@ def footprint_of(
         archive_disk=archive_disk,
         disk_per_machine=(state_disk + archive_disk) / options.machines,
     )
+
+
+def seen_memory_bytes(options: SeenOptions, urls: float) -> float:
+    """Return what one shard's eliminator keeps in memory when it has seen so many URLs."""
+    if options.form == "bloom":
+        return _filter_bytes(options, urls)
+    grown = urls * SEEN_URL_MEMORY_BYTES[options.form]
+    if options.form == "rocksdb":
+        grown += options.popular_bytes_max
+    elif options.form == "diskmerge":
+        grown += options.popular_urls_max * POPULAR_BYTES + FRONTS * options.front_urls_max * FRONT_URL_BYTES
+    return grown
+
+
+def seen_disk_bytes(options: SeenOptions, urls: float) -> float:
+    """Return what one shard's eliminator keeps in files, merges under way and logs left out."""
+    return _filter_bytes(options, urls) if options.form == "bloom" else urls * SEEN_URL_BYTES[options.form]
+
+
+def _filter_bytes(options: SeenOptions, urls: float) -> float:
+    """Return what filters take: all of the expected from the start, and twice as many whenever they are full."""
+    held = float(options.filter_bytes)
+    room = options.expected_urls
+    while room < urls:
+        room = 2 * room + options.expected_urls
+        held = 2 * held + options.filter_bytes
+    return held

@@ -15,6 +15,14 @@ from gossamer.simulate.presets import PRESETS, synthetic_web
 from gossamer.simweb.options import SimwebOptions
 
 SIMWEB = "simweb."
+OF_DRAWN_HOSTS = frozenset(
+    f"web.{name}"
+    for name in (
+        "hosts", "pages", "zipf_exponent", "hosts_per_address", "fetch_sigma_host", "slow_share", "dead_host_share",
+        "denied_host_share", "crawl_delay_share", "crawl_delay_s", "giant_pages", "giant_fetch_s",
+    )
+)  # fmt: skip
+"""What says nothing of a synthetic web, whose hosts come with their sizes, addresses and manners."""
 Values = dict[str, object]
 """By dotted key."""
 
@@ -51,6 +59,11 @@ def _described(preset: str, given: Values) -> Values:
             names = ", ".join(name for name, one in PRESETS.items() if one.synthetic is not None)
             raise ConfigError(f"{SIMWEB}{next(iter(changes))}: only with --preset {names}")
         return {}
+    for key in given:
+        if key in OF_DRAWN_HOSTS:
+            raise ConfigError(
+                f"{key}: the hosts of --preset {preset} are its synthetic web's; set keys of simweb instead"
+            )
     seed = given.get("seed", 1)
     web = synthetic(seed if isinstance(seed, int) else 1)
     return synthetic_web(SimwebOptions.model_validate(web.model_dump() | changes))

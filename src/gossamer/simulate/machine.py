@@ -18,18 +18,17 @@ class Capacity:
         self._per_s = per_s
         self._ahead_s = _AHEAD * typical / per_s
         self._busy_until = 0.0
-        self.done = 0.0
-        """Work taken on."""
+        self._taken = 0.0
 
     def wait_s(self, work: float, now: float) -> float:
         """Take work on and return how long from now it is not done."""
-        self.done += work
+        self._taken += work
         self._busy_until = max(self._busy_until, now) + work / self._per_s
         return max(0.0, self._busy_until - now - self._ahead_s)
 
-    def share(self, done: float, time_s: float) -> float:
-        """Return which share of a time the work took that was done in it."""
-        return min(1.0, done / self._per_s / time_s) if time_s else 0.0
+    def done(self, now: float) -> float:
+        """Return the work that is done by now: what was taken on in a rush takes its time as well."""
+        return self._taken - max(0.0, self._busy_until - now) * self._per_s
 
 
 def foreign_share(web: WebOptions, shards: int) -> float:

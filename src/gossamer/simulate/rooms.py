@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol, cast, runtime_checkable
 
 from gossamer.crawl.retries import Retries
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.politeness import politeness
 from gossamer.frontier.priority import BreadthFirst
-from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
+from gossamer.plugins import build
 from gossamer.ports import HostControl, Prioritizer, UrlSeen
+from gossamer.seen.diskmerge import DiskMergeUrlSeen
 from gossamer.seen.memory import MemoryUrlSeen
 from gossamer.seen.options import SeenOptions
 from gossamer.seen.urls import RocksUrlSeen
@@ -21,6 +22,7 @@ from gossamer.seen.ways import NEW
 from gossamer.simulate.options import SimulateOptions
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
+from gossamer.state.journals import Journals
 from gossamer.state.store import Store
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice
@@ -30,7 +32,8 @@ STORE_BYTES = 32 << 20
 """Cache, and write buffer, of a simulated shard's store."""
 POPULAR_URLS_MAX = 200_000
 """Of each shard: many of them share this process, and what is answered does not depend on it."""
-SEEN_FORMS = ("rocksdb", "memory")
+BLOOM = "gossamer.seen.bloom:BloomUrlSeen"
+"""It needs what a crawl needs by default as little as a simulation does."""
 
 
 class ShardRooms:
@@ -52,7 +55,9 @@ class ShardRooms:
         self._store = Store(directory / "store", STORE_BYTES, STORE_BYTES)
         self._epochs = Epochs(self._store)
         self._contacts = Contacts(directory, BOOT, now)
-        self._seen = _url_seen(options.seen, self._epochs)
+        self._journals = Journals(directory)
+        self._journals.recover(())
+        self._seen = _url_seen(seen_scaled(options.seen, scale), self._epochs, self._journals)
         self._prioritizer: Prioritizer = BreadthFirst()
         self.frontier = Frontier(
             self._store, self._epochs, self._contacts, politeness(options.politeness), self.options, name_url, dice, now
@@ -87,11 +92,15 @@ class ShardRooms:
         if isinstance(self._seen, _Cuts):
             self._seen.cut(now)
         ended = self._contacts.ended_since_commit
+        manifest = self._journals.cut()
         self._epochs.close_at_once()
+        self._journals.settle(manifest)
         self._contacts.committed(ended)
 
     def close(self) -> None:
         """Let go of the files."""
+        if isinstance(self._seen, _Closes):
+            self._seen.close()
         self._store.close()
         self._contacts.close()
 
@@ -101,15 +110,29 @@ class _Cuts(Protocol):
     def cut(self, now: float) -> None: ...
 
 
+@runtime_checkable
+class _Closes(Protocol):
+    def close(self) -> None: ...
+
+
 def scaled(options: FrontierOptions, scale: float) -> FrontierOptions:
     """Return what a shard that holds one host in `scale` keeps in memory; its times stay as they are."""
     bounds = ("bench_hosts_max", "bench_hosts_first", "bench_bytes_max", "records_cached_max")
     return options.model_copy(update={name: max(1, round(getattr(options, name) / scale)) for name in bounds})
 
 
-def _url_seen(options: SeenOptions, epochs: Epochs) -> UrlSeen:
+def seen_scaled(options: SeenOptions, scale: float) -> SeenOptions:
+    """Return what an eliminator is made for that is offered one URL in `scale`; none of it changes an exact answer."""
+    bounds = {"expected_urls": options.expected_urls, "front_urls_max": options.front_urls_max}
+    changes = {name: max(1, round(value / scale)) for name, value in bounds.items()}
+    return options.model_copy(update=changes | {"popular_urls_max": min(options.popular_urls_max, POPULAR_URLS_MAX)})
+
+
+def _url_seen(options: SeenOptions, epochs: Epochs, journals: Journals) -> UrlSeen:
     if options.form == "memory":
         return MemoryUrlSeen(epochs)
     if options.form == "rocksdb":
         return RocksUrlSeen(epochs, POPULAR_URLS_MAX)
-    raise ConfigError(f"seen.form is {options.form!r}: a simulation takes {' or '.join(SEEN_FORMS)}")
+    if options.form == "diskmerge":
+        return DiskMergeUrlSeen(epochs, journals, options)
+    return cast("UrlSeen", build(BLOOM, "seen.form", epochs=epochs, journals=journals, options=options))

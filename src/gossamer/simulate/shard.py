@@ -151,7 +151,6 @@ class SimulatedShard:
         wire_bytes = page_bytes * self._options.web.wire_share + REQUEST_BYTES
         if page_bytes:
             wire_bytes += self._exchange_bytes
-        self.tally.wire_bytes += wire_bytes
         fetch_s = max(fetch_s, self.network.wait_s(wire_bytes, now))
         self._events.at(now + fetch_s, lambda at: self._answered(lease, host, page_bytes, fetch_s, at))
 

@@ -147,9 +147,9 @@ class Simulation:
         self._events.at(at, arrive)
 
     def _sample(self, at_s: float) -> Sample:
-        shards, scale = self._shards, self._whole_scale
+        shards, scale, now = self._shards, self._whole_scale, STARTS_AT + at_s
         for shard in shards:
-            shard.tally.pass_to(STARTS_AT + at_s, full=shard.out >= shard.slots, used=shard.out / shard.slots)
+            shard.tally.pass_to(now, full=shard.out >= shard.slots, used=shard.out / shard.slots)
         tallies = [shard.tally for shard in shards]
         return Sample(
             at_s=at_s,
@@ -160,8 +160,8 @@ class Simulation:
             hosts_benched=scale * sum(shard.rooms.frontier.benched for shard in shards),
             hosts_known=scale * self._web.hosts_found,
             pending=scale * sum(shard.rooms.frontier.counts.pending for shard in shards),
-            wire_bytes=scale * sum(tally.wire_bytes for tally in tallies),
-            cpu_s=scale * sum(shard.cpu.done for shard in shards),
+            wire_bytes=scale * sum(shard.network.done(now) for shard in shards),
+            cpu_s=scale * sum(shard.cpu.done(now) for shard in shards),
             used_s=sum(tally.used_s for tally in tallies) / len(shards),
             full_s=sum(tally.full_s for tally in tallies) / len(shards),
         )

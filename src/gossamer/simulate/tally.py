@@ -7,7 +7,7 @@ class Tally:
     """Counts since the start, of what was simulated; nothing is scaled here."""
 
     __slots__ = (
-        "_full", "_since", "_used", "discovered", "full_s", "hosts_active", "pages", "requests", "used_s", "wire_bytes",
+        "_full", "_since", "_used", "discovered", "full_s", "hosts_active", "pages", "requests", "used_s",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -17,7 +17,6 @@ class Tally:
         self.discovered = 0
         self.hosts_active = 0
         """Hosts with URLs that are not finished."""
-        self.wire_bytes = 0.0
         self.full_s = 0.0
         """Time in which every slot was in use."""
         self.used_s = 0.0

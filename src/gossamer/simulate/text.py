@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gossamer.simulate.given import known_keys
+from gossamer.simulate.given import OF_DRAWN_HOSTS, known_keys
 from gossamer.simulate.limits import LIMITS
 from gossamer.simulate.options import SimulateOptions
 from gossamer.simulate.presets import PRESETS, source_of
@@ -20,6 +20,9 @@ SHOWN_SECTIONS = ("web.", "machine.", "exchange.")
 SHOWN_KEYS = (
     "politeness.preset", "politeness.delay_s_min", "politeness.delay_factor", "politeness.address_delay_s",
     "frontier.bench_hosts_max", "frontier.bench_bytes_max", "seen.form",
+)  # fmt: skip
+SYNTHETIC_KEYS = (
+    "simweb.hosts", "simweb.pages", "simweb.zipf_exponent", "simweb.crawl_delay_s", "simweb.shares",
 )  # fmt: skip
 
 
@@ -99,7 +102,9 @@ def _assumptions(options: SimulateOptions, given: frozenset[str]) -> Iterator[st
     yield "Assumptions (--set KEY=VALUE changes them)"
     values = options.model_dump()
     for key in known_keys():
-        if key.startswith(SHOWN_SECTIONS) or key in SHOWN_KEYS:
+        if options.simweb is not None and key in OF_DRAWN_HOSTS:
+            continue
+        if key.startswith(SHOWN_SECTIONS) or key in SHOWN_KEYS or (options.simweb and key in SYNTHETIC_KEYS):
             section, _, name = key.partition(".")
             value = values[section][name]
             if value is not None:
@@ -115,6 +120,8 @@ def _plain(value: object) -> str:
         return str(value).lower()
     if isinstance(value, int):
         return f"{value:,}"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_plain(share)}" for name, share in value.items()) or "none"
     return f"{value:,.4f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 

@@ -39,6 +39,7 @@ from gossamer.ports import (
     ProtocolModule,
     RevisitPolicy,
     UrlSeen,
+    WaylessUrlSeen,
 )
 from gossamer.url.canonical import Canonicalizer
 from gossamer.url.name import Namer
@@ -107,6 +108,12 @@ def _check_no_ways(seen: UrlSeen) -> None:
         answers = list(seen.offer([url], [depth], [hops]))
         _promise(answers == [KNOWN], "where ways are not remembered, no other way is anything new (0)")
         _promise(seen.way(url) is None, "where ways are not remembered, `way` is None")
+    other = _url("http://a.example/other")
+    _promise(isinstance(seen, WaylessUrlSeen), "where ways are not remembered, `knows` says what was offered")
+    assert isinstance(seen, WaylessUrlSeen)
+    _promise(seen.knows(url), "`knows` is True for what was offered")
+    _promise(not seen.knows(other), "`knows` is False for what was never offered")
+    _promise(list(seen.offer([other], [0], [0])) == [NEW], "asking `knows` makes nothing known")
 
 
 def _check_many(seen: UrlSeen, false_positive_rate: float) -> None:

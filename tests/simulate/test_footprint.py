@@ -1,0 +1,53 @@
+"""What a crawl takes, reckoned by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from gossamer.frontier.room import HOST_BYTES
+from gossamer.seen.options import SeenOptions
+from gossamer.simulate.footprint import Footprint, footprint_of, seen_disk_bytes, seen_memory_bytes
+from gossamer.simulate.options import MachineOptions, SimulateOptions, WebOptions
+
+COUNTS = {
+    "hosts_benched": 400.0, "hosts_known": 1_000.0, "urls": 5e6, "pending": 4e6, "pages": 1e6, "wire_bytes": 30e9,
+}  # fmt: skip
+
+
+def footprint(shards: int = 4, **counts: float) -> Footprint:
+    options = SimulateOptions(
+        shards=shards,
+        web=WebOptions(hosts=1_000, pages=10**7, links_per_page=50, page_bytes_mean=100_000),
+        machine=MachineOptions(shards=2, concurrency=10),
+    )
+    return footprint_of(options, **(COUNTS | counts))
+
+
+def test_disk_is_the_sum_of_what_each_url_page_and_link_takes() -> None:
+    whole = footprint()
+    assert whole.state_disk == pytest.approx(4e6 * 40 + 1_000 * 160 + 5e6 * 12 + 1e6 * 120)
+    assert whole.archive_disk == pytest.approx(30e9 * 1.05 + 1e6 * 50 * 12)
+    assert whole.disk_per_machine == pytest.approx((whole.state_disk + whole.archive_disk) / 2)
+
+
+def test_memory_is_of_one_shard_and_of_those_on_a_machine() -> None:
+    whole, more_hosts = footprint(), footprint(hosts_benched=800.0)
+    assert whole.memory_per_machine == 2 * whole.memory_per_shard
+    assert footprint(shards=1).memory_per_machine == footprint(shards=1).memory_per_shard
+    per_host = HOST_BYTES + SimulateOptions().frontier.window_urls_max * 150
+    assert more_hosts.memory_per_shard - whole.memory_per_shard == pytest.approx(100 * per_host)
+    assert footprint(urls=9e9).memory_per_shard == whole.memory_per_shard, "the default form is bounded"
+
+
+def test_what_each_form_of_the_eliminator_takes() -> None:
+    memory, merged = (
+        SeenOptions(form="memory"),
+        SeenOptions(form="diskmerge", popular_urls_max=1_000, front_urls_max=10),
+    )
+    assert seen_memory_bytes(memory, 1e6) == 90e6
+    assert seen_memory_bytes(merged, 1e6) == 1.5e6 + 12_000 + 3_000
+    assert seen_disk_bytes(merged, 1e6) == 13e6
+    bloom = SeenOptions(form="bloom", expected_urls=1_000_000, false_positive_rate=1e-4)
+    assert seen_memory_bytes(bloom, 10) == seen_disk_bytes(bloom, 1e6) == bloom.filter_bytes
+    assert seen_memory_bytes(bloom, 1e6 + 1) == pytest.approx(3 * bloom.filter_bytes)
+    assert seen_memory_bytes(bloom, 7e6) == pytest.approx(7 * bloom.filter_bytes)
