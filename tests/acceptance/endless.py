@@ -8,9 +8,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import NamedTuple, Self
+
+from tests.answering import Answering
 
 SCRIPT = "<script>window.owned='title'</script><img src=x onerror=\"window.owned='image'\">"
 TURNED = "\u202egpj.evil\u2066"
@@ -78,11 +80,10 @@ class Endless(ThreadingHTTPServer):
         return begun
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(Answering):
     server: Endless
 
-    def do_GET(self) -> None:
+    def get(self) -> None:
         host = self.headers["Host"].partition(":")[0]
         with self.server.lock:
             self.server.log.append(Asked(time.monotonic(), host, self.path))
@@ -92,14 +93,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = _page(host, self.path, self.server.pages_max)
         with self.server.lock:
             self.server.at_once -= 1
-        self.send_response(200 if body else 404)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        self.answer(200 if body else 404, body, media_type="text/html; charset=utf-8")
 
 
 def _page(host: str, path: str, pages_max: int) -> bytes:

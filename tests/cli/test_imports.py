@@ -6,13 +6,14 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
 import pytest
 
 import gossamer
+from tests.answering import Answering
 
 UNUSED = {
     "aiodns", "cryptography", "duckdb", "gossamer.api.cluster", "gossamer.api.metrics", "gossamer.api.views",
@@ -38,17 +39,10 @@ print(json.dumps([status, sorted(sys.modules)]))
 """
 
 
-class Page(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
+class Page(Answering):
+    def get(self) -> None:
         body = b"<!doctype html><title>One</title><p>and only" if self.path == "/" else b""
-        self.send_response(200 if body else 404)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
+        self.answer(200 if body else 404, body)
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ import pytest
 import gossamer
 from gossamer.console.folder import OWN
 from gossamer.world.process import birth_of
+from tests.answering import Answering
 from tests.cli.conftest import Gossamer
 
 DEADLINE_S = 60.0
@@ -124,24 +125,15 @@ class Commands(Gossamer):
                 os.kill(wish["pid"], signal.SIGKILL)
 
 
-class _Web(http.server.BaseHTTPRequestHandler):
+class _Web(Answering):
     """Each page leads to three others, and there is no end of them."""
 
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self) -> None:
+    def get(self) -> None:
         number = self.path.strip("/") or "0"
         found = number.isdecimal()
         links = "".join(f'<a href="/{3 * int(number) + n}">on</a>' for n in (1, 2, 3)) if found else ""
         body = f"<title>Page &lt;{number}&gt;</title><p>words {links}".encode()
-        self.send_response(200 if found else 404)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
+        self.answer(200 if found else 404, body)
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,9 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
+
+from tests.answering import Answering
 
 
 class _Server(ThreadingHTTPServer):
@@ -22,20 +24,11 @@ class Site:
         self.asked: Counter[str] = Counter()
         site = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
+        class Handler(Answering):
+            def get(self) -> None:
                 site.asked[self.path] += 1
                 body = site.pages.get(self.path)
-                self.send_response(200 if body is not None else 404)
-                self.send_header("Content-Type", "text/html")
-                self.send_header("Content-Length", str(len(body or b"")))
-                self.end_headers()
-                self.wfile.write(body or b"")
-
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
-                pass
+                self.answer(200 if body is not None else 404, body or b"")
 
         self._server = _Server(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True

@@ -29,13 +29,13 @@ from gossamer.crawl.story import Story
 from gossamer.crawl.tally import Tally, Totals
 from gossamer.crawl.trapping import Trapping, watch_key
 from gossamer.fetch.decoding import BoundedDecoder
-from gossamer.fetch.headers import retry_after_s
 from gossamer.fetch.options import FetchOptions
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
 from gossamer.frontier.politeness import politeness
 from gossamer.frontier.priority import BreadthFirst
+from gossamer.model.headers import retry_after_s
 from gossamer.model.links import SEED_ARGUMENT, Link
 from gossamer.model.visits import PageRow
 from gossamer.process.chain import Modules, standard_modules

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 
 from gossamer.model.links import Link
@@ -26,5 +27,5 @@ def segment_of(path: Path, rows: Iterable[tuple[str, int, int]]) -> Path:
 
 def urls_of(path: Path) -> list[str]:
     """Return the URLs of a segment, in order."""
-    with Segment(path) as segment:
+    with closing(Segment(path)) as segment:
         return [link.url.text for rows in segment.links() for link in rows.links]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ SETTINGS = (
 def rows_of(*paths: Path) -> dict[str, Row]:
     found: dict[str, Row] = {}
     for path in paths:
-        with Segment(path) as segment:
+        with closing(Segment(path)) as segment:
             for part in segment.links():
                 for one, level, listed in zip(part.links, part.levels, part.listed, strict=True):
                     assert one.url.key not in found, "a URL is listed once"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ ANY = ("scope.scope=any",)
 
 
 def urls_in(path: Path) -> list[Url]:
-    with Segment(path) as segment:
+    with closing(Segment(path)) as segment:
         return [one.url for part in segment.links() for one in part.links]
 
 
@@ -28,7 +29,7 @@ def test_rows_of_a_site_stand_together_the_most_urgent_first(tmp_path: Path) -> 
     pages, links = web(random.Random(1), 300, 100)
     write(tmp_path, pages, links)
     built(tmp_path)
-    with Segment(tmp_path / "next.parquet") as segment:
+    with closing(Segment(tmp_path / "next.parquet")) as segment:
         rows = [
             (one.url.partition, one.url.site, level)
             for part in segment.links()
@@ -68,7 +69,7 @@ def test_parts_are_disjoint_by_site_and_hold_all(tmp_path: Path) -> None:
     sites = [{url.site for url in urls_in(path)} for path in made.paths]
     assert sum(map(len, sites)) == len(set.union(*sites)) == 40
     assert made.urls == 400
-    with Segment(made.paths[2]) as segment:
+    with closing(Segment(made.paths[2])) as segment:
         assert (segment.about.part, segment.about.parts) == (3, 4)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -61,7 +62,7 @@ def test_splitting_and_merging_again_changes_nothing(tmp_path: Path) -> None:
     assert [(one.part, one.parts) for one in parts] == [(n, 5) for n in range(1, 6)]
     sites = []
     for path in paths:
-        with Segment(path) as one:
+        with closing(Segment(path)) as one:
             sites.append({link.url.site for rows in one.links() for link in rows.links})
     assert sum(map(len, sites)) == 31 == len(set.union(*sites))
     merge(paths, tmp_path / "again.parquet")

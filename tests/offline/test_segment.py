@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
@@ -28,7 +29,7 @@ def written(path: Path, links: list[Link], step: int = 1_000) -> About:
         for at in range(0, len(links), step):
             part = links[at : at + step]
             writer.write_links(part, [1] * len(part), [2] * len(part))
-    with Segment(path) as segment:
+    with closing(Segment(path)) as segment:
         return segment.about
 
 
@@ -36,7 +37,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     links = links_of(GROUP_ROWS + 5_000)
     about = written(tmp_path / "a.parquet", links)
     assert (about.urls, about.sites) == (len(links), len({link.url.site for link in links}))
-    with Segment(tmp_path / "a.parquet") as segment:
+    with closing(Segment(tmp_path / "a.parquet")) as segment:
         rows = list(segment.links())
         assert segment.rows == len(links)
         assert sum(held for _, _, held in segment.partitions()) == len(links)
@@ -53,7 +54,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 def test_reading_begins_anywhere(tmp_path: Path, start: int) -> None:
     links = links_of(GROUP_ROWS + 5_000)
     written(tmp_path / "a.parquet", links)
-    with Segment(tmp_path / "a.parquet") as segment:
+    with closing(Segment(tmp_path / "a.parquet")) as segment:
         found = [link for part in segment.links(start) for link in part.links]
     assert found == links[start:]
 
@@ -90,7 +91,7 @@ def test_rows_out_of_order_are_our_mistake(tmp_path: Path) -> None:
 
 def test_an_empty_segment_is_one(tmp_path: Path) -> None:
     assert written(tmp_path / "a.parquet", []).urls == 0
-    with Segment(tmp_path / "a.parquet") as segment:
+    with closing(Segment(tmp_path / "a.parquet")) as segment:
         assert list(segment.links()) == []
 
 
@@ -123,7 +124,7 @@ def test_damage_inside_is_found_when_it_is_read(tmp_path: Path) -> None:
     middle = data.index(b"PAR1") + 4_000
     data[middle : middle + 64] = bytes(64)
     path.write_bytes(data)
-    with pytest.raises(ConfigError, match="damaged"), Segment(path) as segment:
+    with pytest.raises(ConfigError, match="damaged"), closing(Segment(path)) as segment:
         for _ in segment.links():
             pass
 

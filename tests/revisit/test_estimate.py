@@ -8,7 +8,7 @@ import statistics
 
 import pytest
 
-from gossamer.revisit.dates import instant_of
+from gossamer.model.headers import http_date
 from gossamer.revisit.estimate import RATE_MAX, RATE_MIN, rate_of
 from gossamer.revisit.history import History
 
@@ -126,4 +126,4 @@ def test_a_date_before_the_visit_before_is_not_believed() -> None:
     ],
 )
 def test_dates_are_read_in_all_three_forms(header: str, instant: float | None) -> None:
-    assert instant_of(header) == instant
+    assert http_date(header) == instant

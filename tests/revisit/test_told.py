@@ -13,7 +13,7 @@ from gossamer.model.links import FEED, FEED_FILE, SITEMAP, SITEMAP_FILE, Link
 from gossamer.model.revisits import Held, Notice, Sight
 from gossamer.revisit.told.hints import NESTED_MAX, SitemapHints, always_now
 from gossamer.revisit.told.options import ToldOptions
-from gossamer.revisit.told.polling import interval_s, max_age_s
+from gossamer.revisit.told.polling import interval_s
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.url.name import Namer
@@ -249,8 +249,6 @@ def test_its_wishes_are_obeyed_within_bounds() -> None:
     assert interval_s(feed(10.0, skip_hours=(12, 13)), NOW, 300.0, DAY_S) == 7200.0
     assert interval_s(feed(10.0, skip_days=(4, 5, 6)), NOW, 300.0, DAY_S) == 2.5 * DAY_S
     assert interval_s(feed(10.0, skip_days=(0, 1, 2, 3, 4, 5, 6)), NOW, 300.0, DAY_S) == 300.0
-    assert max_age_s((("X", "y"), ("Cache-Control", 'public, MAX-AGE="60"'))) == 60.0
-    assert max_age_s((("Cache-Control", "max-age=x"),)) == 0.0
 
 
 def test_a_feeds_rhythm_and_its_news_are_passed_on(hints: SitemapHints, pages: Remembered) -> None:

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -124,7 +125,7 @@ def test_with_few_hosts_left_the_rest_is_a_segment(site: Site, tmp_path: Path) -
     assert 3 <= len(fetched) < 30
     assert sorted([*fetched, *urls_of(rest)]) == sorted(urls_of(segment))
     assert any("remainder.parquet" in note for note in crawled.notes)
-    with Segment(rest) as found:
+    with closing(Segment(rest)) as found:
         (batch,) = found.links()
         assert set(batch.levels) == {5}
         assert {link.depth for link in batch.links} == {2}

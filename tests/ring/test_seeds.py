@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
@@ -13,6 +13,7 @@ import pytest
 import gossamer.api.crawler as crawler
 import gossamer.resolve.resolver as resolver
 from gossamer.model.errors import ConfigError
+from tests.answering import Answering
 from tests.ring.crawls import OWN, Crawled, crawl
 
 
@@ -28,24 +29,15 @@ class Site:
         self.asked: list[str] = []
         site = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
+        class Handler(Answering):
+            def get(self) -> None:
                 url = f"http://{self.headers['Host']}{self.path}"
                 site.asked.append(url)
                 page = site.pages.get(url.replace(f":{site.port}", ""))
                 body = page.encode() if isinstance(page, str) else b""
-                self.send_response(404 if page is None else 200 if isinstance(page, str) else page[0])
-                if isinstance(page, tuple):
-                    self.send_header("Location", page[1].replace("PORT", str(site.port)))
-                self.send_header("Content-Type", "text/html")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *args: object) -> None:
-                return
+                status = 404 if page is None else 200 if isinstance(page, str) else page[0]
+                moved = [("Location", page[1].replace("PORT", str(site.port)))] if isinstance(page, tuple) else []
+                self.answer(status, body, *moved)
 
         self.server = Server(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True

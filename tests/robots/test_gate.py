@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.model.visits import Failure, Reply
-from gossamer.robots.gate import RETRY_AFTER_S_MAX, Redirect, RobotsGate, retry_after_s, robots_url
+from gossamer.robots.gate import RETRY_AFTER_S_MAX, Redirect, RobotsGate, asked_s, robots_url
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.record import VERSION, Kind, RobotsRecord, decode, encode
 from gossamer.url.url import Url
@@ -320,7 +320,7 @@ def test_an_answer_forgets_the_failures() -> None:
     ],
 )
 def test_retry_after(value: str, expected_s: float) -> None:
-    assert retry_after_s(reply(503, ("Retry-After", value)), NOW) == expected_s
+    assert asked_s(reply(503, ("Retry-After", value)), NOW) == expected_s
     assert after(503, b"", ("Retry-After", value)).retry_at == NOW + max(60.0, expected_s)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -93,7 +94,7 @@ class Feeding:
         """
         before = self._shard.frontier.counts.discovered
         key = TAKEN + identity(path)
-        with _segment(path) as segment:
+        with closing(_segment(path)) as segment:
             taken = self._taken(key) or Taken(str(path), segment.rows)
             for rows in segment.links(taken.at, URLS_A_STEP_MAX):
                 self._offer(rows.links, rows.levels, taken)
@@ -181,7 +182,7 @@ def _segment(path: Path) -> Segment:
 
 
 def _rest(path: Path, start: int) -> Iterator[tuple[Link, int]]:
-    with _segment(path) as segment:
+    with closing(_segment(path)) as segment:
         for rows in segment.links(start, URLS_A_STEP_MAX):
             yield from zip(rows.links, rows.levels, strict=True)
 

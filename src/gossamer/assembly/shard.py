@@ -74,12 +74,12 @@ from gossamer.crawl.tally import KEY as TALLY
 from gossamer.crawl.tally import Tally, Totals
 from gossamer.crawl.trapping import Trapping
 from gossamer.crawl.watchdogs import Watchdogs
-from gossamer.fetch.headers import retry_after_s
 from gossamer.fetch.registry import Protocols
 from gossamer.frontier.forms import frontier_of
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.walk import Walk
+from gossamer.model.headers import retry_after_s
 from gossamer.model.product import __version__
 from gossamer.ports import (
     Filter,

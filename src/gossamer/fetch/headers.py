@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import NamedTuple
-
-from gossamer.model.visits import Reply
 
 _STATUS_LINE = re.compile(rb"HTTP/(\d(?:\.\d)?)[ \t]+(\d{3})(?:[ \t]+([^\r\n]*?))?[ \t]*\r?\n?\Z")
 _MEDIA_TYPE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+\Z")
 _CHARSET = re.compile(r""";[ \t]*charset[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|([^;]*))""", re.IGNORECASE)
 _QUOTED_PAIR = re.compile(r"\\(.)")
-_MAX_AGE = re.compile(r"(?:^|,)[ \t]*max-age[ \t]*=[ \t]*\"?(\d{1,18})\"?[ \t]*(?:$|,)", re.IGNORECASE)
-_SECONDS = re.compile(r"\d{1,18}\Z", re.ASCII)
 
 _CONTENT_TYPES_MAX = 1024
 
@@ -95,40 +89,3 @@ def _parse_content_type(value: str) -> tuple[str, str]:
         return media_type, ""
     quoted, plain = match.groups()
     return media_type, _QUOTED_PAIR.sub(r"\1", quoted) if quoted is not None else plain.strip(" \t'")
-
-
-def retry_after_s(reply: Reply, now: float) -> float | None:
-    """Return how long a server asks us to wait: seconds or a date (RFC 9110, section 10.2.3), never negative.
-
-    A date is measured against the server's own Date header where there is one, since clocks differ.
-    """
-    value = reply.header("retry-after")
-    if value is None:
-        return None
-    value = value.strip()
-    if _SECONDS.match(value):
-        return float(value)
-    until = http_date(value)
-    if until is None:
-        return None
-    there = http_date(reply.header("date") or "")
-    return max(0.0, until - (now if there is None else there))
-
-
-def max_age_s(reply: Reply) -> float | None:
-    """Return how long a reply may be reused: 0 for no-store and no-cache, None when the server does not say."""
-    values = ",".join(value for name, value in reply.headers if name.lower() == "cache-control")
-    directives = {part.strip().lower() for part in values.split(",")}
-    if "no-store" in directives or "no-cache" in directives:
-        return 0.0
-    match = _MAX_AGE.search(values)
-    return float(match[1]) if match else None
-
-
-def http_date(text: str) -> float | None:
-    """Return seconds since 1970 for any of the three forms of a date (RFC 9110, section 5.6.7), else None."""
-    try:
-        moment = parsedate_to_datetime(text.strip())
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -220,7 +220,7 @@ def _done(targets: Sequence[Path], about: About) -> Built | None:
         if target.is_dir():
             raise ConfigError(f"{target} is a directory; name a file with -o")
         try:
-            with Segment(target) as segment:
+            with closing(Segment(target)) as segment:
                 order, held, its_sites = segment.about.order, segment.rows, segment.about.sites
         except ConfigError as error:
             raise ConfigError(f"{target} exists and is no segment; name another with -o") from error

@@ -7,6 +7,7 @@ key, part of a page or not) stay apart until they were judged.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from itertools import islice
 from typing import Any
 
@@ -40,7 +41,7 @@ def gather_others(build: Build, seeds: Callable[[], Iterator[Named]]) -> None:
     waiting = Waiting(build, [FOUND])
     left_rows = build.known.left_rows
     if build.known.left is not None and state.position < left_rows:
-        with Segment(build.known.left) as left:
+        with closing(Segment(build.known.left)) as left:
             for end, batch in left.batches(state.position):
                 waiting["found"].add_rows(_left_over(batch, build.rows + end - batch.num_rows))
                 waiting.settle(end)

@@ -9,6 +9,7 @@ the scope. The manifest says which files count: replacing it is the moment at wh
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -116,7 +117,7 @@ class Known:
         """How many URLs were left over."""
         if self.left is None:
             return 0
-        with Segment(self.left) as segment:
+        with closing(Segment(self.left)) as segment:
             return segment.rows
 
     def sets(self) -> list[Runs]:

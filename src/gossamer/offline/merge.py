@@ -7,7 +7,7 @@ several is kept once, by its least way.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import msgspec
@@ -34,7 +34,7 @@ def merge(sources: Sequence[Path], target: Path) -> list[About]:
     """
     _absent([target])
     with ExitStack() as stack:
-        segments = [stack.enter_context(Segment(path)) for path in sources]
+        segments = [stack.enter_context(closing(Segment(path))) for path in sources]
         if len({segment.about.rules for segment in segments}) > 1:
             raise ConfigError("keys of these segments were made by different rules of the section url: they do not mix")
         about = About(made_by=f"{PRODUCT} {__version__} segment merge", rules=segments[0].about.rules)
@@ -54,7 +54,7 @@ def split(source: Path, target: Path, parts: int) -> list[About]:
     """
     targets = targets_of(target, parts)
     _absent(targets)
-    with Segment(source) as segment:
+    with closing(Segment(source)) as segment:
         said = msgspec.structs.replace(segment.about, made_by=f"{PRODUCT} {__version__} segment split", order="")
         rows = segment.batches()
         waiting = next(rows, None)
@@ -141,6 +141,6 @@ def _absent(targets: Sequence[Path]) -> None:
 def _described(targets: Sequence[Path]) -> list[About]:
     found = []
     for target in targets:
-        with Segment(target) as segment:
+        with closing(Segment(target)) as segment:
             found.append(segment.about)
     return found

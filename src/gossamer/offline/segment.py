@@ -85,7 +85,7 @@ class Rows(msgspec.Struct, frozen=True):
 
 
 class Segment:
-    """Reads a segment. Use as a context, or `close` it. In memory: a batch, and a page of each column."""
+    """Reads a segment; `close` it (`contextlib.closing`). In memory: a batch, and a page of each column."""
 
     def __init__(self, path: Path) -> None:
         """Open a file and read what it says of itself.
@@ -109,14 +109,6 @@ class Segment:
         except BaseException:
             self._file.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Let go of the file."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def summary(path: Path, limit: int) -> Mapping[str, object]:
     rows: list[dict[str, object]] = []
     hosts = 0
     last: set[str] = set()
-    with Segment(path) as segment:
+    with closing(Segment(path)) as segment:
         for _, batch in segment.batches():
             for name, counter in by.items():
                 counter.update(_counts(batch[name]))

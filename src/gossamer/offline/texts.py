@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -167,7 +168,7 @@ class _Reading:
 
     def _left(self, row: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         assert self._build.known.left is not None
-        with Segment(self._build.known.left) as left:
+        with closing(Segment(self._build.known.left)) as left:
             yield from left.batches(row)
 
     def _seeds(self) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import inf
 from typing import Protocol
 
+from gossamer.model.headers import http_date
 from gossamer.model.revisits import Habits, Held, Notice, Sight
 from gossamer.ports import PatternMatcher, RevisitPolicy
 from gossamer.revisit.calendar import Calendar, span_of
-from gossamer.revisit.dates import instant_of
 from gossamer.revisit.estimate import RATE_MAX, RATE_MIN, rate_of
 from gossamer.revisit.freshness import freshness
 from gossamer.revisit.memory import FAMILY, Kind, Memory, decode_memory, encode_memory, memory_key
@@ -231,7 +231,7 @@ class Schedule:
 
     def _since_change_s(self, memory: Memory, rhythm: Rhythm, sight: Sight, *, changed: bool) -> float | None:
         """Return how long ago the last change was, where it can be believed; note whether the server's date can be."""
-        said = instant_of(sight.last_modified) if sight.last_modified else None
+        said = http_date(sight.last_modified) if sight.last_modified else None
         if sight.outcome == "fetched" and said is not None and memory.last_modified:
             agrees = (
                 memory.visited_at - 1.0 <= said <= sight.at + 1.0

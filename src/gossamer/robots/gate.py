@@ -6,12 +6,11 @@ Decides, and does nothing: the corridor fetches, the frontier waits, the store k
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from typing import Literal
 
 import msgspec
 
+from gossamer.model.headers import max_age_s, retry_after_s
 from gossamer.model.visits import Failure, Reply
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.recent import Recent
@@ -137,7 +136,7 @@ class RobotsGate:
             return self._redirected(previous, reply, now, hops)
         if 400 <= status < 500 and status != 429:
             return RobotsRecord(Kind.ALLOW_ALL, b"", now, now + self._ttl_s(reply))
-        return self._failed(previous, now, f"HTTP {status}", asked_s=retry_after_s(reply, now))
+        return self._failed(previous, now, f"HTTP {status}", asked_s=asked_s(reply, now))
 
     def _redirected(
         self, previous: RobotsRecord | None, reply: Reply, now: float, hops: int
@@ -189,17 +188,8 @@ class RobotsGate:
     def _ttl_s(self, reply: Reply) -> float:
         """Return how long an answer is good: its max-age within our bounds (section 2.4)."""
         options = self._options
-        ttl_s = options.ttl_s
-        for name, value in reply.headers:
-            if name.lower() != "cache-control":
-                continue
-            for directive in value.lower().split(","):
-                word, _, number = directive.strip().partition("=")
-                number = number.strip('" ')
-                if word in ("no-cache", "no-store"):
-                    ttl_s = 0.0
-                elif word == "max-age" and number.isascii() and number.isdigit():
-                    ttl_s = min(ttl_s, float(number[:12])) if ttl_s == 0.0 else float(number[:12])
+        said_s = max_age_s(reply.headers)
+        ttl_s = options.ttl_s if said_s is None else said_s
         return max(options.ttl_s_min, min(options.ttl_s_max, ttl_s))
 
     def _judged(self, record: RobotsRecord, url: Url) -> Verdict:
@@ -216,17 +206,9 @@ class RobotsGate:
         return rules
 
 
-def retry_after_s(reply: Reply, now: float) -> float:
-    """Return the seconds that a Retry-After asks for, by number or date (RFC 9110, section 10.2.3); 0 without one."""
-    value = (reply.header("retry-after") or "").strip()
-    if value.isascii() and value.isdigit():
-        return min(float(value[:12]), RETRY_AFTER_S_MAX)
-    try:
-        date = parsedate_to_datetime(value)
-        at = (date if date.tzinfo is not None else date.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError, TypeError, IndexError):
-        return 0.0
-    return min(max(0.0, at - now), RETRY_AFTER_S_MAX)
+def asked_s(reply: Reply, now: float) -> float:
+    """Return the seconds that a Retry-After asks for; 0 without one."""
+    return min(retry_after_s(reply, now) or 0.0, RETRY_AFTER_S_MAX)
 
 
 def _utf8_again(value: str) -> str:

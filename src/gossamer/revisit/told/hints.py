@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from gossamer.model.announced import Announced, Announcement
+from gossamer.model.headers import max_age_s
 from gossamer.model.links import FEED_FILE, SITEMAP_FILE, Link
 from gossamer.model.revisits import Notice
 from gossamer.ports import Revisits
 from gossamer.revisit.told.options import ToldOptions
-from gossamer.revisit.told.polling import interval_s, max_age_s
+from gossamer.revisit.told.polling import interval_s
 from gossamer.revisit.told.sources import CLAIMS_MAX, VOUCHERS_MAX, Claim, Source, Sources
 from gossamer.state.epoch import Epochs
 from gossamer.url.url import Url
@@ -100,7 +101,7 @@ class SitemapHints:
         if self._revisits is not None:
             if told.kind == "feed":
                 options = self._options
-                pause_s = interval_s(told, now, options.feed_s_min, options.feed_s_max, max_age_s(headers))
+                pause_s = interval_s(told, now, options.feed_s_min, options.feed_s_max, max_age_s(headers) or 0.0)
                 self._revisits.told(Notice(page, "feed", interval_s=pause_s), now)
             if source.read_at and told.kind != "sitemap_index":
                 self._check(source, self._revisits)

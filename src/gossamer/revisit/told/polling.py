@@ -41,15 +41,3 @@ def _awake(told: Announcement, at: float) -> float:
             return max(at, date.timestamp())
         date = date.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
     return at  # It never changes, it says.
-
-
-def max_age_s(headers: Sequence[tuple[str, str]]) -> float:
-    """Return the seconds for which a reply calls itself fresh (Cache-Control: max-age), or 0."""
-    for name, value in headers:
-        if name.lower() == "cache-control":
-            for directive in value.lower().split(","):
-                word, _, number = directive.strip().partition("=")
-                number = number.strip('" ')
-                if word == "max-age" and number.isascii() and number.isdigit():
-                    return float(number[:9])
-    return 0.0

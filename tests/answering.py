@@ -1,0 +1,29 @@
+"""Answering: what small HTTP servers of tests have in common."""
+
+from __future__ import annotations
+
+from http.server import BaseHTTPRequestHandler
+
+
+class Answering(BaseHTTPRequestHandler):
+    """Answers over kept connections, and says nothing on standard error. `get` is each test's own."""
+
+    protocol_version = "HTTP/1.1"
+
+    def get(self) -> None:
+        """Answer a GET."""
+        raise NotImplementedError
+
+    def do_GET(self) -> None:
+        self.get()
+
+    def answer(self, status: int, body: bytes = b"", *headers: tuple[str, str], media_type: str = "text/html") -> None:
+        """Send a whole answer."""
+        self.send_response(status)
+        for name, value in (*headers, ("Content-Type", media_type), ("Content-Length", str(len(body)))):
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
