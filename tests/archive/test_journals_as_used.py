@@ -38,3 +38,14 @@ def test_a_closed_journal_is_not_among_the_open_ones(tmp_path: Path) -> None:
     first, second = journals.create("warc/1"), journals.create("warc/2")
     journals.close(first)
     assert journals.opened("warc/") == [second]
+
+
+def test_a_finished_file_that_was_moved_away_is_in_no_checkpoint_and_one_that_grows_is(tmp_path: Path) -> None:
+    journals = Journals(tmp_path)
+    journals.create("warc/growing")
+    for name in ("pages/kept", "pages/moved"):
+        journals.path(name).parent.mkdir(exist_ok=True)
+        journals.path(name).touch()
+        journals.adopt(name, 0)
+    journals.path("pages/moved").unlink()
+    assert journals.files() == ["pages/kept", "warc/growing.open"]

@@ -10,6 +10,7 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
+from gossamer.cli.ask import status_text
 from gossamer.cli.main import app
 from tests.cli.conftest import Gossamer, until
 
@@ -43,6 +44,17 @@ def test_status_of_a_stopped_crawl_comes_from_its_store(stopped: Gossamer) -> No
 def test_status_of_a_running_crawl_comes_from_itself(running: Gossamer) -> None:
     _, out, _ = running("status", "crawl", "--json")
     assert json.loads(out)["state"] == "running"
+
+
+def test_status_has_a_row_for_each_shard_where_there_are_several() -> None:
+    """Of one alone it said that it had no pages and none queued: those stand above."""
+    shards = [{"shard": number, "state": "running", "pages": 7, "queued": 5, "pages_s": 1.0} for number in range(2)]
+    rows = status_text({"state": "running", "pages": 14, "shards": shards}).splitlines()
+    for number in range(2):
+        assert f"shard        {number}: running, 7 pages, 5 queued, 1.0/s" in rows
+    assert "0 queued" not in status_text(
+        {"state": "running", "queued": 7, "shards": [{"shard": 0, "state": "running"}]}
+    )
 
 
 def test_why_tells_the_story_of_a_url(stopped: Gossamer) -> None:

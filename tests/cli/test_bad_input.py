@@ -87,6 +87,8 @@ CRAWLS = [
     (["crawl", "--seeds", "empty.txt"], "no seeds; name a URL"),
     (["crawl", "https://example.org/"], "add --contact with a URL or mail address of yours"),
     (["crawl", SEED], "is at a private address; add --allow-private to visit those"),
+    ([*LOCAL, "--contact", "me\udcff@example.org"], "--contact holds what is no text in UTF-8; write it in UTF-8"),
+    (["crawl", "http://127.0.0.1/\udcff", "--allow-private"], "seeds.urls holds what is no text in UTF-8"),
     (["crawl", "http://[::1]/"], "is at a private address; add --allow-private to visit those"),
 ]
 OTHERS = [

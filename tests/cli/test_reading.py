@@ -74,6 +74,9 @@ def test_what_only_looks_needs_not_write(kept: Path, tmp_path_factory: pytest.Te
     status, out, err = as_anybody(kept, "report", "crawl", "--json")
     assert (status, err) == (0, "")
     assert json.loads(out)["fetched"] == 1
+    status, out, err = as_anybody(kept, "search", "crawl", "here", "--json")
+    assert (status, err) == (0, "")
+    assert [hit["url"] for hit in json.loads(out)["hits"]] == [url]
     target = tmp_path_factory.mktemp("elsewhere") / "pages.csv"
     assert as_anybody(kept, "export", "crawl", "--to", "csv", "-o", str(target), "--quiet")[0] == 0
     assert url in target.read_text()
@@ -84,7 +87,6 @@ def test_what_only_looks_needs_not_write(kept: Path, tmp_path_factory: pytest.Te
     [
         ("resume", "crawl", "--quiet"),
         ("search", "crawl", "--build"),
-        ("search", "crawl", "here"),
         ("export", "crawl", "--to", "csv", "-o", "pages.csv"),
         ("scale", "crawl", "--workers", "2"),
     ],
@@ -138,3 +140,39 @@ def test_files_that_end_early_are_not_exported_as_if_they_were_whole(tmp_path: P
     assert "not copied whole" in err
     assert err.count("\n") == 1
     assert not (tmp_path / "made").exists()
+
+
+def test_a_damaged_page_of_a_table_is_told_like_one_that_is_cut(tmp_path: Path) -> None:
+    run = finished(tmp_path)
+    [file] = (tmp_path / "crawl/pages").iterdir()
+    data = file.read_bytes()
+    file.write_bytes(data[:4] + bytes(200) + data[204:])
+    status, _, err = run("export", "crawl", "--to", "csv", "-o", "made", "--quiet")
+    assert status == 2
+    assert err.startswith(f"gossamer: crawl/pages/{file.name} cannot be read: it was damaged")
+    assert err.count("\n") == 1
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("damage", ["cut", "other bytes", "empty"])
+def test_a_damaged_table_is_named_by_resume_and_nothing_is_lost(tmp_path: Path, damage: str) -> None:
+    run = finished(tmp_path)
+    crawl = tmp_path / "crawl"
+    [table] = (crawl / "pages").iterdir()
+    index, sound = (crawl / "index.cdxj").read_text(), table.read_bytes()
+    table.write_bytes({"cut": sound[:-300], "other bytes": bytes(len(sound)), "empty": b""}[damage])
+    kept = {path: path.read_bytes() for folder in ("warc", "links", "epochs") for path in crawl.glob(f"{folder}/*")}
+    status, _, err = run("resume", "crawl", "--quiet")
+    assert status == 1
+    assert err.startswith(f"gossamer: crawl/pages/{table.name} cannot be read: it was damaged")
+    assert "put a sound copy in its place" in err
+    assert "the state is saved, gossamer resume crawl continues" in err
+    assert err.count("\n") == 1
+    assert {path: path.read_bytes() for path in kept} == kept
+    assert (crawl / "index.cdxj").read_text() == index
+    table.rename(tmp_path / "aside")
+    assert run("resume", "crawl", "--quiet") == (0, "", "")
+    assert (crawl / "index.cdxj").read_text() == ""
+    table.write_bytes(sound)
+    assert run("resume", "crawl", "--quiet") == (0, "", "")
+    assert (crawl / "index.cdxj").read_text() == index

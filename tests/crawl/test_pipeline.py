@@ -145,6 +145,25 @@ def test_another_attempt_goes_over_a_connection_of_its_own(tmp_path: Path) -> No
         assert [request.fresh for request in ring.web.requests if request.url == ROOT] == [False, True]
 
 
+def test_what_came_of_a_reply_that_broke_off_is_kept_and_not_looked_into(tmp_path: Path) -> None:
+    half = reply(b'<a href="/never">there</a>', truncated="disconnect")
+    broken = Failure("protocol_error", "26 bytes of 99", retry=True, came=half)
+    pages = {ROOT: broken, ROOT + "whole": [broken, page("/found")], ROOT + "found": reply(half.body, truncated="time")}
+    with Ring(tmp_path, pages, frontier={"attempts_max": 3}) as ring:
+        ring.crawl(ROOT, ROOT + "whole")
+        rows = [row for row in ring.rows if row.url == ROOT]
+        assert [(row.outcome, row.truncated, row.status, row.error) for row in rows] == [
+            ("protocol_error", "disconnect", 200, "26 bytes of 99")
+        ] * 3
+        assert all(row.wire_bytes >= row.body_bytes == len(half.body) for row in rows)
+        assert len({(row.warc_file, row.warc_offset) for row in rows if row.warc_file}) == 3
+        assert ROOT + "never" in ring.outcomes  # By the page that took too long, and by no other.
+        assert [row.referrer for row in ring.rows if row.url == ROOT + "never"] == [ROOT + "found"]
+        assert ring.outcomes[ROOT + "whole"] == "fetched"
+        assert not [row for row in ring.rows if row.duplicate_of]
+        assert ring.frontier.counts.terminal["protocol_error"] == 1
+
+
 @pytest.mark.parametrize(("answer", "outcome"), [(GONE, "timeout"), (reply(b"", 503), "http_error")])
 def test_there_is_a_last_attempt(tmp_path: Path, answer: Reply | Failure, outcome: str) -> None:
     with Ring(tmp_path, {ROOT: answer}, frontier={"attempts_max": 3}) as ring:

@@ -498,6 +498,36 @@ def test_servers_that_speak_otherwise(run: Run, raw: bytes, outcome: str) -> Non
 
 
 @pytest.mark.parametrize(
+    ("rest", "came", "truncated"),
+    [
+        (b"Content-Length: 10\r\n\r\nshort", b"short", "disconnect"),
+        (b"Transfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n", b"short", "disconnect"),
+        (b"Transfer-Encoding: chunked\r\n\r\n5\r\nshort\r\nzz\r\n", b"short", "unspecified"),
+        (b"Content-Length: 10\r\n\r\n", None, ""),
+        (b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", None, ""),
+    ],
+)
+def test_what_came_before_the_server_broke_off_is_there(
+    run: Run, rest: bytes, came: bytes | None, truncated: str
+) -> None:
+    async def main() -> None:
+        raw = b"HTTP/1.1 203 Half\r\nContent-Type: text/plain\r\n" + rest
+        async with serving(always(raw, stay=False)) as server, speaking() as module:
+            failure = failed(await module.fetch(to(server)))
+            assert (failure.outcome, failure.retry, failure.host_level) == ("protocol_error", True, False)
+            if came is None:
+                assert failure.came is None
+                return
+            half = failure.came
+            assert half is not None
+            assert (half.body, half.truncated, half.status) == (came, truncated, 203)
+            assert (half.media_type, half.wire_bytes > len(came), half.ip) == ("text/plain", True, "127.0.0.1")
+            assert half.request_head.startswith(b"GET / HTTP/1.1\r\n")
+
+    run(main())
+
+
+@pytest.mark.parametrize(
     ("head", "status", "reason", "headers"),
     [
         (b"HTTP/1.1 200\r\nA: b\r\n\r\n", 200, "", (("A", "b"),)),

@@ -6,7 +6,7 @@ from collections import Counter
 
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.index import ON_BENCH
-from gossamer.frontier.record import HostRecord, decode_block, decode_record
+from gossamer.frontier.record import LEVELS, HostRecord, decode_block, decode_record
 from gossamer.state.store import Store
 
 ALL = (b"\0\0", b"\xff\xff")
@@ -28,6 +28,9 @@ def _check_counts(store: Store, records: dict[bytes, HostRecord], frontier: Fron
         assert counts.working == sum(bool(record.index_key) for record in records.values())
         assert counts.deferred == sum(record.index_family == "deferred" for record in records.values())
         assert counts.pending == sum(record.queued - record.revisits for record in records.values())
+        for level in range(LEVELS):
+            queues = [record.levels[level] for record in records.values() if level in record.levels]
+            assert counts.levels[level] == sum(queue.pending for queue in queues), f"level {level}"
     due = Counter(key[: key.index(b"\0", 2) + 1] for key, _ in store.scan("due", *ALL))
     assert due == Counter({key: record.due for key, record in records.items() if record.due and not record.closed})
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from gossamer.frontier.bias import LevelBias
+from gossamer.frontier.options import FrontierOptions
 from gossamer.world.dice import Dice
 
 
@@ -25,3 +28,12 @@ def test_one_level_is_chosen_without_a_throw() -> None:
     dice = Dice(1)
     LevelBias(2.0, dice).choose([3])
     assert dice.below(1 << 30) == Dice(1).below(1 << 30)
+
+
+def test_the_strongest_bias_that_may_be_asked_for_can_be_reckoned() -> None:
+    """A stronger one once ended crawls with an internal error: its seventh power is no number."""
+    strongest = 1_000_000
+    assert LevelBias(strongest, Dice(1)).choose([0, 7]) == 0
+    assert FrontierOptions(level_bias=strongest).level_bias == strongest
+    with pytest.raises(ValueError, match="level_bias"):
+        FrontierOptions(level_bias=strongest + 1)

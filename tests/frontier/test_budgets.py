@@ -13,6 +13,7 @@ import pytest
 from gossamer.frontier.budget import Budget, growth, host_budget, site_budget
 from gossamer.frontier.facts import facts_of
 from gossamer.frontier.frontier import Frontier
+from gossamer.frontier.host import Lease
 from gossamer.frontier.options import BudgetOptions, BudgetOverride, PolitenessOptions
 from gossamer.model.links import Link
 from gossamer.model.visits import Again, Contact, Errand
@@ -123,6 +124,7 @@ def test_pages_bytes_and_time_are_all_counted(opened: Open, budget: dict[str, An
     rounds = -(-8 // pages)
     assert Counter(hosts[:after_small])["large.test"] <= rounds * pages
     assert Counter(hosts) == {"large.test": 20, "small.test": 8}
+    assert shard.frontier.round == -(-20 // pages), "each round had its pages, and no more"
 
 
 def test_the_hosts_of_a_site_share_its_budget(opened: Open) -> None:
@@ -163,6 +165,63 @@ def test_a_budget_is_never_passed_by_requests_at_once(opened: Open, of: str) -> 
     assert lease is not None
     assert frontier.select(now) is None
     assert frontier.round == 1
+
+
+def test_robots_txt_is_bytes_and_time_but_no_page(opened: Open) -> None:
+    shard = opened(host_pages=2, host_bytes=10_000)
+    frontier = shard.frontier
+    add(shard, "a.test", 4)
+    robots = Errand(named("http://a.test/"), named("http://a.test/robots.txt"))
+    told = []
+    for wire_bytes in (3_000, 8_000):
+        assert frontier.control.run_errand(robots, T0)
+        while (lease := frontier.select(T0)) is not None and not lease.address:
+            frontier.locate(lease, lease.url.host, T0 + 1e9, T0)
+        assert lease is not None
+        assert lease.errand is not None
+        assert frontier.begin(lease, T0)
+        frontier.ended(lease, Contact(0.01, "answered", wire_bytes=wire_bytes), T0)
+        stands = frontier.facts(lease.url).budget
+        assert stands is not None
+        told.append(stands.host)
+    assert told[0] == {"pages": {"spent": 0, "of": 2}, "bytes": {"spent": 3_000, "of": 10_000}}
+    assert told[1]["used_up"] == "10000 bytes"
+
+
+def test_what_one_host_of_a_site_left_of_its_budget_comes_to_another_within_seconds(opened: Open) -> None:
+    """The site's last page was lent to one host and no request came of it: nobody calls the other, it looks again."""
+    shard = opened(site_pages=1)
+    frontier = shard.frontier
+    for name in ("x.a.test", "y.a.test"):
+        add(shard, name, 1)
+    lent: list[Lease] = []
+    for _ in range(6):
+        lease = frontier.select(T0)
+        if lease is not None and not lease.address:
+            frontier.locate(lease, lease.url.host, T0 + 1e9, T0)
+        elif lease is not None:
+            lent.append(lease)
+    (lease,) = lent
+    frontier.ended(lease, None, T0 + 0.5)
+    frontier.finish(lease, "robots_denied", T0 + 0.5)
+    wake_at = frontier.wake_at()
+    assert wake_at is not None
+    assert wake_at <= T0 + 2.0
+    made, _ = visits(frontier, T0 + 0.5)
+    assert {lease.url.host, *hosts_of(made)} == {"x.a.test", "y.a.test"}
+    assert frontier.round == 1
+
+
+def test_a_host_whose_last_url_takes_the_last_of_its_budget_waits_for_no_round(opened: Open) -> None:
+    shard = opened(host_pages=2, overrides={"b.test": BudgetOverride(pages=100)})
+    add(shard, "a.test", 2)
+    add(shard, "b.test", 9)
+    made, now = visits(shard.frontier, T0, most=7)
+    assert Counter(hosts_of(made))["a.test"] == 2
+    shard.commit_all(now)
+    assert shard.frontier.counts.deferred == 0
+    assert shard.frontier.hosts_left == 1
+    check_disk(shard.store, shard.frontier)
 
 
 def test_deferring_a_host_costs_the_same_however_many_urls_it_has(tmp_path: Path) -> None:
@@ -320,6 +379,100 @@ def test_the_end_of_the_crawl_comes_with_nobody_deferred(opened: Open) -> None:
     shard.commit_all(now)
     check_disk(shard.store, shard.frontier)
     assert shard.frontier.counts.deferred == shard.frontier.hosts_left == 0
+
+
+@pytest.mark.parametrize("settle", ["crash", "commit"])
+def test_who_was_deferred_comes_when_budgets_are_taken_away_between_two_runs(opened: Open, settle: str) -> None:
+    """They once stayed where they were: the crawl ended with their URLs in its queues."""
+    shard = opened(host_pages=2, overrides={"b.test": BudgetOverride(pages=100)})
+    add(shard, "a.test", 6)
+    add(shard, "b.test", 20)
+    made, now = visits(shard.frontier, T0, most=8)
+    shard.commit_all(now)
+    assert shard.frontier.counts.deferred == 1
+    assert shard.frontier.facts(named("http://a.test/3")).deferred
+    shard.crash()
+    shard.budget = BudgetOptions()
+    shard.open(now)
+    assert not shard.frontier.facts(named("http://a.test/3")).deferred
+    later, now = visits(shard.frontier, now, most=8)
+    assert "a.test" in hosts_of(later), "it does not wait for the others"
+    if settle == "crash":
+        shard.crash()
+        shard.open(now)
+        later = []
+    rest, now = visits(shard.frontier, now)
+    assert sorted(made + later + rest) == sorted(
+        [f"http://a.test/{number}" for number in range(6)] + [f"http://b.test/{number}" for number in range(20)]
+    )
+    assert shard.frontier.wake_at() is None
+    shard.commit_all(now)
+    check_disk(shard.store, shard.frontier)
+    assert shard.frontier.counts.deferred == shard.frontier.counts.pending == 0
+
+
+def test_other_budgets_after_a_stop_begin_a_round_and_the_same_ones_do_not(opened: Open) -> None:
+    shard = opened(host_pages=2, overrides={"b.test": BudgetOverride(pages=100)})
+    add(shard, "a.test", 6)
+    add(shard, "b.test", 60)
+    _, now = visits(shard.frontier, T0, most=8)
+    shard.commit_all(now)
+    for _ in range(2):
+        shard.crash()
+        shard.open(now)
+        made, now = visits(shard.frontier, now, most=8)
+        assert set(hosts_of(made)) == {"b.test"}
+        assert shard.frontier.round == 1
+        shard.commit_all(now)
+    shard.crash()
+    shard.budget = BudgetOptions(host_pages=3, overrides={"b.test": BudgetOverride(pages=100)})
+    shard.open(now)
+    made, now = visits(shard.frontier, now, most=10)
+    assert Counter(hosts_of(made))["a.test"] == 3
+    assert shard.frontier.round == 2
+
+
+def test_what_is_told_of_budgets_is_as_of_now_and_what_is_counted(opened: Open) -> None:
+    """Without a commit; and a limit that growth makes 2.8 pages ends after two: `of` says two, not three."""
+    shard = opened(host_pages=2, host_time_s=0.5, growth_max=1.4, overrides={"b.test": BudgetOverride(pages=100)})
+    shard.frontier.linked(named("http://s.com/"), [linked("http://a.test/")])
+    add(shard, "a.test", 4)
+    add(shard, "b.test", 9)
+    visits(shard.frontier, T0, most=8, fetch_s=0.0625)
+    facts = shard.frontier.facts(named("http://a.test/3"))
+    assert facts.deferred
+    assert facts.budget is not None
+    assert facts.budget.growth == 1.4
+    assert facts.budget.host == {
+        "pages": {"spent": 2, "of": 2},
+        "time_s": {"spent": 0.125, "of": 0.7},
+        "used_up": "2 pages",
+    }
+
+
+def test_who_is_left_from_an_earlier_round_is_not_said_to_wait_for_the_next(opened: Open) -> None:
+    shard = opened(host_pages=1, bench_hosts_max=1)
+    for name in ("a.test", "b.test", "c.test"):
+        add(shard, name, 3)
+    visits(shard.frontier, T0, most=4)
+    assert shard.frontier.round == 2
+    told = [shard.frontier.facts(named(f"http://{name}.test/")).deferred for name in "abc"]
+    assert sorted(told) == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("http://a.test/", "no host's name"),
+        ("A.test", "no host's name"),
+        ("a.test:8080", "no host's name"),
+        (".", "no host's name"),
+        (".www.a.com", "the site of www.a.com is .a.com"),
+    ],
+)
+def test_a_budget_for_what_is_no_host_is_refused(key: str, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        BudgetOptions.model_validate({"overrides": {key: {"pages": 3}}})
 
 
 def test_without_budgets_nothing_is_kept(opened: Open) -> None:

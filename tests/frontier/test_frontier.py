@@ -173,6 +173,44 @@ def test_a_retry_waits_for_its_time_and_knows_its_attempt(opened: Open) -> None:
 # ---- politeness
 
 
+def test_due_urls_that_nobody_asked_for_before_their_host_went_to_sleep_come_when_it_wakes(opened: Open) -> None:
+    """They were in its window, which is let go: two retries are due, the first is answered with a long rest."""
+    shard = opened(sleep_s_min=10.0)
+    add(shard, "http://a.test/1", "http://a.test/2", "http://a.test/3")
+    now = T0
+    for _ in range(3):
+        lease = lend(shard.frontier, now)
+        assert lease is not None
+        now = request(shard.frontier, lease, now)
+        shard.frontier.retry(lease, Again(lease.url, T0 + 8, 2, 0), now)
+        now += 1.0
+    now = T0 + 8
+    lease = lend(shard.frontier, now)
+    assert lease is not None
+    assert lease.host.window is not None
+    assert len(lease.host.window) == 2
+    shard.frontier.control.rest(lease.url, now + 100, "a test", now)
+    now = request(shard.frontier, lease, now)
+    shard.frontier.finish(lease, "fetched", now)
+    assert shard.frontier.benched == 0
+    assert sorted(text for _, text in drain(shard.frontier, now)) == sorted(
+        {f"http://a.test/{number}" for number in (1, 2, 3)} - {lease.url.text}
+    )
+
+
+def test_who_has_slept_comes_before_those_who_are_ready(opened: Open) -> None:
+    """Where there are always some of those, whoever rests for long would else never come back."""
+    shard = opened(bench_hosts_max=1, sleep_s_min=5.0)
+    add(shard, "http://a.test/1", "http://a.test/2")
+    now = visit(shard.frontier, T0)
+    shard.frontier.control.rest(named("http://a.test/"), now + 30, "a test", now)
+    for number in range(40):
+        add(shard, f"http://ready{number}.test/")
+    order = [named(text).host for _, text in drain(shard.frontier, now + 31)]
+    assert len(order) == 41
+    assert order.index("a.test") <= 1
+
+
 def test_a_rest_counts_from_the_end_of_a_request(opened: Open) -> None:
     frontier = opened(PolitenessOptions(delay_s_min=7.0)).frontier
     for number in range(3):

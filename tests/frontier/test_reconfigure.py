@@ -134,3 +134,30 @@ def test_budgets_come_while_urls_are_lent(tmp_path: Path) -> None:
         rounds.add(frontier.round)
     assert frontier.counts.pending == 0
     assert len(rounds) >= 3
+
+
+def test_what_is_lent_when_budgets_come_is_counted(tmp_path: Path) -> None:
+    frontier = opened(tmp_path, "a.test")
+    many = PolitenessOptions(preset="own", per_host=4)
+    changed(frontier, T0, many)
+    out = lent(frontier, T0)
+    assert len(out) == 4
+    frontier.reconfigure(politeness(many), FrontierOptions(), BudgetOptions(host_pages=6), T0)
+    for lease in out:
+        fetched(frontier, lease, T0)
+    assert len(lent(frontier, T0 + 1)) == 2, "six in all"
+
+
+def test_budgets_of_sites_that_change_while_urls_are_lent_count_them_once(tmp_path: Path) -> None:
+    """Counted twice, a URL stayed lent for ever: its site could neither take what was left nor wait for a round."""
+    frontier = opened(tmp_path, "x.a.test", "y.a.test", urls=3)
+    for number, pages in enumerate((5, 4, 1)):
+        now = T0 + 5 * number
+        (lease,) = lent(frontier, now)
+        frontier.reconfigure(politeness(RULES), FrontierOptions(), BudgetOptions(site_pages=pages), now)
+        fetched(frontier, lease, now)
+    for step in range(60):
+        now = T0 + 20 + 3 * step
+        for lease in lent(frontier, now):
+            fetched(frontier, lease, now)
+    assert frontier.counts.pending == 0

@@ -111,6 +111,20 @@ def test_cash_is_moved_never_made_and_flows_to_whom_is_linked_to(tmp_path: Path)
     store.close()
 
 
+def test_cash_that_a_page_of_many_links_gives_its_own_host_is_not_lost(tmp_path: Path) -> None:
+    """The giver's account left the memory meanwhile, and what came back to it went to a copy that nobody kept."""
+    store, epochs, accounts, reputation = opened(tmp_path, linking=False, cash=True)
+    hosts = ["giver.test"]
+    for page in range(4):
+        hosts += (others := [f"h{number}.p{page}.test" for number in range(150)])
+        to = links(*(f"http://{host}/" for host in [*others, "giver.test"]))
+        reputation.linked(named(f"http://giver.test/{page}"), to, queued=1)
+        commit(epochs, accounts, reputation)
+    held = [reputation.cash(named(f"http://{host}/").partition, host) for host in hosts]
+    assert sum(held) == pytest.approx(len(hosts), abs=1e-9)
+    store.close()
+
+
 def test_accounts_in_memory_are_bounded_and_none_is_lost(tmp_path: Path) -> None:
     store = Store(tmp_path, 1 << 20, 1 << 20)
     epochs = Epochs(store)

@@ -82,6 +82,20 @@ def test_a_site_rests_after_a_request(shard: Shard) -> None:
     assert len(located(shard, T0 + 9)) == 2
 
 
+def test_a_site_rests_on_when_all_its_hosts_have_left_the_memory(shard: Shard) -> None:
+    frontier = shard.open(T0)
+    frontier.add(linked(SITE[0]), 1, T0)
+    (lease,) = located(shard, T0)
+    end(shard, lease, T0)
+    assert frontier.benched == 0
+    shard.commit_all(T0 + 1)
+    for start in SITE[1:]:
+        frontier.add(linked(start), 1, T0 + 1)
+
+    assert located(shard, T0 + 2.9) == []
+    assert len(located(shard, T0 + 3)) == 2
+
+
 def test_all_hosts_of_a_site_come_to_their_turn(shard: Shard) -> None:
     frontier = shard.open(T0)
     for start in SITE * 4:

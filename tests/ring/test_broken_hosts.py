@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import http.server
 import socket
+import ssl
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import trustme
+
 from gossamer.api.status import why_of
+from gossamer.report.report import summary
+from gossamer.report.text import as_text
 from gossamer.simweb.judge import Promise, judge
 from gossamer.simweb.options import SimwebOptions
 from gossamer.simweb.process import SimwebProcess
@@ -29,6 +36,30 @@ def silent() -> Iterator[int]:
     """Listen, and never accept: connections are made by the kernel and nobody answers."""
     with socket.create_server(("127.0.0.1", 0), backlog=64) as server:
         yield server.getsockname()[1]
+
+
+@contextmanager
+def untrusted(host: str) -> Iterator[tuple[int, list[int]]]:
+    """Serve by HTTPS, with a certificate that nobody we know has signed; give the port and who came."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert(host).configure_cert(context)
+    came: list[int] = []
+
+    class Counting(http.server.ThreadingHTTPServer):
+        def finish_request(self, request: object, address: object) -> None:
+            assert isinstance(request, socket.socket)
+            came.append(1)
+            with suppress(OSError):  # Who does not trust us hangs up.
+                context.wrap_socket(request, server_side=True).close()
+
+    with Counting(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as server:
+        serving = threading.Thread(target=server.serve_forever, args=(0.01,))
+        serving.start()
+        try:
+            yield server.server_port, came
+        finally:
+            server.shutdown()
+            serving.join()
 
 
 def closed_port() -> int:
@@ -61,6 +92,24 @@ def test_with_robots_txt_a_host_that_refuses_ends_as_unreachable(tmp_path: Path)
     assert crawled.end == "finished"
     assert ends_of(crawled, urls) <= {"robots_unreachable", "host_closed"}
     assert crawled.status["terminal"] == crawled.status["discovered"] == 30
+
+
+def test_a_host_whose_certificate_is_refused_is_given_up_and_all_say_why(tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    patient = ("robots.robots_wait_max_s=1000", "frontier.host_failures_max=50")
+    with SimwebProcess(SimwebOptions.plain(hosts=1, pages=3), tmp_path / "web") as web, untrusted("bad.test") as bad:
+        hosts.write_text(web.hosts_file.read_text() + "\n127.0.0.1 bad.test\n")
+        port, came = bad
+        urls = [f"https://bad.test:{port}/{number}" for number in range(5)]
+        crawled = crawl((*web.seeds, *urls), tmp_path / "crawl", *POLITE, *patient, hosts=str(hosts))
+    assert crawled.end == "finished"
+    assert len(came) == 5, "by default"
+    for url in urls:
+        told = why_of(crawled.directory, url)
+        assert told["state"] == "robots_unreachable"
+        assert str(told["reason"]).startswith("robots.txt could not be had in 5 tries: ")
+        assert "certificate" in str(told["reason"])
+    assert "certificate" in as_text(summary(crawled.directory), 200)
 
 
 def test_a_host_that_never_answers_is_given_up(tmp_path: Path) -> None:

@@ -62,3 +62,14 @@ def test_why_status_and_report_tell_of_who_waits_for_the_next_round(
         capsys.readouterr()
         assert status_of_command([command, str(directory)]) == 0
         assert "round 1, 1 host waits for the next" in capsys.readouterr().out
+
+
+def test_who_waits_for_a_round_comes_when_the_budgets_are_taken_away(site: Site, tmp_path: Path) -> None:
+    """It once did not: the resumed crawl stopped with its URLs in the queue, and so did every one after it."""
+    seeds = tuple(site.url(f"http://{host}/") for host in ["large.test", *SMALL])
+    directory = tmp_path / "crawl"
+    sets = ("politeness.per_host=1", "budget.overrides={'large.test'={pages=1}}", "crawl.concurrency=1")
+    crawl(seeds, directory, *OWN, *sets, hosts=str(tmp_path / "hosts"), max_pages=len(SMALL) * SMALL_PAGES)
+    finished = crawl((), directory, "budget.overrides={}", "limits.max_pages=none", resuming=True)
+    assert finished.end == "finished"
+    assert Counter(row["host"] for row in finished.rows) == {"large.test": LARGE_PAGES} | dict.fromkeys(SMALL, 4)

@@ -167,7 +167,7 @@ def test_a_crawl_that_was_killed_is_exported_whole_without_a_resume(web: SimwebP
         (("export", "crawl", "--to", "csv", "-o", "x", "--table", "pags"), "the crawl has pages, links"),
         (("export", "crawl", "--to", "csv", "-o", "x", "--where", "hots = 1"), "hots"),
         (("export", "crawl", "--to", "csv", "-o", "x", "--memory", "1"), "at least 64 MB"),
-        (("export", "crawl", "--to", "csv", "-o", "crawl"), "exists and is no export"),
+        (("export", "crawl", "--to", "csv", "-o", "crawl"), "crawl is the crawl itself, or holds it"),
         (("export", "absent", "--to", "csv", "-o", "x"), "no directory absent"),
         (("search", "crawl", ""), "the query is empty"),
         (("search", "crawl", "x", "--limit", "0"), "expected 1 to 1000"),

@@ -67,6 +67,8 @@ def is_what_was_sent(record: Read, payload: bytes, answer: Answer) -> bool:
         return False
     if answer.manner == "drip":  # A dot now and then, for ever.
         return record.fields["WARC-Truncated"] == "time" and payload == b"." * len(payload)
+    if answer.manner == "cut":  # Half of what was announced.
+        return record.fields["WARC-Truncated"] == "disconnect" and payload == answer.body
     body = answer.body * (answer.body_bytes // len(answer.body) + 1) if answer.body_bytes else answer.body
     body = body[: max(answer.body_bytes, len(answer.body))]
     if answer.gzip_if_asked and "content-encoding: gzip" in head:
@@ -102,8 +104,9 @@ def check_bodies(archived: Archived, simweb: SimwebProcess) -> None:
         assert any(is_what_was_sent(record, payload, answer) for answer in answers), record.target
         kinds[record.kind] += 1
         kinds["truncated"] += "WARC-Truncated" in record.fields
+        kinds["disconnect"] += record.fields.get("WARC-Truncated") == "disconnect"
         codings |= {value for answer in answers for name, value in answer.headers if name == "Content-Encoding"}
-    assert min(kinds["response"], kinds["revisit"], kinds["truncated"]) > 0, kinds
+    assert min(kinds["response"], kinds["revisit"], kinds["truncated"], kinds["disconnect"]) > 0, kinds
     assert codings >= {"gzip", "br", "zstd", "deflate", "gzip, gzip"}
 
 

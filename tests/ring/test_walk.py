@@ -75,3 +75,16 @@ def test_a_crawl_that_swept_has_no_sample(site: Site, tmp_path: Path) -> None:
     crawl((site.url("http://a.test/0"),), directory, *OWN, hosts=str(tmp_path / "hosts"), max_pages=2)
     with pytest.raises(ConfigError, match=r"frontier\.form=walk"):
         sample_of(directory, 5)
+
+
+def test_neither_form_goes_on_with_what_the_other_began(site: Site, tmp_path: Path) -> None:
+    """A sweep went on as a walk and fetched its pages again; a walk as a sweep, and ended where walkers had stood."""
+    hosts, seeds = str(tmp_path / "hosts"), (site.url("http://a.test/0"),)
+    for begun, other, sets in (("sweep", "walk", ()), ("walk", "sweep", WALK)):
+        directory = tmp_path / begun
+        crawl(seeds, directory, *OWN, *sets, hosts=hosts, max_pages=5)
+        before = (directory / "crawl.toml").read_text()
+        with pytest.raises(ConfigError, match=f"began with '{begun}' and keeps it"):
+            crawl((), directory, f"frontier.form={other}", "limits.max_pages=none", resuming=True)
+        assert (directory / "crawl.toml").read_text() == before
+        assert crawl((), directory, "limits.max_pages=none", resuming=True).end == "finished"

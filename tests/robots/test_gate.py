@@ -220,6 +220,48 @@ def test_a_host_is_given_up_after_its_time() -> None:
     assert kind(after(404, previous=late, now=end), end) == "allowed"
 
 
+REFUSED = Failure("tls_error", "SSL certificate problem: certificate has expired", host_level=True)
+
+
+def refused(previous: RobotsRecord | None, now: float, failure: Failure = REFUSED) -> RobotsRecord:
+    record = gate().after_reply(previous, None, failure, b"", now)
+    assert isinstance(record, RobotsRecord)
+    return record
+
+
+def test_a_refused_certificate_is_given_up_after_so_many_tries_and_says_why() -> None:
+    record, now = None, NOW
+    for tries in range(1, OPTIONS.certificate_tries_max):
+        record = refused(record, now)
+        verdict = gate().verdict(record, url("https://example.org/x"), now)
+        assert (verdict.kind, verdict.until) == ("wait", record.retry_at)
+        assert verdict.reason == f"robots.txt could not be had in {tries} tries so far: {REFUSED.error}"
+        now = record.retry_at
+    assert now - NOW < 1_000
+    record = refused(record, now)
+    verdict = gate().verdict(record, url("https://example.org/x"), now)
+    assert (verdict.kind, verdict.reason) == ("given_up", f"robots.txt could not be had in 5 tries: {REFUSED.error}")
+    assert record.retry_at >= now + OPTIONS.ttl_s, "nobody asks again whenever a URL has its turn"
+    assert kind(record, record.retry_at) == "unknown"
+    assert kind(refused(record, record.retry_at), record.retry_at) == "given_up"
+    assert kind(refused(None, record.retry_at), record.retry_at) == "wait"
+
+
+def test_only_certificates_in_a_row_count() -> None:
+    for other in (FAILURE, Failure("tls_error", "the handshake broke off", retry=True, host_level=True)):
+        record, now = None, NOW
+        for failure in (REFUSED, REFUSED, REFUSED, REFUSED, other, REFUSED, REFUSED, REFUSED, REFUSED):
+            record = refused(record, now, failure)
+            assert kind(record, now) == "wait"
+            now = record.retry_at
+    good = after(200, b"User-agent: *\nDisallow: /x")
+    later = NOW + OPTIONS.ttl_s
+    for _ in range(9):
+        good = refused(good, later)
+        assert kind(good, later) == "denied", "an older copy is obeyed, whatever fails"
+        later = max(later, good.retry_at)
+
+
 def test_a_host_whose_turns_are_rare_is_given_up_all_the_same() -> None:
     """Each turn comes after the pause is over, so each turn could ask again: one that failed too late is the last."""
     record, now = None, NOW

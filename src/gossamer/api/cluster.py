@@ -7,7 +7,7 @@ import importlib
 import os
 import signal
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from heapq import nlargest
 from importlib.util import find_spec
@@ -17,9 +17,10 @@ from typing import Any, Literal, Protocol, Self, cast
 import msgspec
 
 from gossamer.api.asking import Asking
+from gossamer.api.given import directory_of, require_config, seeds_of
 from gossamer.api.looking import about, recent_of_all
 from gossamer.api.restoring import check_vault, gather
-from gossamer.api.shards import keep_standing, map_of, owner_of
+from gossamer.api.shards import keep_standing, map_of, owner_of, require_states
 from gossamer.api.verbs import checked
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.assembly import INDEX, locked
@@ -71,7 +72,7 @@ class ClusterCrawler:
 
     def __init__(
         self,
-        seeds: Sequence[str] | str = (),
+        seeds: Iterable[str] | str = (),
         *,
         output: str | Path = "crawl",
         config: Config | None = None,
@@ -83,16 +84,16 @@ class ClusterCrawler:
         Raises:
             ConfigError: what the operator can mend, in one line.
         """
-        directory = Path(output)
+        directory = directory_of(output, "output")
+        require_config(config)
         stored = directory / "crawl.toml"
         if resuming:
             config = config if config is not None else reopen(stored, options=options)
         else:
             if stored.exists():
                 raise ConfigError(f"{directory} already holds a crawl; `gossamer resume {directory}` continues it")
-            texts = (seeds,) if isinstance(seeds, str) else tuple(seeds)
             given = {**options, "output": str(directory)}
-            config = config if config is not None else configure(options=given, seeds=texts)
+            config = config if config is not None else configure(options=given, seeds=seeds_of(seeds))
             check_lists(config)
             check_seeds(config)
         check_cluster(config, directory)
@@ -146,6 +147,8 @@ class ClusterCrawler:
             CrawlFailedError: a shard cannot go on.
         """
         self.directory.mkdir(parents=True, exist_ok=True)
+        if self._resuming:
+            require_states(self.config, self.directory)
         lock = locked(self.directory)
         logs = self._logs = Logs(self.directory / "logs", WallClock())
         try:

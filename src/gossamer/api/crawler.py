@@ -10,7 +10,7 @@ As a context it is iterated over:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +19,7 @@ from typing import Self
 from gossamer.api.asking import Asking
 from gossamer.api.callbacks import Callbacks
 from gossamer.api.feeding import Feeding, check_segments
+from gossamer.api.given import directory_of, require_callable, require_config, seeds_of, sets_of
 from gossamer.api.low_water import LowWater, MoreSeeds
 from gossamer.api.page import Page
 from gossamer.api.remainder import FILE as REMAINDER
@@ -35,7 +36,6 @@ from gossamer.config import Config, configure, effective_toml
 from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
 from gossamer.config.seeds import check_seeds
-from gossamer.config.toml import written
 from gossamer.crawl.control import Control, Verb
 from gossamer.crawl.delivery import Delivery
 from gossamer.crawl.recent import Recent
@@ -61,7 +61,7 @@ class Crawler:
 
     def __init__(
         self,
-        seeds: Sequence[str] | str = (),
+        seeds: Iterable[str] | str = (),
         *,
         output: str | Path = "crawl",
         config: Config | None = None,
@@ -79,12 +79,15 @@ class Crawler:
         Raises:
             ConfigError: what the operator can mend, in one line. A directory that holds a crawl is refused.
         """
-        directory = Path(output)
+        directory = directory_of(output, "output")
+        require_config(config)
+        require_callable(more_seeds, "more_seeds")
+        sets = sets_of(settings)
         stored = directory / "crawl.toml"
         if resuming:
             if not stored.exists():
                 raise ConfigError(f"{directory} holds no crawl (it has no crawl.toml)")
-            config = config if config is not None else reopen(stored, options=options, sets=_sets(settings))
+            config = config if config is not None else reopen(stored, options=options, sets=sets)
         else:
             if stored.exists():
                 raise ConfigError(
@@ -92,8 +95,7 @@ class Crawler:
                 )
             if config is None:
                 given = {**options, "output": str(directory)}
-                texts = (seeds,) if isinstance(seeds, str) else tuple(seeds)
-                config = configure(options=given, sets=_sets(settings), seeds=texts)
+                config = configure(options=given, sets=sets, seeds=seeds_of(seeds))
             check_lists(config)
             check_seeds(config)
             check_segments(config)
@@ -250,6 +252,7 @@ class Crawler:
 
     def on_note(self, callback: Callable[[str], None]) -> None:
         """Have `callback` called with sentences for people. What it raises is logged."""
+        require_callable(callback, "callback")
         self._listeners.append(callback)
 
     # ---- as a context, and an iterator over pages
@@ -420,8 +423,3 @@ class Crawler:
                 await asyncio.wait([work], timeout=HURRY_POLL_S)
                 if shard.shard.hurried:
                     work.cancel()
-
-
-def _sets(settings: Mapping[str, object] | None) -> list[str]:
-    """Return keys and values as `--set` takes them."""
-    return [f"{key}={'none' if value is None else written(value)}" for key, value in (settings or {}).items()]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gossamer.api.given import directory_of
 from gossamer.archive.search.folders import indexes_of
 from gossamer.assembly import Assembled
 from gossamer.config import Config
@@ -28,8 +29,9 @@ def about(directory: Path, config: Config) -> dict[str, object]:
     }
 
 
-def about_of(directory: Path) -> dict[str, object]:
+def about_of(directory: str | Path) -> dict[str, object]:
     """Return the same of a crawl that does not run. Raises ConfigError: there is none."""
+    directory = directory_of(directory)
     return about(directory, reopen(directory / "crawl.toml"))
 
 

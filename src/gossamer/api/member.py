@@ -35,7 +35,7 @@ from gossamer.config.gather import reopen_text
 from gossamer.crawl.control import Verb, answered
 from gossamer.crawl.options import LimitsOptions
 from gossamer.crawl.shard import first_of
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.world.clock import WallClock
 from gossamer.world.files import NO_ROOM, write_whole
 from gossamer.world.loop import calm_collector, loop_factory
@@ -253,7 +253,9 @@ async def _crawl(job: Job) -> int:
 
 
 def _kept(error: Exception, directory: Path) -> str:
-    """Write an error of ours to `logs/critical.log`, and return it in one line."""
+    """Write an error of ours to `logs/critical.log`, and return it in one line; what others can mend is that line."""
+    if isinstance(error, CrawlFailedError):
+        return str(error)
     line = f"{type(error).__name__}: {error}"
     if isinstance(error, OSError) and error.errno in NO_ROOM:
         return f"the disk of {directory} is full ({os.strerror(error.errno or 0).lower()}); nothing is lost: make room"

@@ -7,6 +7,7 @@ import difflib
 from contextlib import nullcontext
 from pathlib import Path
 
+from gossamer.api.given import directory_of
 from gossamer.api.shards import held_stopped, require_here
 from gossamer.assembly import Assembled, assemble
 from gossamer.config.gather import reopen
@@ -33,13 +34,13 @@ def no_trap(shard: Assembled, name: str) -> str:
     return f"no trap is called {name!r}; {known}{' …' if len(names) > SHOWN_MAX else ''}"
 
 
-def release_of(directory: Path, name: str) -> dict[str, object]:
+def release_of(directory: str | Path, name: str) -> dict[str, object]:
     """Let go of the traps of a crawl that does not run; `resume` then goes on in them.
 
     Raises:
         ConfigError: there is no such trap, or another process holds the crawl.
     """
-    return asyncio.run(_release_of(directory, name))
+    return asyncio.run(_release_of(directory_of(directory), name))
 
 
 async def _release_of(directory: Path, name: str) -> dict[str, object]:

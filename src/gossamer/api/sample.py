@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gossamer.api.given import directory_of
 from gossamer.assembly import open_stopped
 from gossamer.config.gather import reopen
 from gossamer.frontier.sample import sample
@@ -13,12 +14,13 @@ from gossamer.url.name import Namer
 from gossamer.world.dice import Dice
 
 
-def sample_of(directory: Path, size: int, seed: int | None = None) -> list[dict[str, object]]:
+def sample_of(directory: str | Path, size: int, seed: int | None = None) -> list[dict[str, object]]:
     """Return pages of a walk that does not run, each with `url`, `visits` and `weight`; the same ones for one `seed`.
 
     Raises:
         ConfigError: there is no crawl, a process holds it, or it did not walk.
     """
+    directory = directory_of(directory)
     config = reopen(directory / "crawl.toml")
     if config.frontier.form != "walk":
         raise ConfigError(

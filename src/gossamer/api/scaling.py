@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from gossamer.api.given import directory_of
 from gossamer.assembly import Scaled, scale
 from gossamer.config import effective_toml
 from gossamer.config.gather import reopen
@@ -21,7 +22,7 @@ def scale_crawl(directory: str | Path, workers: int, note: Callable[[str], None]
     Raises:
         ConfigError: there is no crawl, or it cannot be divided; one line says why.
     """
-    directory = Path(directory)
+    directory = directory_of(directory)
     stored = directory / "crawl.toml"
     if not stored.exists():
         raise ConfigError(f"{directory} holds no crawl (it has no crawl.toml)")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
+from gossamer.api.given import directory_of
 from gossamer.archive.search.build import Built, build
 from gossamer.archive.search.folders import indexes_of
 from gossamer.archive.search.query import Found, best_of, search
@@ -22,13 +23,14 @@ def untold(_done: int, _rows: int) -> None:
 
 
 def search_of(
-    directory: Path, query: str, *, limit: int = 10, host: str = "", site: str = "", language: str = ""
+    directory: str | Path, query: str, *, limit: int = 10, host: str = "", site: str = "", language: str = ""
 ) -> Found:
     """Return the pages that answer a query best; also of a crawl that runs.
 
     Raises:
         ConfigError: the crawl has no index.
     """
+    directory = directory_of(directory)
     folders = indexes_of(directory)
     if not folders:
         raise ConfigError(

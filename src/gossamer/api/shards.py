@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from gossamer.assembly import Home, locked
+from gossamer.assembly import Home, homes, locked
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError
@@ -56,6 +56,24 @@ def require_here(directory: Path, shard: int, shards: int) -> None:
             f"the state of shard {shard} is not in {directory} but on the machine it ran on, or in its checkpoints; "
             f"`gossamer resume {directory}` goes on from them"
         )
+
+
+def require_states(config: Config, directory: Path) -> None:
+    """Raise ConfigError where a shard's state is gone and no checkpoint can bring it back: before anything begins anew
+    beside it, or is told what it knew already.
+    """
+    if config.state.checkpoint_uri:
+        return
+    every = homes(directory, config.cluster.workers)
+    for home in every:
+        home.require_state()
+    gone = [home for home in every if not home.is_there]
+    if gone and (directory / STANDING).exists():
+        shards = told_last(directory).get("shards")
+        stood = shards if isinstance(shards, list) else []
+        for home in gone:
+            if home.shard < len(stood) and (stood[home.shard].get("pages") or stood[home.shard].get("queued")):
+                home.refuse_without_state()
 
 
 def keep_standing(directory: Path, status: Mapping[str, object]) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from gossamer.api.given import directory_of
 from gossamer.api.setting import changes_of
 from gossamer.api.shards import held_stopped, owner_of, require_here, told_last
 from gossamer.api.waiting import waiting
@@ -90,12 +91,13 @@ def _health(shard: Assembled) -> dict[str, object]:
     }
 
 
-def status_of(directory: Path) -> dict[str, object]:
+def status_of(directory: str | Path) -> dict[str, object]:
     """Return the status of a crawl that does not run, as of its last commit.
 
     Raises:
         ConfigError: there is no crawl, or a process holds it.
     """
+    directory = directory_of(directory)
     config = reopen(directory / "crawl.toml")
     if config.cluster.workers == 1:
         return _status_of(config, directory, 0)
@@ -151,8 +153,9 @@ def traps_told(traps: Traps) -> list[str]:
     return [trap.says() for trap in traps.all if not trap.released][:TRAPS_TOLD_MAX]
 
 
-def why_of(directory: Path, url: str) -> dict[str, object]:
+def why_of(directory: str | Path, url: str) -> dict[str, object]:
     """Return what a crawl that does not run knows of a URL. Raises ConfigError as `status_of`."""
+    directory = directory_of(directory)
     config = reopen(directory / "crawl.toml")
     shards = config.cluster.workers
     if shards == 1:

@@ -6,15 +6,16 @@ import tempfile
 from pathlib import Path
 from typing import BinaryIO
 
+from gossamer.api.given import directory_of
 from gossamer.archive.views.export import MEMORY_BYTES, Exported, Progress, export, stream, untold
 from gossamer.assembly.views import crawl_in, export_means
 from gossamer.config.gather import reopen
 
 
 def export_of(
-    directory: Path,
+    directory: str | Path,
     to: str,
-    target: Path,
+    target: str | Path,
     *,
     table: str = "",
     where: str = "",
@@ -27,10 +28,11 @@ def export_of(
         ConfigError: there is no crawl, or what was asked for cannot be.
         OSError: the disk is full; another call goes on.
     """
+    directory = directory_of(directory)
     return export(
         crawl_in(directory),
         to,
-        target,
+        directory_of(target, "target"),
         export_means(reopen(directory / "crawl.toml")),
         table=table,
         where=where,

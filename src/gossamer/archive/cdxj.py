@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
 from gossamer.archive.surt import surt
+from gossamer.model.errors import CrawlFailedError
 from gossamer.world.files import publish
 
 FILES_MERGED_MAX = 64
@@ -119,11 +120,25 @@ def entries_of_tables(parquet_files: Iterable[Path]) -> Iterator[IndexEntry]:
     """Yield the entries of all attempts that left a record, from finished `pages` files: the quick way.
 
     No WARC file is looked at: they may be in an object store and nowhere else.
+
+    Raises:
+        CrawlFailedError: a file is damaged.
+        OSError: the disk does not answer.
     """
     for path in parquet_files:
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=10_000, columns=COLUMNS):
-                yield from entries_of_batch(batch)
+        try:
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches(batch_size=10_000, columns=COLUMNS):
+                    yield from entries_of_batch(batch)
+        except (pa.ArrowException, OSError, ValueError, ArithmeticError) as error:
+            # What pyarrow says of bytes that make no sense is any of these, and an OSError without a number.
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise CrawlFailedError(
+                f"{path} cannot be read: it was damaged, or not copied whole; put a sound copy in its place, a "
+                "checkpoint's say, or move it away: index.cdxj, report and exports then lack what it told of, "
+                "and the WARC files lack nothing"
+            ) from error
 
 
 def entries_of_warcs(paths: Iterable[Path]) -> Iterator[IndexEntry]:

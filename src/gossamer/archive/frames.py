@@ -13,13 +13,20 @@ from pathlib import Path
 import pyarrow as pa
 import xxhash
 
+from gossamer.model.errors import CrawlFailedError
+
 _HEAD = struct.Struct("<4sIQ")
 _MAGIC = b"gsf1"
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
 
 
-class BrokenFrameError(Exception):
-    """A log holds other bytes than were written. Says in which file and at which offset."""
+class BrokenFrameError(CrawlFailedError):
+    """A log holds other bytes than were written. Says in which file and at which offset, and what mends it."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        super().__init__(
+            f"{path} was damaged ({what}): put a sound copy in its place, or a checkpoint in that of the crawl"
+        )
 
 
 def frame(batch: pa.RecordBatch) -> bytes:
@@ -58,13 +65,13 @@ def _payloads(path: Path, length: int | None) -> Iterator[bytes]:
         offset = 0
         while (length is None or offset < length) and (head := file.read(_HEAD.size)):
             if len(head) < _HEAD.size:
-                raise BrokenFrameError(f"{path}: the frame at {offset} ends within its head")
+                raise BrokenFrameError(path, f"the frame at {offset} ends within its head")
             magic, size, checksum = _HEAD.unpack(head)
             if magic != _MAGIC:
-                raise BrokenFrameError(f"{path}: no frame begins at {offset}")
+                raise BrokenFrameError(path, f"no frame begins at {offset}")
             payload = file.read(size)
             if len(payload) != size or _checksum(payload) != checksum:
-                raise BrokenFrameError(f"{path}: the frame at {offset} is damaged")
+                raise BrokenFrameError(path, f"the frame at {offset} is damaged")
             offset += _HEAD.size + size
             yield payload
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from gossamer.model.errors import ConfigError
 from gossamer.state.journals import Journals
@@ -45,17 +46,23 @@ class Home:
         return (self.store / "CURRENT").exists()
 
     def require_state(self) -> None:
-        """Raise ConfigError for what an only shard has left behind where its store is gone: one that began anew would
-        give its files the same names.
+        """Raise ConfigError for what the shard has left behind where its store is gone: one that began anew would give
+        its files the same names. Not for shards whose state may come back from a checkpoint: their names are others.
         """
-        if self.shards > 1 or self.is_there:
+        if self.is_there:
             return
-        left = [*self.directory.glob("warc/*.warc.*"), *self.directory.glob("pages/*.parquet")]
-        if any(file.suffix != ".open" for file in left):
-            raise ConfigError(
-                f"{self.directory} holds what was crawled but not its state ({self.store}); report, search and export "
-                "work without it, -o DIR starts another crawl"
-            )
+        own = f"*-{self.shard:03d}-[0-9]*"
+        left = [*self.directory.glob(f"warc/{own}"), *self.directory.glob(f"pages/{own}")]
+        if any(file.suffix != ".open" or file.stat().st_size for file in left):
+            self.refuse_without_state()
+
+    def refuse_without_state(self) -> NoReturn:
+        """Raise ConfigError for a shard that has crawled and lost its store."""
+        whose = "its state" if self.shards == 1 else f"the state of shard {self.shard}"
+        raise ConfigError(
+            f"{self.directory} holds what was crawled but not {whose} ({self.store}): put that back; report, search "
+            "and export work without it, -o DIR starts another crawl"
+        )
 
     def journals(self) -> Journals:
         """Return its journals, yet to be recovered."""

@@ -236,7 +236,8 @@ def assemble(
         home = Home(directory, shard, shards)
         lock = lock if lock is not None else locked(directory, state=home.state)
         undo.callback(lock.release)
-        home.require_state()
+        if not opening_min:  # Else it was looked for in checkpoints, too.
+            home.require_state()
         clock = clock or WallClock()
         kept = _kept(config, home, clock, opening_min, undo)
         assembled = _assembled(config, home, kept, clock, dice or Dice(), lock, undo)

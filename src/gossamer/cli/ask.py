@@ -194,7 +194,8 @@ def status_text(status: Mapping[str, object]) -> str:
     ]
     rows[4:4] = revisits_of(status)
     shards = status.get("shards")
-    rows += [("shard", _shard(one)) for one in shards if isinstance(one, Mapping)] if isinstance(shards, list) else []
+    if isinstance(shards, list) and len(shards) > 1:  # One alone is the crawl, and all that stands above is told of it.
+        rows += [("shard", _shard(one)) for one in shards if isinstance(one, Mapping)]
     traps = status.get("traps")
     rows += [("trap", harmless(trap)) for trap in traps] if isinstance(traps, list) else []
     return "\n".join(f"{name:<12} {value}" for name, value in rows if value)

@@ -178,10 +178,23 @@ def _checked(values: Values, origins: dict[str, str]) -> Config:
         # By way of JSON: strict about types, yet lists make tuples and whole numbers make seconds.
         config = Config.model_validate_json(json.dumps(nested, default=str), strict=True)
     except ValidationError as error:
+        if (place := _not_unicode(values, origins)) is not None:
+            raise ConfigError(f"{place} holds what is no text in UTF-8; write it in UTF-8") from error
         raise ConfigError(one_line(error, origins)) from error
     except ConfigError as error:  # A room's own word about one of its values.
         raise ConfigError(f"{_blamed(nested, origins)}{error}") from error
     return fitted(config.with_origins({key: place for key, place in origins.items() if "." in key}))
+
+
+def _not_unicode(values: Values, origins: Mapping[str, str]) -> str | None:
+    """Return the place of a value with characters that are none: bytes of a command line that were not UTF-8."""
+    for key, value in values.items():
+        try:
+            json.dumps(value, default=str, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            place = origins.get(key, "")
+            return place if place.startswith("--") and place != "--set" else f"{place}: {key}"
+    return None
 
 
 def _blamed(nested: Mapping[str, object], origins: Mapping[str, str]) -> str:

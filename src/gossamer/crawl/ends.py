@@ -71,12 +71,18 @@ class Ends(Generic[L]):
         self._conclude(lease, Visited(visit.url, row, reply, revisit_of=held.original, digest=held.payload))
 
     def failure(self, lease: L, failure: Failure) -> None:
-        """No reply: another attempt, or the end."""
-        visit = self._visit(lease)
-        row = attempt_row(visit, failure.outcome, failure.started_at or self._clock.now())
-        row.error, row.ip, row.fetch_s = failure.error, failure.ip, failure.fetch_s
+        """No reply, or not a whole one: another attempt, or the end. What came is kept and not looked into."""
+        visit, came = self._visit(lease), failure.came
+        if came is None or self._is_unwanted(visit, came):
+            row = attempt_row(visit, failure.outcome, failure.started_at or self._clock.now())
+            row.ip, row.fetch_s = failure.ip, failure.fetch_s
+            visited = Visited(visit.url, row)
+        else:
+            row = self._reply_row(visit, came, failure.outcome)
+            visited = self._digested(visit, came, row)
+        row.error = failure.error
         self._logs.info(failure.outcome, url=visit.url.text, error=failure.error, attempt=visit.attempt)
-        self._conclude(lease, Visited(visit.url, row), self._retried(lease, failure.error) if failure.retry else None)
+        self._conclude(lease, visited, self._retried(lease, failure.error) if failure.retry else None)
 
     def _retried(self, lease: L, error: str) -> Again | None:
         # With the hops of this very entry, as in `_redirect`: those of a shorter way would make a loop endless.
@@ -130,7 +136,7 @@ class Ends(Generic[L]):
         """A document, or the last word about one: digest, process, record, and the links that it names."""
         visit, url = self._visit(lease), lease.url
         fetched = 200 <= reply.status < 300
-        if fetched and visit.link_type not in ANNOUNCING and self._rooms.chain.unwanted(reply):
+        if self._is_unwanted(visit, reply):
             self._unwanted(lease, reply)
             return []
         row = self._reply_row(visit, reply, "fetched" if fetched else "http_error")
@@ -158,6 +164,11 @@ class Ends(Generic[L]):
         if examined is not None and self._rooms.hubs is not None:
             self._rooms.hubs.found(url, examined.findings.links, self._clock.now())
         return links if follow else []
+
+    def _is_unwanted(self, visit: Visit, reply: Reply) -> bool:
+        """Say whether a reply is a document of a type that is not wanted."""
+        fetched = 200 <= reply.status < 300
+        return fetched and visit.link_type not in ANNOUNCING and self._rooms.chain.unwanted(reply) is not None
 
     def _unwanted(self, lease: L, reply: Reply) -> None:
         """Content of a type that is not wanted: its headers are kept and its body is not, however much of it came."""

@@ -306,7 +306,9 @@ class Pipeline(Generic[L]):
         # The module's own measure: how long we were busy with other pages is not the server's burden.
         fetch_s = result.fetch_s or now - started
         if isinstance(result, Failure):
-            return Contact(fetch_s, "failed" if result.host_level else "answered", error=result.error)
+            wire_bytes = result.came.wire_bytes if result.came is not None else 0
+            told = result.error
+            return Contact(fetch_s, "failed" if result.host_level else "answered", error=told, wire_bytes=wire_bytes)
         if result.status in BUSY:
             retry_after_s = self._rooms.retry_after_s(result, now)
             return Contact(fetch_s, "busy", retry_after_s, wire_bytes=result.wire_bytes)
@@ -320,8 +322,9 @@ class Pipeline(Generic[L]):
         if errand.token:
             self._answered(errand, body, result, self._clock.now())
             return
-        if isinstance(result, Reply):
-            self._rooms.archive.add_prerequisite(result, errand.origin.text, "robots")
+        reply = result if isinstance(result, Reply) else result.came
+        if reply is not None:
+            self._rooms.archive.add_prerequisite(reply, errand.origin.text, "robots")
         if isinstance(result, Reply) and 200 <= result.status < 300:
             if self._rooms.quarantine.suspects(errand.url.fingerprint):
                 result = Failure("process_crashed", "a process died of it", ip=result.ip)

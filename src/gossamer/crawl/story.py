@@ -71,17 +71,18 @@ class Story:
             return {"state": "host_closed", "reason": facts.closed, "rule": "host_closed"}
         if self._chain.explain(Link(url, "anchor", 0)) == EXCLUDED:
             return {"state": "queued", "reason": "its host is excluded by now: it ends in its turn", "rule": EXCLUDED}
+        if facts.deferred:
+            return {"state": "deferred", "reason": _deferred(facts.budget), "rule": "budget"}
         if facts.due_at is not None:
             return {
                 "state": "waiting",
                 "reason": f"attempt {facts.attempt} is due after: {facts.error or 'a redirect'}",
                 "next_due": _instant(max(facts.due_at, facts.rest_until)),
             }
-        if facts.deferred:
-            return {"state": "deferred", "reason": _deferred(facts.budget), "rule": "budget"}
         if not facts.queued:
             return {"state": "found", "reason": "pages name it; nobody has walked there so far"}
-        waits = "its host waits for robots.txt" if facts.parked else facts.site_gate or "it waits in its host's queue"
+        rests = f"its host rests: {facts.reason}" if facts.reason else "it waits in its host's queue"
+        waits = "its host waits for robots.txt" if facts.parked else facts.site_gate or rests
         return {"state": "queued", "reason": waits, "next_due": _instant(facts.rest_until)}
 
     def _never_queued(self, url: Url) -> dict[str, object]:

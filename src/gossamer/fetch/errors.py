@@ -44,6 +44,8 @@ _MEANING: Final[dict[int, tuple[str, bool, bool]]] = {
     pycurl.E_ABORTED_BY_CALLBACK: ("internal_error", False, False),
 }
 
+_LOST: Final = frozenset({pycurl.E_PARTIAL_FILE, pycurl.E_RECV_ERROR, pycurl.E_HTTP2, 92})
+
 _SILENT: Final[dict[int, str]] = {100: "a header line exceeds 100 KB"}
 """What codes mean of which libcurl does not say anything."""
 
@@ -56,7 +58,7 @@ _OURS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOME
 def failure(code: int, text: str, *, ip: str, started_at: float, fetch_s: float, os_errno: int = 0) -> Failure:
     """Translate a libcurl error. A code that is not in the table is a protocol error, worth asking again."""
     outcome, retry, host_level = _MEANING.get(code, _UNKNOWN)
-    if code == pycurl.E_RECV_ERROR and "chunk" in text:  # One code for these and for lost connections.
+    if _ill_chunked(code, text):
         outcome, host_level = "protocol_error", False
     if outcome == "connect_error" and os_errno in _OURS:
         outcome, retry, host_level = "internal_error", True, False
@@ -70,6 +72,15 @@ def failure(code: int, text: str, *, ip: str, started_at: float, fetch_s: float,
         started_at=started_at,
         fetch_s=fetch_s,
     )
+
+
+def breach(code: int, text: str) -> str:
+    """Return what an error means for the body that had begun (`Reply.truncated`)."""
+    return "disconnect" if code in _LOST and not _ill_chunked(code, text) else "unspecified"
+
+
+def _ill_chunked(code: int, text: str) -> bool:
+    return code == pycurl.E_RECV_ERROR and "chunk" in text  # One code for these and for lost connections.
 
 
 def one_line(text: str) -> str:

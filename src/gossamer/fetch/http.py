@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pycurl
 
 from gossamer.fetch.bodies import Bodies
@@ -10,7 +11,7 @@ from gossamer.fetch.media_types import sniffed
 from gossamer.fetch.options import FetchOptions
 from gossamer.fetch.request import Address, Headers, address, compose, own_headers, replaced, request_head, sendable
 from gossamer.fetch.transfer import Setting, Transfer, trusted
-from gossamer.fetch.transfers import End, Transfers, cut
+from gossamer.fetch.transfers import End, Transfers, broken_off, cut
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.world.clock import Clock
 
@@ -20,7 +21,8 @@ class HttpModule:
 
     One call sends at most one request, to `Request.ip` and nowhere else, with the URL byte for byte as written.
     Connections are kept per host and address. Bodies stay as sent: chunks are joined, content codings are not
-    removed. A reply whose body exceeds a bound or its time is cut and marked; all else that goes wrong is a `Failure`.
+    removed. A reply whose body exceeds a bound or its time is cut and marked; all else that goes wrong is a `Failure`,
+    with what had come where the server broke off within the body.
     Needs a running loop from the first fetch to `close`; one slow server holds up nobody else. A page over a kept
     connection costs at most 1.5 times what libcurl and its asyncio binding take (benchmarks/bench_fetch.py).
     """
@@ -80,12 +82,25 @@ def _result(
 ) -> Reply | Failure:
     truncated = cut(transfer, request, started_at, end)
     if isinstance(truncated, Failure):
-        return truncated
+        breach = broken_off(transfer, end)
+        came = _reply(transfer, request, started_at, at, headers, breach) if breach else None
+        return truncated if came is None else msgspec.structs.replace(truncated, came=came)
+    reply = _reply(transfer, request, started_at, at, headers, truncated)
+    if reply is None:
+        fetch_s: float = transfer.curl.getinfo(pycurl.TOTAL_TIME)
+        error = "the reply has no status line"
+        return Failure("protocol_error", error, ip=request.ip, started_at=started_at, fetch_s=fetch_s)
+    return reply
+
+
+def _reply(
+    transfer: Transfer, request: Request, started_at: float, at: Address, headers: Headers, truncated: str
+) -> Reply | None:
+    """Return what came; None where that has no status line."""
     fetch_s: float = transfer.curl.getinfo(pycurl.TOTAL_TIME)
     head = parse_head(transfer.head)
     if head is None:
-        error = "the reply has no status line"
-        return Failure("protocol_error", error, ip=request.ip, started_at=started_at, fetch_s=fetch_s)
+        return None
     media_type, charset = content_type(head.headers)
     body = transfer.whole_body(truncated)
     return Reply(

@@ -120,6 +120,11 @@ def cut(transfer: Transfer, request: Request, started_at: float, end: End) -> st
     return errors.failure(code, text, ip=request.ip, started_at=started_at, fetch_s=fetch_s, os_errno=os_errno)
 
 
+def broken_off(transfer: Transfer, end: End) -> str:
+    """Say how the server cut the body whose transfer has failed; empty where none had begun, or where we ended it."""
+    return "" if transfer.stopped or not transfer.body_bytes else errors.breach(*end)
+
+
 def _stopped(transfer: Transfer, request: Request, started_at: float, fetch_s: float) -> Failure:
     """Say why we ended a transfer ourselves."""
     outcome, error, retry = {

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from math import ceil
 from typing import Literal
 
 import msgspec
+from xxhash import xxh3_64_intdigest
 
 from gossamer.frontier.accounts import HOST, SITE, Account, Accounts, Holder, account_key, read_account
 from gossamer.frontier.budget import Budget, growth, host_budget, site_budget
@@ -43,6 +45,8 @@ class Round(msgspec.Struct, array_like=True):
 
     number: int = 1
     began_at: float = 0.0
+    options: int = 0
+    """Hash of the budgets that it goes by; 0: not known."""
 
 
 class Budgets:
@@ -70,7 +74,10 @@ class Budgets:
         self._remembered = remembered
         last = remembered.round() if remembered is not None else None
         if last is not None and (stored is None or last[0] > self._round.number):
-            self._round = Round(*last)  # Other crawls went on with it.
+            self._round = Round(*last, options=self._round.options)  # Other crawls went on with it.
+        was, self._round.options = self._round.options, _hash_of(options)
+        if stored is not None and was not in (0, self._round.options):
+            self.begin_round(now)  # As when they change while a crawl runs: who was put off for the old ones may come.
 
     def reconfigure(self, options: BudgetOptions, hosts: Iterable[Host], *, is_new: bool) -> None:
         """Go by other budgets from now on. `hosts` are those in memory: what is lent of them was counted for nobody
@@ -78,6 +85,7 @@ class Budgets:
         """
         had_sites = self._has_site_budgets and not is_new
         self._options = options
+        self._round.options = _hash_of(options)
         self._host_budget, self._site_budget = host_budget(options, ""), site_budget(options, "")
         self._has_site_budgets = had_sites or _has_site_budgets(options)
         for host in hosts:
@@ -99,7 +107,7 @@ class Budgets:
 
     def begin_round(self, now: float) -> None:
         """Make everybody's budget whole again."""
-        self._round = Round(self._round.number + 1, now)
+        self._round = Round(self._round.number + 1, now, self._round.options)
 
     def verdict(self, host: Host) -> Verdict:
         """Say whether a host's next URL may be lent."""
@@ -138,6 +146,13 @@ class Budgets:
             account.time_s += contact.fetch_s
             self._accounts.touch(held)
 
+    def facts(self, url: Url) -> BudgetFacts:
+        """Return where a URL's host and site stand now."""
+        host = self._accounts.get(HOST, url.partition, url.host).account
+        site = self._accounts.get(SITE, url.partition, url.site).account
+        linking_max = self._reputation.linking_max if self._reputation is not None else 0.0
+        return _facts(self._options, url, self.round, host, site, linking_max)
+
     def cut(self) -> None:
         """Give the open epoch where the rounds stand; the accounts are their owner's to cut."""
         self._epochs.put("meta", KEY, msgspec.msgpack.encode(self._round))
@@ -164,26 +179,23 @@ class Budgets:
         return account
 
 
+def _hash_of(options: BudgetOptions) -> int:
+    return xxh3_64_intdigest(options.model_dump_json().encode())
+
+
 def _has_site_budgets(options: BudgetOptions) -> bool:
     return site_budget(options, "").is_set or any(name[0] == "." for name in options.overrides)
 
 
 def budget_facts(epochs: Epochs, options: BudgetOptions, url: Url) -> BudgetFacts | None:
-    """Return where a URL's host and site stand, as of the open epoch's accounts; None where there are no budgets."""
+    """Return where a URL's host and site stand, as of the last commit; None where there are no budgets."""
     if not options.is_set:
         return None
-    stored = epochs.get("meta", KEY)
-    now = Round() if stored is None else msgspec.msgpack.decode(stored, type=Round)
     host = read_account(epochs, account_key(HOST, url.partition, url.host))
     site = read_account(epochs, account_key(SITE, url.partition, url.site))
     stored = epochs.get("meta", LINKING_MAX)
     linking_max = 0.0 if stored is None else msgspec.msgpack.decode(stored, type=float)
-    factor = growth(linking_sites(site.linking), linking_max, options.growth_max)
-    return BudgetFacts(
-        now.number, factor, linking_sites(site.linking),
-        _told(host, now.number, host_budget(options, url.host).grown(factor)),
-        _told(site, now.number, site_budget(options, url.site).grown(factor)),
-    )  # fmt: skip
+    return _facts(options, url, stored_round(epochs), host, site, linking_max)
 
 
 def stored_round(epochs: Epochs) -> int:
@@ -198,14 +210,27 @@ def _verdict(budget: Budget, account: Account, lent: int) -> Verdict:
     return "wait" if lent and budget.used_up(account.pages + lent, account.wire_bytes, account.time_s) else ""
 
 
+def _facts(
+    options: BudgetOptions, url: Url, number: int, host: Account, site: Account, linking_max: float
+) -> BudgetFacts:
+    linking = linking_sites(site.linking)
+    factor = growth(linking, linking_max, options.growth_max)
+    return BudgetFacts(
+        number, factor, linking,
+        _told(host, number, host_budget(options, url.host).grown(factor)),
+        _told(site, number, site_budget(options, url.site).grown(factor)),
+    )  # fmt: skip
+
+
 def _told(account: Account, number: int, budget: Budget) -> dict[str, object]:
     is_current = account.round == number
     spent = (account.pages, account.wire_bytes, account.time_s) if is_current else (0, 0, 0.0)
-    limits = (budget.pages, budget.wire_bytes, budget.time_s)
-    told: dict[str, object] = {
-        name: {"spent": used, "of": round(limit)}
-        for name, used, limit in zip(("pages", "bytes", "time_s"), spent, limits, strict=True)
-        if limit is not None
-    }
+    told: dict[str, object] = {}
+    if budget.pages is not None:
+        told["pages"] = {"spent": spent[0], "of": int(budget.pages)}
+    if budget.wire_bytes is not None:
+        told["bytes"] = {"spent": spent[1], "of": ceil(budget.wire_bytes)}
+    if budget.time_s is not None:
+        told["time_s"] = {"spent": round(spent[2], 3), "of": round(budget.time_s, 3)}
     used_up = budget.used_up(*spent)
     return {**told, "used_up": used_up} if used_up else told

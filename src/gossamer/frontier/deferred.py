@@ -58,10 +58,15 @@ class Deferred:
             begin, end = prefix + self._floor.get(partition, 0).to_bytes(4), (partition + 1).to_bytes(2)
             key = next((key for key, _ in self._epochs.scan("deferred", begin, end)), None)
             if key is not None:
-                self._floor[partition] = since = int.from_bytes(key[2:6])
+                self._floor[partition] = since = round_of(key)
                 if since < number:
                     return partition, key[6:].decode()
                 self._later.add(partition)
             listed[at] = listed[-1]
             listed.pop()
         return None
+
+
+def round_of(key: bytes) -> int:
+    """Return the round in which a host was deferred, from its entry."""
+    return int.from_bytes(key[2:6])

@@ -11,6 +11,8 @@ from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.priority import BestFirst, BreadthFirst
 from gossamer.frontier.remembered import Remembered
 from gossamer.frontier.walk import Walk
+from gossamer.frontier.walked import has_walked
+from gossamer.model.errors import ConfigError
 from gossamer.ports import PatternMatcher, Prioritizer
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
@@ -48,8 +50,16 @@ def frontier_of(
     share_new: float | None = None,
     remembered: Remembered | None = None,
 ) -> Frontier | Walk:
-    """Return the frontier of the form that is named."""
+    """Return the frontier of the form that is named.
+
+    Raises:
+        ConfigError: the crawl began with the other form. Neither holds what the other needs to go on: a walk queues no
+            links, and a sweep keeps none of its pages to walk among.
+    """
     own, budget, walk = options
+    begun = own.form if not store.epoch else "walk" if has_walked(epochs) else "sweep"
+    if begun != own.form:
+        raise ConfigError(f"frontier.form: this crawl began with {begun!r} and keeps it; set it back")
     sweep = Frontier(
         store, epochs, contacts, politeness, own, name_url, dice, now, budget, prioritizer, share_new, remembered
     )

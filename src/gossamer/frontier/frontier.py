@@ -405,7 +405,9 @@ class Frontier:
         """Return what is known of a URL's host, for `why`."""
         host = self._hosts.get(url.host, url.partition)
         site_gate = self._bench.site_gate(host.site) if host.site is not None else ""
-        return facts_of(self._epochs, url, host, site_gate, self._ledger.options)
+        budget, budgets = self._ledger.options, self._budgets
+        stands = budgets.facts(url) if budgets is not None and budget.is_set else None
+        return facts_of(self._epochs, url, host, site_gate, budget, stands)
 
     def lent(self, url: Url) -> bool:
         """Say whether a URL is in somebody's hands now."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from gossamer.model.live import LIVE
+from gossamer.url.site import site_of
 
 _is_host = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\]").fullmatch
 """As `Url.host` has it: no port, and other alphabets in their ASCII form."""
@@ -85,7 +86,9 @@ class FrontierOptions(BaseModel):
         default_factory=dict,
         description="Regular expressions (RE2) and how many levels more urgent (or, below 0, less) a match makes a URL",
     )
-    level_bias: float = Field(2.0, ge=1, description="How much likelier a level is than the next less urgent one")
+    level_bias: float = Field(
+        2.0, ge=1, le=1_000_000, description="How much likelier a level is than the next less urgent one"
+    )
     records_cached_max: int = Field(20_000, ge=100, description="Records of resting hosts kept in memory")
     sleep_s_min: float = Field(
         120.0, ge=0, description="A host that rests longer than this leaves the memory", json_schema_extra=LIVE
@@ -215,6 +218,17 @@ class BudgetOptions(BaseModel):
         description="By host, or by site with a dot before its name: pages, bytes, time_s",
         json_schema_extra=LIVE,
     )
+
+    @field_validator("overrides")
+    @classmethod
+    def _names(cls, overrides: dict[str, BudgetOverride]) -> dict[str, BudgetOverride]:
+        for key in overrides:
+            name = key.removeprefix(".")
+            if not _is_host(name):
+                raise ValueError(f"{key!r} is no host's name; write it as in a URL, in small letters: example.org")
+            if name != key and site_of(name) != name:
+                raise ValueError(f"{key!r} is no site: the site of {name} is .{site_of(name)}")
+        return overrides
 
     @property
     def is_set(self) -> bool:

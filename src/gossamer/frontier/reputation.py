@@ -89,12 +89,12 @@ class Reputation:
             return
         share = giver.account.cash / (queued + 1)
         giver.account.cash -= share
+        self._accounts.touch(giver)  # At once: it stays in memory, also while many takers come.
         each = share / len(links)
         for (host, partition), count in Counter((link.url.host, link.url.partition) for link in links).items():
             taker = self._funded(partition, host)
             taker.account.cash += each * count
             self._accounts.touch(taker)
-        self._accounts.touch(giver)
 
     def _funded(self, partition: int, host: str) -> Holder:
         held = self._accounts.get(HOST, partition, host)

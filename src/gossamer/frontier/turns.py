@@ -18,6 +18,8 @@ from gossamer.frontier.room import Room
 from gossamer.frontier.sites import Sites
 
 CLOSINGS_TOLD_MAX = 10
+AFTER_ALL_ROUNDS = (1 << 32) - 1
+"""Where nobody has a budget any more, whoever was deferred in any round may come."""
 
 
 class NextTurn(NamedTuple):
@@ -147,8 +149,7 @@ class Turns:
         """Make room for more hosts because somebody waits for one; say whether one came."""
         if not self._index.may_have(now):
             return False
-        waits = self._budgets is not None and self._index.deferred.has_any(self._budgets.round)
-        if not (waits or self._index.has_ready or (self._index.next_wake_at() or NEVER) <= now):
+        if not (self._awaits_no_round or self._index.has_ready or (self._index.next_wake_at() or NEVER) <= now):
             return False
         before = len(self.benched)
         if not self.room.widen(before, self._queues.window_bytes):
@@ -163,11 +164,11 @@ class Turns:
         if self._index.has_ready:
             return 0.0
         wake_at = self._index.next_wake_at()
-        if self._budgets is None or not self._index.hosts_deferred:
+        if not self._index.hosts_deferred:
             return wake_at
-        if not self.benched or self._index.deferred.has_any(self._budgets.round):
+        if not self.benched or self._awaits_no_round:
             return 0.0
-        ends_at = self._budgets.round_ends_at
+        ends_at = self._budgets.round_ends_at if self._budgets is not None else None
         return min((at for at in (wake_at, ends_at) if at is not None), default=None)
 
     def activate(self, host: Host, now: float) -> None:
@@ -249,8 +250,10 @@ class Turns:
     def _draw_deferred(self, now: float) -> tuple[int, str] | None:
         """Return a host that used up its budget in an earlier round; begin another round when this one is over."""
         budgets, index = self._budgets, self._index
-        if budgets is None or not index.hosts_deferred:
+        if not index.hosts_deferred:
             return None
+        if budgets is None:
+            return index.deferred.draw(AFTER_ALL_ROUNDS)
         found = index.deferred.draw(budgets.round)
         if found is None:
             ends_at = budgets.round_ends_at
@@ -258,6 +261,13 @@ class Turns:
                 budgets.begin_round(now)
                 found = index.deferred.draw(budgets.round)
         return found
+
+    @property
+    def _awaits_no_round(self) -> bool:
+        """Say whether some that are deferred may come already; `_draw_deferred` finds out."""
+        if not self._index.hosts_deferred:
+            return False
+        return self._index.deferred.has_any(self._budgets.round if self._budgets is not None else AFTER_ALL_ROUNDS)
 
     def _level(self, host: Host) -> int:
         if self._host_level is not None:

@@ -120,6 +120,11 @@ class Walked:
         self._epochs.put("walk", _COUNTS, _encode(self.counts))
 
 
+def has_walked(epochs: Epochs) -> bool:
+    """Say whether a crawl with a commit is a walk: each of its commits has the counts."""
+    return epochs.get("walk", _COUNTS) is not None
+
+
 def all_pages(epochs: Epochs) -> Iterator[tuple[int, WalkedPage]]:
     """Yield fingerprint and record of every page. One pass over all that was walked."""
     for key, value in epochs.scan("walk", b"\0\0", META_PARTITION):

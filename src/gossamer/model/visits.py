@@ -129,7 +129,9 @@ class Reply(msgspec.Struct, frozen=True):
     request_head: bytes = b""
     """The request as sent: request line and headers, up to and with the empty line."""
     truncated: str = ""
-    """Why the body was cut: `length`, `time`, `unspecified` (it was not wanted), or empty (WARC 1.1, section 5.13)."""
+    """Why the body was cut: `length`, `time`, `disconnect` (the server went), `unspecified` (it was not wanted, or the
+    rest cannot be read), or empty (WARC 1.1, section 5.13).
+    """
     media_type: str = ""
     """Lower case, without parameters; empty when the server did not say."""
     charset: str = ""
@@ -151,7 +153,7 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """The web's errors are values: why no reply came."""
+    """The web's errors are values: why no reply came, or not a whole one."""
 
     outcome: str
     """One of `OUTCOMES`."""
@@ -164,6 +166,8 @@ class Failure(msgspec.Struct, frozen=True):
     ip: str = ""
     started_at: float = 0.0
     fetch_s: float = 0.0
+    came: Reply | None = None
+    """What came before the server broke off, marked as cut: kept, and nobody's page."""
 
 
 class Content(msgspec.Struct, frozen=True):

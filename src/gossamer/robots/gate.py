@@ -84,10 +84,10 @@ class RobotsGate:
         if now >= record.retry_at:
             return _UNKNOWN
         given_up_at = record.first_failed_at + options.robots_wait_max_s
-        if now >= given_up_at:
-            return Verdict("given_up", reason=f"robots.txt could not be had in {record.failures} tries")
-        until = min(record.retry_at, given_up_at)
-        return Verdict("wait", until, f"robots.txt could not be had in {record.failures} tries so far")
+        tries, error = f"robots.txt could not be had in {record.failures} tries", record.error and f": {record.error}"
+        if now >= given_up_at or record.lasting >= options.certificate_tries_max:
+            return Verdict("given_up", reason=tries + error)
+        return Verdict("wait", min(record.retry_at, given_up_at), f"{tries} so far{error}")
 
     def crawl_delay_s(self, record: RobotsRecord | None, origin: str) -> float | None:
         """Return the Crawl-delay that a host asks of us. Beyond `crawl_delay_s_max` the corridor closes the host."""
@@ -124,19 +124,20 @@ class RobotsGate:
             if failure.outcome == "http_error" and not failure.retry:
                 # A server without HTTP's codes that has no such file, for good (FTP's 550).
                 return RobotsRecord(Kind.ALLOW_ALL, b"", now, now + self._options.ttl_s)
-            first_s = options.unanswered_first_s if failure.outcome in UNANSWERED else None
-            return self._failed(previous, now, 0.0, first_s)
+            first_s = options.unanswered_first_s if failure.outcome in UNANSWERED else options.retry_first_s
+            lasting = failure.outcome == "tls_error" and not failure.retry
+            return self._failed(previous, now, failure.error, first_s=first_s, lasting=lasting)
         status = reply.status
         if 200 <= status < 300:
             if reply.truncated not in ("", "length"):
-                return self._failed(previous, now, 0.0)  # What is missing may be what forbids.
+                return self._failed(previous, now, "its answer was cut short")  # What is missing may be what forbids.
             text = cut(decoded_body, self._options.body_bytes_max)
             return RobotsRecord(Kind.RULES, text, now, now + self._ttl_s(reply))
         if 300 <= status < 400:
             return self._redirected(previous, reply, now, hops)
         if 400 <= status < 500 and status != 429:
             return RobotsRecord(Kind.ALLOW_ALL, b"", now, now + self._ttl_s(reply))
-        return self._failed(previous, now, retry_after_s(reply, now))
+        return self._failed(previous, now, f"HTTP {status}", asked_s=retry_after_s(reply, now))
 
     def _redirected(
         self, previous: RobotsRecord | None, reply: Reply, now: float, hops: int
@@ -151,7 +152,14 @@ class RobotsGate:
         return Redirect(target, hops + 1)
 
     def _failed(
-        self, previous: RobotsRecord | None, now: float, asked_s: float, first_s: float | None = None
+        self,
+        previous: RobotsRecord | None,
+        now: float,
+        error: str,
+        *,
+        asked_s: float = 0.0,
+        first_s: float | None = None,
+        lasting: bool = False,
     ) -> RobotsRecord:
         """Return the record after a failure: an older copy stays, and each next try is put off twice as far."""
         options = self._options
@@ -160,15 +168,23 @@ class RobotsGate:
         pause_s = min(options.retry_s_max, first_s * 2.0 ** min(failures - 1, 40))
         retry_at = now + max(asked_s, pause_s * self._uniform(0.75, 1.0))
         first_failed_at = previous.first_failed_at if previous is not None and previous.failures else now
+        of_the_kind = (previous.lasting if previous is not None else 0) + 1 if lasting else 0
         copy = previous if previous is not None and previous.kind != Kind.UNREACHABLE else None
         usable = copy is not None and now < copy.fetched_at + options.stale_s_max
-        if not usable and now >= first_failed_at + options.robots_wait_max_s:
+        too_long = now >= first_failed_at + options.robots_wait_max_s
+        if not usable and (too_long or of_the_kind >= options.certificate_tries_max):
             # Given up, and for as long as an answer would be good: were it asked again whenever a URL has its
             # turn, a host whose turns are rarer than its pauses would never be given up.
             retry_at = max(retry_at, now + options.ttl_s)
-        if copy is None:
-            return RobotsRecord(Kind.UNREACHABLE, b"", 0.0, 0.0, failures, first_failed_at, retry_at)
-        return RobotsRecord(copy.kind, copy.text, copy.fetched_at, copy.expires_at, failures, first_failed_at, retry_at)
+        copy = copy or RobotsRecord(Kind.UNREACHABLE)
+        return msgspec.structs.replace(
+            copy,
+            failures=failures,
+            first_failed_at=first_failed_at,
+            retry_at=retry_at,
+            error=error,
+            lasting=of_the_kind,
+        )
 
     def _ttl_s(self, reply: Reply) -> float:
         """Return how long an answer is good: its max-age within our bounds (section 2.4)."""

@@ -40,6 +40,9 @@ class RobotsOptions(BaseModel):
     robots_wait_max_s: float = Field(
         default=21_600.0, ge=0, description="After this long without an answer a host's URLs end as robots_unreachable."
     )
+    certificate_tries_max: int = Field(
+        default=5, ge=1, description="Tries after which an origin whose certificate is refused is given up, if sooner."
+    )
     cache_hosts_max: int = Field(default=10_000, ge=1, description="Hosts whose parsed rules are kept in memory.")
     cache_bytes_max: int = Field(
         default=16 << 20, ge=0, description="Memory for those texts, and as much again for the rules made of them."

@@ -34,6 +34,10 @@ class RobotsRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
     retry_at: float = 0.0
     """No sooner than this is it asked for again after a failure."""
     version: int = VERSION
+    error: str = ""
+    """What was wrong the last time."""
+    lasting: int = 0
+    """Of the failures the last so many were of a kind that another try hardly mends: certificates."""
 
 
 _encoder = msgspec.msgpack.Encoder()

@@ -207,11 +207,13 @@ class Journals:
             self._leaving.add(name)
 
     def files(self) -> list[str]:
-        """Return every file of the manifest that lies here, under the name that it has now."""
+        """Return every file of the manifest that lies here, under the name that it has now. A finished one may have
+        been moved away, by an upload or by its owner.
+        """
         return [
             name + ".open" if name in self._open else name
             for name, entry in sorted(self._manifest.items())
-            if entry.phase < Phase.UPLOADED or self.path(name).exists()
+            if entry.phase < Phase.FINAL or self.path(name).exists()
         ]
 
     def close(self, journal: Journal) -> None:

@@ -98,9 +98,13 @@ class FakeWeb:
         if isinstance(answer, Exception):
             raise answer
         if isinstance(answer, Failure):
+            came = self._sent(answer.came, request, started, took_s) if answer.came is not None else None
             return Failure(
-                answer.outcome, answer.error, answer.retry, answer.host_level, request.ip, started, took_s
+                answer.outcome, answer.error, answer.retry, answer.host_level, request.ip, started, took_s, came
             )  # fmt: skip
+        return self._sent(answer, request, started, took_s)
+
+    def _sent(self, answer: Reply, request: Request, started: float, took_s: float) -> Reply:
         cut = 0 < request.body_bytes_max < len(answer.body)
         body = answer.body[: request.body_bytes_max] if cut else answer.body
         return Reply(

@@ -301,10 +301,33 @@ def test_streaming_gives_the_same_bytes(crawled: Path, exporting: Exporting, tmp
 def test_what_was_not_begun_here_is_not_touched(exporting: Exporting, tmp_path: Path) -> None:
     target = tmp_path / "out"
     target.write_text("thesis")
-    with pytest.raises(ConfigError, match="exists and is no export"):
+    with pytest.raises(ConfigError, match="out is there already, a file of 6 bytes, written 20"):
         exporting("csv", target)
     assert target.read_text() == "thesis"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize(("to", "what"), [("csv", "a file of [0-9,]+ bytes"), ("parquet", "a directory with 2 in it")])
+def test_a_finished_export_is_not_written_over(exporting: Exporting, tmp_path: Path, to: str, what: str) -> None:
+    target = tmp_path / "out"
+    exporting(to, target)
+    finished = target.stat()
+    said = f"out is there already, {what}, written .* UTC: an export writes over nothing; name another with -o, or rem"
+    with pytest.raises(ConfigError, match=said) as caught:
+        exporting(to, target)
+    assert "\n" not in str(caught.value)
+    assert (target.stat().st_mtime_ns, target.stat().st_ino) == (finished.st_mtime_ns, finished.st_ino)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    target.rename(tmp_path / "first")
+    target.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(ConfigError, match="a link that leads nowhere"):
+        exporting(to, target)
+
+
+def test_nobody_is_told_to_remove_a_crawl(crawled: Path, exporting: Exporting) -> None:
+    for target in (crawled, crawled.parent):
+        with pytest.raises(ConfigError, match="is the crawl itself, or holds it; name another place with -o"):
+            exporting("csv", target)
 
 
 def test_an_unfinished_export_goes_on_only_as_it_was_asked_for(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -13,6 +14,9 @@ from pathlib import Path
 import pytest
 
 from gossamer.archive.views import wacz
+from gossamer.archive.views.source import Source, pieces_of
+from gossamer.archive.views.whole import require_whole
+from gossamer.archive.views.work import Piece
 from gossamer.model.errors import ConfigError
 from tests.archive.views.conftest import Exporting
 
@@ -142,3 +146,37 @@ def test_beyond_what_plain_zip_can_say_it_is_zip64(tmp_path: Path) -> None:
         out.close()
     with zipfile.ZipFile(tmp_path / "out") as read:
         assert [info.file_size for info in read.infolist()] == [200, 5_000_000_000]
+
+
+@pytest.mark.parametrize("cut", ["within a record of a page", "behind the last of them", "to nothing"])
+def test_a_warc_file_that_was_cut_short_is_named_and_nothing_is_made(
+    crawled: Path, exporting: Exporting, tmp_path: Path, cut: str
+) -> None:
+    copied = tmp_path / "crawl"
+    shutil.copytree(crawled / "warc", copied / "warc")
+    (copied / "pages").symlink_to(crawled / "pages")
+    exporting("wacz", tmp_path / "sound.wacz", copied)
+    for file in sorted((copied / "warc").iterdir())[1:3]:
+        whole = file.read_bytes()
+        lengths = {"within a record of a page": len(whole) // 2, "behind the last of them": len(whole) - 5}
+        file.write_bytes(whole[: lengths.get(cut, 0)])
+        with pytest.raises(ConfigError, match=f"{file.name} ends early: it was damaged, or not copied whole") as error:
+            exporting("wacz", tmp_path / "out.wacz", copied)
+        assert "\n" not in str(error.value)
+        assert not list(tmp_path.glob("out.wacz*"))
+        file.write_bytes(whole)
+    exporting("wacz", tmp_path / "out.wacz", copied)
+
+
+def test_what_was_never_committed_is_not_missed(crawled: Path, tmp_path: Path) -> None:
+    copied = tmp_path / "crawl"
+    shutil.copytree(crawled / "warc", copied / "warc")
+    last = max((copied / "warc").iterdir())
+    length = last.stat().st_size
+    growing = last.rename(last.with_name(last.name + ".open"))
+    with growing.open("ab") as file:
+        file.write(b"\x1f\x8b half of a record")
+    pieces = [Piece(str(growing), length)]
+    require_whole(pieces, Source(pieces_of(crawled / "pages"), table="pages"))
+    with pytest.raises(ConfigError, match="ends early"):
+        require_whole([Piece(str(growing), length + 10)], Source(pieces_of(crawled / "pages"), table="pages"))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from gossamer.model.errors import ConfigError
 
 POSITION = "\0position"
 """The key of the document that says how far the index is: part of the same commit as what it speaks of."""
+_LOCK = ".tantivy-meta.lock"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -93,12 +96,37 @@ def opened(folder: Path) -> tantivy.Index:
     Raises:
         ConfigError: it is none, or another version's.
     """
+    return _opened(folder, folder)
+
+
+@contextmanager
+def reading(folder: Path) -> Iterator[tantivy.Index]:
+    """Open an index to search in it, for as long as the context lasts; also one that may not be written.
+
+    Raises:
+        ConfigError: it is none, another version's, or may not be read.
+        OSError: there is no room for a temporary directory where one is needed.
+    """
+    lock = folder / _LOCK
+    if os.access(folder, os.W_OK) and (os.access(lock, os.W_OK) or not lock.exists()):
+        yield opened(folder)
+        return
+    # Tantivy locks what it reads, by a file beside it: here beside links to it.
+    with tempfile.TemporaryDirectory(prefix="gossamer-search-") as aside:
+        for path in folder.iterdir():
+            if not path.name.endswith(".lock"):
+                Path(aside, path.name).symlink_to(path.absolute())
+        yield _opened(Path(aside), folder)
+
+
+def _opened(place: Path, folder: Path) -> tantivy.Index:
+    """Open the index of a folder where it is, or where links to it are."""
     try:
-        index = tantivy.Index.open(str(folder))
+        index = tantivy.Index.open(str(place))
         index.parse_query("x", ["title", "text", "anchors", "url", "position"])
     except ValueError as error:
-        if not os.access(folder, os.W_OK):  # Tantivy locks what it reads.
-            raise ConfigError(f"{folder} can be searched only where it can be written; search a copy") from error
+        if closed := [path for path in folder.iterdir() if not os.access(path, os.R_OK)]:
+            raise ConfigError(f"{closed[0]} may not be read by you; ask its owner, or search a copy") from error
         raise ConfigError(
             f"{folder} is no index that this version can read; `gossamer search {folder.parent} --build` makes it anew"
         ) from error

@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 import tantivy
 
-from gossamer.archive.search.index import opened
+from gossamer.archive.search.index import reading
 from gossamer.model.errors import ConfigError
 
 SNIPPET_CHARACTERS_MAX = 200
@@ -53,10 +53,10 @@ def search(folder: Path, query: str, *, limit: int = 10, host: str = "", site: s
     if not 1 <= limit <= LIMIT_MAX:
         raise ConfigError(f"--limit: expected 1 to {LIMIT_MAX}")
     for opening in range(_OPENINGS_MAX):
-        index = opened(folder)
         try:
-            return _asked(index, query, limit, {"host": host, "site": site, "language": language})
-        except (ValueError, OSError):  # A writer may have merged away what was about to be read.
+            with reading(folder) as index:
+                return _asked(index, query, limit, {"host": host, "site": site, "language": language})
+        except (ConfigError, ValueError, OSError):  # A writer may have merged away what was about to be read.
             if opening + 1 == _OPENINGS_MAX:
                 raise
     raise AssertionError("the last opening returns or raises")

@@ -10,6 +10,7 @@ from typing import BinaryIO, Self
 import msgspec
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 
+from gossamer.archive.views.whole import ended_early
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Page, Reply
 from gossamer.ports import Decoder
@@ -90,7 +91,7 @@ class Bodies:
                 self._file = (growing if growing.exists() else path).open("rb")
             self._name = place.file
         if os.fstat(self._file.fileno()).st_size < place.offset + place.length:
-            raise ConfigError(f"{self._folder / place.file} ends early: it was damaged, or not copied whole")
+            raise ended_early(self._folder / place.file)
         self._file.seek(place.offset)
         return io.BytesIO(self._file.read(place.length)) if place.length <= READ_WHOLE_BYTES_MAX else self._file
 

@@ -32,8 +32,23 @@ def _rows_in(path: Path) -> int:
     try:
         rows: int = pq.read_metadata(path).num_rows
     except pa.ArrowInvalid as error:
-        raise ConfigError(f"{path} cannot be read: it was damaged, or not copied whole") from error
+        raise damaged(path) from error
     return rows
+
+
+def _sound(path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Pass batches on, and say which file it is whose bytes make no sense."""
+    try:
+        yield from batches
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # The system's; pyarrow's own has no number.
+        raise damaged(path) from error
+
+
+def damaged(path: Path | str) -> ConfigError:
+    """Return what is said of a table's file that is not what was written."""
+    return ConfigError(f"{path} cannot be read: it was damaged, or not copied whole")
 
 
 class Source:
@@ -76,7 +91,7 @@ class Source:
                         at += rows
                         continue
                     held = None if wanted is None else [name for name in wanted if name in file.schema_arrow.names]
-                    for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=held):
+                    for batch in _sound(piece.path, file.iter_batches(BATCH_ROWS, row_groups=[group], columns=held)):
                         at += batch.num_rows
                         if at > start:
                             yield at, self._chosen(batch, schema)

@@ -22,6 +22,7 @@ from gossamer.archive.cdxj import Standing
 from gossamer.archive.views.index import Indexing, sort_lines, unique_lines
 from gossamer.archive.views.parquet import Advance
 from gossamer.archive.views.source import Source
+from gossamer.archive.views.whole import ended_early, require_whole
 from gossamer.archive.views.work import Inputs, Piece, Work
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import __version__
@@ -66,7 +67,7 @@ def export_wacz(work: Work, source: Source, title: str, memory_bytes_max: int, a
     Costs a copy of the WARC files (their SHA-256 is most of it: about 2 ms a MB) and about 20 µs a row of `pages`.
 
     Raises:
-        ConfigError: the WARC files are of a kind that WACZ does not have.
+        ConfigError: the WARC files are of a kind that WACZ does not have, or one of them was cut short.
         OSError: the disk is full; what was noted stays done.
     """
     assert work.inputs is not None
@@ -76,6 +77,8 @@ def export_wacz(work: Work, source: Source, title: str, memory_bytes_max: int, a
     step = work.step(Packing)
     held = _Held(work.inputs.warcs, whole=not work.inputs.running)
     if not step.listed:
+        if not work.inputs.running:
+            require_whole(work.inputs.warcs, source)
         _list(work, step, source, memory_bytes_max, advance, held)
     with _opened(work.out, step.length) as file:
         archive = _Zip(file, step.members, work.inputs.begun_at)
@@ -241,7 +244,7 @@ class _Zip:
                 target.write(data)
                 left -= len(data)
         if left:
-            raise OSError(f"{path} is shorter than it was")
+            raise ended_early(path)
         return Member(
             name, info.header_offset, info.file_size, info.compress_size, info.CRC,
             "sha256:" + digest.hexdigest(), kind, info.extract_version,

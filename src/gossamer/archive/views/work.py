@@ -7,6 +7,7 @@ the state says was synced before it said so; what was made after it is made agai
 from __future__ import annotations
 
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
@@ -88,7 +89,7 @@ class Work:
                 return
         if stored is None:
             if not replaces and (target.exists() or target.is_symlink()):
-                raise ConfigError(f"{target} exists and is no export that was begun here; name another with -o")
+                raise _taken(target, order)
             self._make_folder(_State(order))
         elif stored.order != order:
             raise ConfigError(
@@ -192,6 +193,26 @@ class Work:
 
     def _write_state(self) -> None:
         write_whole(self._state_file, msgspec.json.encode(self._state))
+
+
+def _taken(target: Path, order: Order) -> ConfigError:
+    """Return what is said of a target that is there already; nobody is told to remove a crawl."""
+    if Path(order.crawl).is_relative_to(target.resolve()):
+        return ConfigError(f"{target} is the crawl itself, or holds it; name another place with -o")
+    return ConfigError(
+        f"{target} is there already, {_standing(target)}: an export writes over nothing; name another with -o, or "
+        "remove it first to have it written anew"
+    )
+
+
+def _standing(target: Path) -> str:
+    """Return what stands under a name, for people."""
+    if not target.exists():
+        return "a link that leads nowhere"
+    status = target.stat()
+    count = sum(1 for _ in target.iterdir()) if target.is_dir() else 0
+    what = f"a directory with {count:,} in it" if target.is_dir() else f"a file of {status.st_size:,} bytes"
+    return f"{what}, written {datetime.fromtimestamp(status.st_mtime, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _difference(one: Order, other: Order) -> str:

@@ -1,0 +1,76 @@
+"""Given: what a program hands in, looked at before anything is done with it: what is wrong is one line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from gossamer.config import Config
+from gossamer.config.toml import written
+from gossamer.model.errors import ConfigError
+
+
+def directory_of(given: object, name: str = "directory") -> Path:
+    """Return a directory that was named by a text or a path.
+
+    Raises:
+        ConfigError: it was named by something else.
+    """
+    path = os.fspath(given) if isinstance(given, str | os.PathLike) else None
+    if not isinstance(path, str) or "\0" in path:
+        raise ConfigError(f'{name} is {_shown(given)}: name a directory, such as "crawl"')
+    return Path(path)
+
+
+def seeds_of(given: object) -> tuple[str, ...]:
+    """Return seeds, of a text or of any number of them; what they say is judged elsewhere.
+
+    Raises:
+        ConfigError: they are something else.
+    """
+    if isinstance(given, str):
+        return (given,)
+    if not isinstance(given, Iterable) or isinstance(given, bytes | bytearray | Mapping):
+        raise ConfigError(f'seeds is {_shown(given)}: give an address, or a list of them: ["https://example.org/"]')
+    found = tuple(given)
+    for seed in found:
+        if not isinstance(seed, str | os.PathLike):
+            raise ConfigError(f'seeds holds {_shown(seed)}: each is a text, such as "https://example.org/"')
+    return tuple(os.fspath(seed) for seed in found)
+
+
+def sets_of(given: object) -> list[str]:
+    """Return keys and values as `--set` takes them.
+
+    Raises:
+        ConfigError: they are no mapping of dotted names.
+    """
+    if given is None:
+        return []
+    if not isinstance(given, Mapping):
+        raise ConfigError(f'settings is {_shown(given)}: give keys with values, such as {{"crawl.commit_s": 2.0}}')
+    for key in given:
+        if not isinstance(key, str) or "." not in key:
+            raise ConfigError(f"settings has the key {_shown(key)}: expected section.key, such as crawl.commit_s")
+    return [f"{key}={'none' if value is None else written(value)}" for key, value in given.items()]
+
+
+def require_config(given: object) -> None:
+    """Raise ConfigError for what is no configuration, where there is one at all."""
+    if given is not None and not isinstance(given, Config):
+        raise ConfigError(
+            f"config is {_shown(given)}: give what gossamer.config.configure returns, such as "
+            'configure(Path("gossamer.toml"))'
+        )
+
+
+def require_callable(given: object, name: str) -> None:
+    """Raise ConfigError for what cannot be called, where there is something at all."""
+    if given is not None and not callable(given):
+        raise ConfigError(f"{name} is {_shown(given)}: give a function")
+
+
+def _shown(given: object) -> str:
+    text = repr(given)
+    return text if len(text) <= 60 else f"{text[:57]}…"

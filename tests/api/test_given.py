@@ -1,0 +1,102 @@
+"""What a program hands in that is of another kind than is expected: one line, and nothing is begun."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gossamer import Crawler
+from gossamer.api import (
+    ClusterCrawler,
+    about_of,
+    release_of,
+    sample_of,
+    scale_crawl,
+    status_of,
+    why_of,
+)
+from gossamer.api.search import search_of
+from gossamer.api.views import export_of
+from gossamer.model.errors import ConfigError
+
+HERE = "http://127.0.0.1:1/"
+
+
+def line_of(call: Callable[[], object]) -> str:
+    with pytest.raises(ConfigError) as caught:
+        call()
+    line = str(caught.value)
+    assert "\n" not in line
+    return line
+
+
+@pytest.mark.parametrize("kind", [Crawler, ClusterCrawler])
+@pytest.mark.parametrize(
+    ("seeds", "told"),
+    [
+        (None, "seeds is None: give an address, or a list"),
+        (5, "seeds is 5"),
+        (HERE.encode(), "seeds is b'http"),
+        ({HERE: 1}, "seeds is {"),
+        ([HERE, None], "seeds holds None"),
+        ([HERE.encode()], "seeds holds b'http"),
+        (HERE + "\ud800", "arguments: seeds.urls holds what is no text in UTF-8"),
+    ],
+)
+def test_seeds_are_texts(kind: Any, seeds: object, told: str, tmp_path: Path) -> None:
+    assert told in line_of(lambda: kind(seeds, output=tmp_path / "crawl", allow_private=True, workers=None))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", [Crawler, ClusterCrawler])
+@pytest.mark.parametrize("given", [None, 5, b"crawl", "a\0b", ["crawl"]])
+def test_a_directory_is_a_text_or_a_path(kind: Any, given: object) -> None:
+    assert "output is " in line_of(lambda: kind(HERE, output=given, allow_private=True))
+    assert "output is " in line_of(lambda: kind.resume(given))
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"config": "gossamer.toml"}, "config is 'gossamer.toml': give what gossamer.config.configure returns"),
+        ({"config": {"limits": {"max_pages": 1}}}, "config is {"),
+        ({"settings": ["crawl.commit_s=1"]}, "settings is ["),
+        ({"settings": "crawl.commit_s=1"}, "settings is 'crawl"),
+        ({"settings": {5: 1}}, "settings has the key 5"),
+        ({"settings": {"commit_s": 1}}, "settings has the key 'commit_s': expected section.key"),
+        ({"settings": {"limits.max_pages": object()}}, "expected a whole number"),
+        ({"more_seeds": "seeds.txt"}, "more_seeds is 'seeds.txt': give a function"),
+        ({"max_pages": object()}, "expected a whole number"),
+        ({"include": [5]}, "--include"),
+        ({"contact": 5}, "--contact 5: expected a text"),
+        ({"contact": "me\udcff@example.org"}, "--contact holds what is no text in UTF-8"),
+    ],
+)
+def test_what_else_is_given_is_of_its_kind(given: dict[str, Any], told: str, tmp_path: Path) -> None:
+    assert told in line_of(lambda: Crawler(HERE, output=tmp_path / "crawl", **{"allow_private": True, **given}))
+    assert not list(tmp_path.iterdir())
+
+
+def test_any_number_of_seeds_of_any_kind_of_list_will_do(tmp_path: Path) -> None:
+    for number, seeds in enumerate([[HERE], (HERE,), {HERE}, iter([HERE]), HERE]):
+        crawler = Crawler(seeds, output=tmp_path / str(number), allow_private=True)
+        assert crawler.config.seeds.urls == (HERE,)
+    with pytest.raises(ConfigError, match="callback is 5: give a function"):
+        crawler.on_note(5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "asking",
+    [
+        status_of, about_of, lambda given: why_of(given, HERE), lambda given: release_of(given, "trap"),
+        lambda given: sample_of(given, 5), lambda given: scale_crawl(given, 2), lambda given: search_of(given, "words"),
+        lambda given: export_of(given, "csv", "made.csv"),
+    ],
+)  # fmt: skip
+def test_a_crawl_is_named_by_a_text_or_a_path(asking: Callable[[Any], object], tmp_path: Path) -> None:
+    assert "directory is None: name a directory" in line_of(lambda: asking(None))
+    for given in (tmp_path, str(tmp_path)):
+        assert str(tmp_path) in line_of(lambda given=given: asking(given))  # type: ignore[misc]
