@@ -13,6 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
+from gossamer.seen import urls as urls_seen
 from gossamer.seen.popular import TOGETHER_MIN
 from gossamer.seen.urls import RocksUrlSeen
 from gossamer.seen.ways import DEPTH_MAX, HOPS_MAX, KNOWN, NEW, SHORTER
@@ -113,6 +114,16 @@ def test_memory_is_bounded_and_forgets_nothing(epochs: Epochs) -> None:
         assert set(seen.offer(urls[start : start + 10], [1] * 10, [0] * 10)) == {NEW}
         assert len(seen._popular) <= 50
     assert set(seen.offer(urls, [1] * 500, [0] * 500)) == {KNOWN}
+
+
+def test_origins_in_memory_are_bounded_and_none_is_forgotten(epochs: Epochs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(urls_seen, "STARTS_MAX", 10)
+    seen = RocksUrlSeen(epochs, 0)
+    urls = [named(f"https://host{number}.example/") for number in range(100)]
+    for url in urls:
+        assert list(seen.offer([url], [1], [0])) == [NEW]
+        assert len(seen._starts) <= 10
+    assert list(seen.offer(urls, [1] * 100, [0] * 100)) == [KNOWN] * 100
 
 
 ways = st.tuples(st.integers(0, 3), st.integers(0, 2))

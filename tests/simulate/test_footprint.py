@@ -14,9 +14,10 @@ COUNTS = {
 }  # fmt: skip
 
 
-def footprint(shards: int = 4, **counts: float) -> Footprint:
+def footprint(shards: int = 4, form: str = "rocksdb", **counts: float) -> Footprint:
     options = SimulateOptions(
         shards=shards,
+        seen=SeenOptions.model_validate({"form": form}),
         web=WebOptions(hosts=1_000, pages=10**7, links_per_page=50, page_bytes_mean=100_000),
         machine=MachineOptions(shards=2, concurrency=10),
     )
@@ -36,6 +37,8 @@ def test_memory_is_of_one_shard_and_of_those_on_a_machine() -> None:
     assert footprint(shards=1).memory_per_machine == footprint(shards=1).memory_per_shard
     per_host = HOST_BYTES + SimulateOptions().frontier.window_urls_max * 150
     assert more_hosts.memory_per_shard - whole.memory_per_shard == pytest.approx(100 * per_host)
+    in_memory = footprint(form="memory")
+    assert in_memory.memory_per_shard - whole.memory_per_shard == pytest.approx(90 * 5e6 / 4 - (24 << 20))
     assert footprint(urls=9e9).memory_per_shard == whole.memory_per_shard, "the default form is bounded"
 
 

@@ -147,6 +147,40 @@ def test_shards_share_the_work_and_give_the_same_pages() -> None:
     assert four.time_s == pytest.approx(one.time_s, rel=0.15)  # Politeness is no slower for shards.
 
 
+@pytest.mark.parametrize("shards", [1, 4])
+def test_how_busy_machines_are_over_time_adds_up_to_how_busy_they_are(shards: int) -> None:
+    machine = LARGE.model_copy(
+        update={"cores_per_shard": 1.0, "shards": 2, "cpu_us_per_page": 20_000.0, "bandwidth_bits_per_s": 1e8}
+    )
+    web = {**EVEN, "hosts": 80, "pages": 1_600, "page_bytes_mean": 100_000.0}
+    result = simulated(web, politeness=FIXED, shards=shards, machine=machine)
+    for name in ("cpu_share", "network_share"):
+        busy_s = sum((one.end_s - one.begin_s) * getattr(one, name) for one in result.intervals)
+        assert busy_s / result.time_s == pytest.approx(getattr(result, name), rel=0.02), name
+    assert result.cpu_share == pytest.approx(1_600 * 0.02 / result.time_s / shards, rel=0.05)
+    assert result.hosts_active_most == result.hosts_known == 80
+    assert result.hosts_benched_most == 80
+    assert result.samples[-1].hosts_active == 0
+
+
+def test_every_machine_is_paid_for_as_long_as_the_crawl_takes() -> None:
+    machine = LARGE.model_copy(update={"shards": 2, "price_per_hour": 3.0})
+    result = simulated({**EVEN, "hosts": 50, "pages": 500}, politeness=FIXED, shards=5, machine=machine)
+    assert result.machines == 3
+    assert result.machine_hours == pytest.approx(3 * result.time_s / 3_600)
+    assert result.cost == pytest.approx(3.0 * result.machine_hours)
+    assert result.cost_per_million == pytest.approx(result.cost / 500 * 1e6)
+
+
+def test_the_best_tenth_is_no_single_moment() -> None:
+    web = {**EVEN, "hosts": 60, "pages": 2_000, "zipf_exponent": 0.9}
+    result = simulated(web, politeness=FIXED)
+    rates = sorted((one.pages_per_s for one in result.intervals), reverse=True)
+    quicker = sum(one.end_s - one.begin_s for one in result.intervals if one.pages_per_s > result.pages_per_s_most)
+    assert result.pages_per_s < result.pages_per_s_most < rates[0]
+    assert 0.05 < quicker / result.time_s <= 0.11
+
+
 @pytest.mark.parametrize("form", ["memory", "diskmerge", "bloom"])
 def test_every_form_of_the_eliminator_gives_the_same_crawl(form: str) -> None:
     web = {"hosts": 50, "pages": 2_000}
