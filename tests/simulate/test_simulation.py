@@ -163,6 +163,13 @@ def test_how_busy_machines_are_over_time_adds_up_to_how_busy_they_are(shards: in
     assert result.samples[-1].hosts_active == 0
 
 
+def test_links_to_other_shards_take_their_part_of_the_network() -> None:
+    web = {**EVEN, "hosts": 80, "pages": 400, "page_bytes_mean": 10_000.0, "page_bytes_sigma": 0.0, "wire_share": 0.5}
+    result = simulated(web, politeness=FIXED, shards=4)
+    exchanged = 2 * 62 * 0.2 * 0.75 * 75  # Links of a page, those that leave their host, and their shard; out and in.
+    assert result.samples[-1].wire_bytes / result.pages == pytest.approx(5_000 + 1_500 + exchanged, rel=1e-6)
+
+
 def test_every_machine_is_paid_for_as_long_as_the_crawl_takes() -> None:
     machine = LARGE.model_copy(update={"shards": 2, "price_per_hour": 3.0})
     result = simulated({**EVEN, "hosts": 50, "pages": 500}, politeness=FIXED, shards=5, machine=machine)
