@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,6 @@ def test_segments_that_were_not_read_leave_what_was_never_offered(form: str, tmp
     left = write_remainder(tmp_path, Config(), opened.store, named, [unread], opened.seen)
 
     assert left == 5
-    with Segment(tmp_path / FILE) as found:
+    with closing(Segment(tmp_path / FILE)) as found:
         assert [link.url.text for batch in found.links() for link in batch.links] == [url.text for url in urls[15:]]
     opened.crash()

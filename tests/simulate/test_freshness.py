@@ -55,7 +55,8 @@ def test_no_page_is_starved_and_promises_hold_whatever_the_policy_thinks(web: Ch
 
 def test_dates_are_made_use_of(web: ChangingWeb, tmp_path: Path) -> None:
     options = RevisitOptions(interval_s_mean=4 * DAY_S)
-    dated = crawl(web, options, POLICIES["optimal"](), tmp_path / "dated", dated=True)
+    saying = ChangingWeb(OPTIONS.model_copy(update={"dated": True}))
+    dated = crawl(saying, options, POLICIES["optimal"](), tmp_path / "dated")
     found = watched(web, dated, BURN_IN_DAYS)
     assert found.freshness >= 0.96 * best(web, found.visits_per_day).freshness
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer.model.errors import ConfigError
-from gossamer.simulate.given import given_keys, known_keys, number, options_of
+from gossamer.simulate.given import given_keys, known_keys, number, options_of, revisits_of
 from gossamer.simulate.presets import ASSUMED, MEASURED, PRESETS, source_of
 
 
@@ -72,3 +72,24 @@ def test_every_value_has_a_source_or_is_called_assumed() -> None:
     assert source_of(options, "web.hosts").startswith("IRLbot")
     assert source_of(options, "web.fetch_s_median") == ASSUMED
     assert source_of(options, "machine.cpu_us_per_kb") == MEASURED
+
+
+def test_revisits_have_keys_of_their_own() -> None:
+    options = revisits_of({"changing.pages": 300, "changing.seed": None}, ["revisit.interval_s_mean=86400"])
+    assert (options.changing.pages, options.changing.seed, options.revisit.interval_s_mean) == (300, 1, 86_400.0)
+    assert revisits_of({}).revisit.interval_s_mean == 4 * 86_400.0
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("changing.page=3", "no key changing.page; did you mean changing.pages?"),
+        ("web.hosts=3", "no key web.hosts"),
+        ("changing.days=0", "changing.days is 0: expected greater than 0"),
+        ("revisit.interval_s_mean=60", "[0-9,]+ visits are more than 2,000,000: expected fewer pages or days"),
+    ],
+)
+def test_a_mistake_about_revisits_is_one_line(text: str, says: str) -> None:
+    with pytest.raises(ConfigError, match="^" + says.replace("?", "\\?")) as caught:
+        revisits_of({}, [text])
+    assert "\n" not in str(caught.value)

@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 
 import gossamer
+from gossamer.revisit.policies import POLICIES
 from gossamer.simulate.figure import as_html, as_svg
 from gossamer.simulate.given import known_keys, options_of
 from gossamer.simulate.options import SimulateOptions
 from gossamer.simulate.result import Simulated
+from gossamer.simulate.revisits import RevisitsOptions
 from gossamer.simulate.simulation import simulate
 from gossamer.simulate.text import as_text, duration
 
@@ -108,6 +110,20 @@ def test_the_command_prints_a_table_or_json_and_draws(tmp_path: Path) -> None:
     ET.parse(tmp_path / "crawl.svg")
 
 
+def test_revisits_are_told_policy_by_policy(tmp_path: Path) -> None:
+    few = ("--revisits", "--pages", "60", "--set", "changing.hosts=6", "--set", "changing.days=30")
+    shown = gossamer_simulate(tmp_path, *few)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    rows = {line.split()[0]: line.split()[1:] for line in shown.stdout.splitlines()[-len(POLICIES) :]}
+    assert list(rows) == list(POLICIES)
+    assert all(0 < float(row[0].rstrip("%")) < 100 for row in rows.values())
+    assert float(rows["optimal"][0].rstrip("%")) > float(rows["proportional"][0].rstrip("%"))
+    told = json.loads(gossamer_simulate(tmp_path, *few, "--set", "revisit.policy=uniform", "--json").stdout)
+    assert told["options"]["changing"]["pages"] == 60
+    assert [one["policy"] for one in told["policies"]] == ["uniform"]
+    assert f"{told['policies'][0]['freshness']:.1%}" == rows["uniform"][0], "the same pages, visited the same way"
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -118,6 +134,8 @@ def test_the_command_prints_a_table_or_json_and_draws(tmp_path: Path) -> None:
         (["--preset", "web2024"], "--preset web2024: expected one of mercator2001, irlbot2007, web2025, "),
         (["--politeness", "rude"], 'politeness.preset is "rude": expected '),
         (["--set", "seen.form=disk"], 'seen.form is "disk": expected '),
+        (["--revisits", "--shards", "3"], "--shards: goes without --revisits; leave out one of them"),
+        (["--revisits", "--set", "revisit.policy=often"], "revisit.policy: no policy 'often'; write uniform, "),
     ],
 )
 def test_a_mistake_is_one_line(tmp_path: Path, arguments: list[str], says: str) -> None:
@@ -135,6 +153,6 @@ def test_help_and_presets_come_without_what_simulates(tmp_path: Path) -> None:
 
 def test_every_key_is_documented() -> None:
     page = (REPOSITORY / "docs/simulate.md").read_text(encoding="utf-8")
-    for key in known_keys():
-        if key.split(".")[0] not in {"politeness", "frontier", "seen", "simweb"}:
+    for key in [*known_keys(), *known_keys(RevisitsOptions)]:
+        if key.split(".")[0] not in {"politeness", "frontier", "seen", "simweb", "revisit"}:
             assert f"`{key}`" in page, key

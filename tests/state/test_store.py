@@ -7,6 +7,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -196,17 +197,33 @@ def test_after_half_a_redo_record_was_found_the_next_epoch_is_what_it_says(opene
     assert content(third) == {("queue", b"\0\0a"): b"1", ("queue", b"\0\0b"): b"2"}
 
 
+def copied_at_rest(source: Path, target: Path) -> None:
+    """Copy a store as a power cut would leave it, at one instant: no flush or compaction has changed it meanwhile."""
+    for _ in range(100):
+        with suppress(shutil.Error, FileNotFoundError):  # A file went away.
+            before = files_of(source)
+            shutil.copytree(source, target)
+            if files_of(source) == before:
+                return
+        shutil.rmtree(target, ignore_errors=True)
+    raise AssertionError("the store never rests")
+
+
+def files_of(folder: Path) -> set[tuple[str, int, int]]:
+    return {(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in folder.iterdir()}
+
+
 def test_a_copy_taken_at_any_moment_of_a_commit_is_whole(opened: Open, tmp_path: Path) -> None:
     store = opened(tmp_path / "store")
     states = [content(store)]
     copies = 0
     for epoch in range(1, 6):
         changed: Changed = {epoch % 3: {key(number): str(epoch).encode() for number in range(0, 3000, epoch)}}
-        shutil.copytree(tmp_path / "store", tmp_path / f"{epoch}-open")
+        copied_at_rest(tmp_path / "store", tmp_path / f"{epoch}-open")
         store.commit(epoch, [], changed)
-        shutil.copytree(tmp_path / "store", tmp_path / f"{epoch}-committed")
+        copied_at_rest(tmp_path / "store", tmp_path / f"{epoch}-committed")
         store.apply(epoch)
-        shutil.copytree(tmp_path / "store", tmp_path / f"{epoch}-applied")
+        copied_at_rest(tmp_path / "store", tmp_path / f"{epoch}-applied")
         states.append(content(store))
         for name, number in (("open", epoch - 1), ("committed", epoch), ("applied", epoch)):
             copy = Store(tmp_path / f"{epoch}-{name}")

@@ -66,13 +66,12 @@ def share_new_of(config: Config) -> float | None:
     return config.revisit.share_new if is_continuous(config) else None
 
 
-def policy_of(config: Config) -> RevisitPolicy:
-    """Return the policy that is named.
+def policy_of(name: str) -> RevisitPolicy:
+    """Return the policy of a name (`revisit.policy`).
 
     Raises:
         ConfigError: there is none of that name.
     """
-    name = config.revisit.policy
     if name in POLICIES:
         return POLICIES[name]()
     if ":" not in name:
@@ -98,7 +97,7 @@ def schedule_of(config: Config, epochs: Epochs, frontier: Frontier | Walk, dice:
         raise ConfigError("crawl.mode: a continuous crawl needs frontier.form = sweep; a walk ends after its steps")
     options = config.revisit
     important, promised = PatternSet(tuple(options.importance)), PatternSet(tuple(options.max_age_s))
-    return Schedule(epochs, frontier, policy_of(config), options, important, promised, dice)
+    return Schedule(epochs, frontier, policy_of(config.revisit.policy), options, important, promised, dice)
 
 
 def revisiting_of(config: Config, schedule: Schedule | None, frontier: Frontier | Walk) -> Revisiting[Lease] | None:

@@ -373,8 +373,11 @@ def conformance(directory: ConformanceDirectory = Path("conformance")) -> None:
 @app.command("simulate")
 def simulate(
     preset: Annotated[
-        str, typer.Option("--preset", metavar="NAME", help="A published crawl, or a web; web2025 unless named.")
-    ] = "web2025",
+        str | None, typer.Option("--preset", metavar="NAME", help="A published crawl, or a web; web2025 unless named.")
+    ] = None,
+    revisits: Annotated[
+        bool, typer.Option("--revisits", help="Instead, visit pages that change again, by each revisit.policy.")
+    ] = False,
     pages: Annotated[str | None, typer.Option("--pages", metavar="N", help="Pages after which the crawl ends.")] = None,
     shards: Annotated[str | None, typer.Option("--shards", metavar="N", help="Shards of the crawl.")] = None,
     seed: Annotated[
@@ -415,9 +418,7 @@ def simulate(
     if list_presets:
         _end(simulating.presets())
     options = {
-        "pages": pages,
         "shards": shards,
-        "seed": seed,
         "time_s_max": max_time,
         "politeness.preset": politeness,
         "politeness.delay_s_min": delay,
@@ -427,7 +428,11 @@ def simulate(
         "pages_simulated": simulated_pages,
         "shards_simulated": simulated_shards,
     }
-    _end(simulating.simulate(preset, options, sets or (), figure, as_json=as_json))
+    if revisits:
+        others = {"preset": preset, "figure": figure, **options}
+        _end(simulating.revisits(pages, seed, others, sets or (), as_json=as_json))
+    options |= {"pages": pages, "seed": seed}
+    _end(simulating.simulate(preset or simulating.PRESET, options, sets or (), figure, as_json=as_json))
 
 
 @app.callback(invoke_without_command=True)

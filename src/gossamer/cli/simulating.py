@@ -12,6 +12,7 @@ from gossamer.model.errors import ConfigError
 
 FIGURES = (".html", ".svg")
 WHOLE = {"pages", "shards", "seed", "scale", "shards_simulated", "pages_simulated"}
+PRESET = "web2025"
 NUMBERS = {"time_s_max", "politeness.delay_s_min", "machine.price_per_hour", "machine.cpu_us_per_page"}
 
 
@@ -47,6 +48,37 @@ def simulate(
         except OSError as error:
             raise ConfigError(f"cannot write {figure}: {error.strerror}; name another with --figure FILE") from error
     typer.echo(result.as_json() if as_json else as_text(result, chosen, given), nl=as_json)
+    return 0
+
+
+def revisits(
+    pages: str | None, seed: str | None, others: Mapping[str, object], sets: Sequence[str], as_json: bool
+) -> int:
+    """Simulate revisits of pages that change, and print what each policy reaches as soon as it is known.
+
+    Raises:
+        ConfigError: something that the operator can mend; nothing was simulated.
+    """
+    from gossamer.simulate.given import given_keys, number, revisits_of
+    from gossamer.simulate.revisits import heading, kept
+
+    if strange := [name for name, value in others.items() if value is not None]:
+        raise ConfigError(f"--{SPELT.get(strange[0], strange[0])}: goes without --revisits; leave out one of them")
+    values = {
+        f"changing.{name}": number(text, f"--{name}")
+        for name, text in (("pages", pages), ("seed", seed))
+        if text is not None
+    }
+    options = revisits_of(values, sets)
+    rows = kept(options, chosen="revisit.policy" in given_keys(values, sets))
+    if as_json:
+        import msgspec
+
+        typer.echo(msgspec.json.encode({"options": options.model_dump(), "policies": list(rows)}))
+        return 0
+    typer.echo(heading(options))
+    for row in rows:
+        typer.echo(row.line)
     return 0
 
 

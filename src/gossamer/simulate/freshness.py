@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict, Field
 
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
@@ -43,16 +44,24 @@ COMMIT_VISITS = 500
 BEGUN_AT = 1_700_000_000.0
 
 
-class ChangingOptions(msgspec.Struct, frozen=True):
+class ChangingOptions(BaseModel):
     """The pages, and how long they are watched."""
 
-    pages: int = 2_000
-    hosts: int = 40
-    rate_per_day_median: float = 0.25
-    rate_sigma: float = 1.5
-    importance_sigma: float = 1.0
-    days: float = 42.0
-    seed: int = 1
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    pages: int = Field(2_000, ge=1, le=100_000)
+    hosts: int = Field(40, ge=1, le=65_536)
+    rate_per_day_median: float = Field(0.25, gt=0)
+    """Changes of the median page."""
+    rate_sigma: float = Field(1.5, ge=0, le=5)
+    """Spread of the rates' logarithm; 0: all pages change alike."""
+    importance_sigma: float = Field(1.0, ge=0, le=5)
+    days: float = Field(42.0, gt=0, le=3_650)
+    burn_in_share: float = Field(0.4, ge=0, lt=1)
+    """Of the days, that is left out of what is told: the schedule knows nothing of the pages at first."""
+    dated: bool = False
+    """Pages say when they were changed (Last-Modified)."""
+    seed: int = Field(1, ge=0)
 
 
 class ChangingWeb:
@@ -92,13 +101,11 @@ class Watched(msgspec.Struct, frozen=True):
     """Visits of the median page, from the beginning."""
 
 
-def crawl(
-    web: ChangingWeb, options: RevisitOptions, policy: RevisitPolicy, directory: Path, *, dated: bool = False
-) -> list[list[float]]:
+def crawl(web: ChangingWeb, options: RevisitOptions, policy: RevisitPolicy, directory: Path) -> list[list[float]]:
     """Visit all pages for as long as the web lasts; return when each was visited. About 250 µs a visit."""
     shard = _Shard(web, options, policy, directory)
     try:
-        return shard.run(dated=dated)
+        return shard.run()
     finally:
         shard.close()
 
@@ -116,7 +123,7 @@ def watched(web: ChangingWeb, visits: list[list[float]], begin_days: float, end_
     whole = float(web.importances.sum())
     days = (end - begin) / DAY_S
     median = float(np.median([len(instants) for instants in visits]))
-    return Watched(fresh / whole, aged / whole / DAY_S, made / days, median)
+    return Watched(float(fresh / whole), float(aged / whole / DAY_S), made / days, median)
 
 
 def best(web: ChangingWeb, visits_per_day: float) -> Watched:
@@ -132,7 +139,7 @@ def best(web: ChangingWeb, visits_per_day: float) -> Watched:
         fresh += importance * freshness(rate, visits)
         aged += importance * min(age_s(rate, visits), web.options.days * DAY_S)
     whole = float(web.importances.sum())
-    return Watched(fresh / whole, aged / whole / DAY_S, visits_per_day, 0.0)
+    return Watched(float(fresh / whole), float(aged / whole / DAY_S), visits_per_day, 0.0)
 
 
 def _exact_price(pages: list[tuple[float, float]], policy: RevisitPolicy, budget: float) -> float:
@@ -188,7 +195,7 @@ class _Shard:
         self.schedule = Schedule(self._epochs, self.frontier, policy, options, nothing, promised, dice)
         self._visits: list[list[float]] = [[] for _ in range(web.options.pages)]
 
-    def run(self, *, dated: bool) -> list[list[float]]:
+    def run(self) -> list[list[float]]:
         """Visit until the web's time is over."""
         web, frontier, now = self._web, self.frontier, BEGUN_AT
         for page in range(web.options.pages):
@@ -212,21 +219,21 @@ class _Shard:
                 frontier.give_back(lease, now)
             while under_way and under_way[0][0] <= now:
                 ended_at, _, lease = heapq.heappop(under_way)
-                self._end(lease, ended_at, dated=dated)
+                self._end(lease, ended_at)
                 since += 1
             if since >= COMMIT_VISITS:
                 self.commit(now)
                 since = 0
         return self._visits
 
-    def _end(self, lease: Lease, now: float, *, dated: bool) -> None:
+    def _end(self, lease: Lease, now: float) -> None:
         frontier, web, url = self.frontier, self._web, lease.url
         page, at = int(url.text.rpartition("/")[2]), now - FETCH_S
         frontier.ended(lease, Contact(FETCH_S, "answered"), now)
         is_first = not self._visits[page]
         self._visits[page].append(at)
         version = web.version(page, at)
-        modified = http_date(web.changes[page][version - 2]) if dated and version > 1 else ""
+        modified = http_date(web.changes[page][version - 2]) if web.options.dated and version > 1 else ""
         sight = Sight(
             url, "fetched", at, 200, version, last_modified=modified, payload=version.to_bytes(4),
             permitted_per_s=frontier.permitted_per_s(url),

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from gossamer.model.errors import ConfigError
 from gossamer.simulate.options import SimulateOptions
 from gossamer.simulate.presets import PRESETS, synthetic_web
+from gossamer.simulate.revisits import RevisitsOptions
 from gossamer.simweb.options import SimwebOptions
 
 SIMWEB = "simweb."
@@ -40,7 +41,7 @@ def options_of(
         given |= _assigned(text)
     if preset and preset not in PRESETS:
         raise ConfigError(f"--preset {preset}: expected one of {', '.join(PRESETS)}{_nearest(preset, PRESETS)}")
-    _refuse_unknown(given)
+    _refuse_unknown(given, known_keys())
     merged: Values = {"preset": preset, **(PRESETS[preset].values if preset else {})}
     try:
         merged |= _described(preset, given)
@@ -48,6 +49,24 @@ def options_of(
         return SimulateOptions.model_validate(_nested(merged | others))
     except ValidationError as error:
         raise ConfigError(_one_line(error, SIMWEB if error.title == SimwebOptions.__name__ else "")) from error
+
+
+def revisits_of(values: Mapping[str, object], sets: Iterable[str] = ()) -> RevisitsOptions:
+    """Return the options of simulated revisits.
+
+    Raises:
+        ConfigError: one line that says what is wrong and how to mend it.
+    """
+    given = {key: value for key, value in values.items() if value is not None}
+    for text in sets:
+        given |= _assigned(text)
+    _refuse_unknown(given, known_keys(RevisitsOptions))
+    try:
+        default = RevisitsOptions().model_dump()
+        merged = {section: default[section] | one for section, one in _nested(given).items() if isinstance(one, dict)}
+        return RevisitsOptions.model_validate(default | merged)
+    except ValidationError as error:
+        raise ConfigError(_one_line(error, "")) from error
 
 
 def _described(preset: str, given: Values) -> Values:
@@ -75,10 +94,10 @@ def given_keys(values: Mapping[str, object], sets: Iterable[str]) -> frozenset[s
     return frozenset(named | {key for key, value in values.items() if value is not None})
 
 
-def known_keys() -> list[str]:
+def known_keys(options: type[BaseModel] = SimulateOptions) -> list[str]:
     """Return every dotted key that can be set."""
     keys = []
-    for name, field in SimulateOptions.model_fields.items():
+    for name, field in options.model_fields.items():
         kind = field.annotation
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             keys += [f"{name}.{inner}" for inner in kind.model_fields]
@@ -121,8 +140,7 @@ def _value(text: str) -> object:
     return int(value) if isinstance(value, float) and value == value // 1 and abs(value) < 1e18 else value
 
 
-def _refuse_unknown(given: Mapping[str, object]) -> None:
-    known = known_keys()
+def _refuse_unknown(given: Mapping[str, object], known: list[str]) -> None:
     for key in given:
         if key not in known:
             raise ConfigError(f"no key {key}{_nearest(key, known)}; docs/simulate.md lists them")
