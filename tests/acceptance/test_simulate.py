@@ -27,6 +27,7 @@ EARLY = frozenset({"half_s"})
 """Half of so few pages are fetched within seconds, while the crawl still starts up."""
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("preset", SHORT)
 def test_a_real_crawl_does_what_was_predicted(preset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = predicted(preset, 5, *SHORT[preset])
