@@ -6,7 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -119,18 +119,23 @@ def test_a_command_that_fails_ends_nothing(site: Site, tmp_path: Path, command: 
     assert any(said in note for note in crawled.notes), crawled.notes
 
 
+def asking(site: Site, tmp_path: Path, more: Callable[[], Awaitable[Iterable[str]]]) -> Crawler:
+    """Return a crawl of one page that asks a program for more."""
+    config = configure(
+        options={"allow_private": True, "hosts": str(tmp_path / "hosts")},
+        sets=OWN,
+        seeds=(site.url("http://h0.test/"),),
+    )
+    return Crawler(output=tmp_path / "crawl", config=config, more_seeds=more)
+
+
 def test_a_program_may_bring_more_seeds(site: Site, tmp_path: Path) -> None:
     batches = [[site.url("http://h1.test/"), site.url("http://h2.test/")], [site.url("http://more.test/")]]
 
     async def more() -> Iterable[str]:
         return batches.pop(0) if batches else []
 
-    config = configure(
-        options={"allow_private": True, "hosts": str(tmp_path / "hosts")},
-        sets=OWN,
-        seeds=(site.url("http://h0.test/"),),
-    )
-    crawler = Crawler(output=tmp_path / "crawl", config=config, more_seeds=more)
+    crawler = asking(site, tmp_path, more)
     assert asyncio.run(crawler.run()) == "finished"
     assert crawler.status()["pages"] == 4
 
@@ -169,12 +174,7 @@ def test_the_crawl_goes_on_while_many_seeds_are_taken_in(
     looking: list[asyncio.Future[None]] = []
     monkeypatch.setattr(low_water, "seed_url", counted)
     monkeypatch.setattr(seed_rules, "local_names", reading)
-    config = configure(
-        options={"allow_private": True, "hosts": str(tmp_path / "hosts")},
-        sets=OWN,
-        seeds=(site.url("http://h0.test/"),),
-    )
-    crawler = Crawler(output=tmp_path / "crawl", config=config, more_seeds=more)
+    crawler = asking(site, tmp_path, more)
     assert asyncio.run(crawler.run()) == "finished"
     assert named == 2_000
     assert len(seen) >= 2_000 // low_water.SEEDS_A_STEP_MAX

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from gossamer.config import Config
-from gossamer.crawl.story import was_offered
+from gossamer.crawl.story import offered_to
 from gossamer.frontier.remaining import remaining
 from gossamer.model.links import Link
 from gossamer.model.product import PRODUCT, __version__
@@ -38,7 +38,8 @@ def write_remainder(
     from gossamer.offline.segment import About, SegmentWriter, rules_of  # noqa: PLC0415
 
     path = directory / FILE
-    unseen = (((link, level) for link, level in left if not was_offered(url_seen, link.url)) for left in others)
+    was_offered = offered_to(url_seen)
+    unseen = (((link, level) for link, level in left if not was_offered(link.url)) for left in others)
     rows = merge(remaining(store, name_url), *unseen, key=lambda row: (row[0].url.partition, row[0].url.site))
     first = next(rows, None)
     if first is None:

@@ -52,7 +52,7 @@ def simulate(
 
 
 def revisits(
-    pages: str | None, seed: str | None, others: Mapping[str, object], sets: Sequence[str], as_json: bool
+    pages: str | None, seed: str | None, others: Mapping[str, object], sets: Sequence[str], *, as_json: bool
 ) -> int:
     """Simulate revisits of pages that change, and print what each policy reaches as soon as it is known.
 

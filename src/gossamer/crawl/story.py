@@ -34,6 +34,7 @@ class Story:
         self._namer = namer
         self._chain = chain
         self._url_seen = url_seen
+        self._was_offered = offered_to(url_seen)
         self._history = history
         self._facts = facts
         self._lent = lent
@@ -61,7 +62,7 @@ class Story:
         return told
 
     def _state(self, url: Url, record: PageRecord | None, facts: HostFacts) -> dict[str, object]:
-        if record is None and not was_offered(self._url_seen, url):
+        if record is None and not self._was_offered(url):
             return self._never_queued(url)
         if record is not None and record.final:
             return {"state": record.outcome, "reason": record.error or _reasons(record), "rule": record.outcome}
@@ -95,11 +96,11 @@ class Story:
         return {"state": "unknown", "reason": "no page or seed has named it so far, within the depth allowed"}
 
 
-def was_offered(url_seen: UrlSeen, url: Url) -> bool:
-    """Say whether a URL was offered to an eliminator, also where it remembers no ways."""
-    if isinstance(url_seen, WaylessUrlSeen):
-        return url_seen.knows(url)
-    return url_seen.way(url) is not None
+def offered_to(url_seen: UrlSeen) -> Callable[[Url], bool]:
+    """Return what says whether a URL was offered to an eliminator, also where it remembers no ways."""
+    if isinstance(url_seen, WaylessUrlSeen):  # Looked at once: a protocol is compared name by name.
+        return url_seen.knows
+    return lambda url: url_seen.way(url) is not None
 
 
 def _last_attempt(record: PageRecord) -> dict[str, object]:

@@ -36,9 +36,7 @@ def options_of(
     Raises:
         ConfigError: one line that says what is wrong and how to mend it.
     """
-    given = {key: value for key, value in (values or {}).items() if value is not None}
-    for text in sets:
-        given |= _assigned(text)
+    given = _put_together(values or {}, sets)
     if preset and preset not in PRESETS:
         raise ConfigError(f"--preset {preset}: expected one of {', '.join(PRESETS)}{_nearest(preset, PRESETS)}")
     _refuse_unknown(given, known_keys())
@@ -57,9 +55,7 @@ def revisits_of(values: Mapping[str, object], sets: Iterable[str] = ()) -> Revis
     Raises:
         ConfigError: one line that says what is wrong and how to mend it.
     """
-    given = {key: value for key, value in values.items() if value is not None}
-    for text in sets:
-        given |= _assigned(text)
+    given = _put_together(values, sets)
     _refuse_unknown(given, known_keys(RevisitsOptions))
     try:
         default = RevisitsOptions().model_dump()
@@ -121,6 +117,13 @@ def number(text: str, option: str) -> int:
     if value != value or value in (float("inf"), float("-inf")) or value != int(value):
         raise ConfigError(f"{option} {text}: expected a whole number, such as 1000000 or 1e6")
     return int(value)
+
+
+def _put_together(values: Mapping[str, object], sets: Iterable[str]) -> Values:
+    given = {key: value for key, value in values.items() if value is not None}
+    for text in sets:
+        given |= _assigned(text)
+    return given
 
 
 def _assigned(text: str) -> Values:
