@@ -19,7 +19,7 @@ PARTS := nginx-light:/usr/sbin/nginx python3-doc:/usr/share/doc/python3-doc/html
 PARALLEL := --numprocesses $(shell expr 2 '*' $$(nproc)) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test acceptance check format docs bench clean
+.PHONY: help demo test acceptance check format docs bench figures clean
 
 help:  ## show what can be made
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-12s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ docs: $(VENV)/run.stamp  ## write the pages that are made from the code
 
 bench: $(VENV)/bench.stamp  ## measure; one benchmark at a time
 	set -e; for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
+
+figures: $(VENV)/bin/python  ## print the figures of the code's structure
+	@$(BIN)/python benchmarks/figures.py
 
 clean:  ## remove what was made here: environment, caches, the demo's output
 	rm -rf $(VENV) $(REPLAY) demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

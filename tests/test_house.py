@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,7 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+@cache
 def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
@@ -86,23 +88,26 @@ def test_a_package_has_its_card(package: Path) -> None:
     assert [line.split()[0] for line in rest[1:] if not line.startswith(" ")] == CARD
 
 
-@pytest.mark.parametrize("module", MODULES, ids=name_of)
-def test_modules_and_functions_stay_small(module: Path) -> None:
-    assert module.read_text(encoding="utf-8").count("\n") <= LINES_MAX
-    for node in ast.walk(parsed(module)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            assert node.end_lineno is not None
-            assert node.end_lineno - node.lineno < FUNCTION_LINES_MAX, node.name
+def test_modules_and_functions_stay_small() -> None:
+    large = [name_of(module) for module in MODULES if module.read_text(encoding="utf-8").count("\n") > LINES_MAX]
+    large += [
+        f"{name_of(module)}: {node.name}"
+        for module in MODULES
+        for node in ast.walk(parsed(module))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (node.end_lineno or 0) - node.lineno >= FUNCTION_LINES_MAX
+    ]
+    assert not large
 
 
-@pytest.mark.parametrize("module", MODULES, ids=name_of)
-def test_modules_and_public_names_say_what_they_promise(module: Path) -> None:
-    tree = parsed(module)
-    if module.name != "__main__.py":
-        assert ast.get_docstring(tree), "a module opens with a sentence"
+def test_modules_and_public_names_have_docstrings() -> None:
     silent = [
-        node.name
-        for node in tree.body
+        name_of(module) for module in MODULES if module.name != "__main__.py" and not ast.get_docstring(parsed(module))
+    ]
+    silent += [
+        f"{name_of(module)}: {node.name}"
+        for module in MODULES
+        for node in parsed(module).body
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         and not node.name.startswith("_")
         and not ast.get_docstring(node)
@@ -110,17 +115,22 @@ def test_modules_and_public_names_say_what_they_promise(module: Path) -> None:
     assert not silent
 
 
-@pytest.mark.parametrize("module", MODULES, ids=name_of)
-def test_only_those_who_may_touch_files_do(module: Path) -> None:
-    if {name_of(module), module.relative_to(ROOT).parts[0]} & FILES_ALLOWED.keys():
-        return
-    for node in ast.walk(parsed(module)):
-        if isinstance(node, ast.Call):
-            called = node.func
-            assert not (isinstance(called, ast.Name) and called.id == "open"), f"open() in line {node.lineno}"
-            assert not (isinstance(called, ast.Attribute) and called.attr in FILE_METHODS), (
-                f".{called.attr}() in line {node.lineno}"  # type: ignore[attr-defined]
-            )
+def opens_files(call: ast.Call) -> bool:
+    called = call.func
+    return (isinstance(called, ast.Name) and called.id == "open") or (
+        isinstance(called, ast.Attribute) and called.attr in FILE_METHODS
+    )
+
+
+def test_only_those_who_may_touch_files_do() -> None:
+    touching = [
+        f"{name_of(module)}:{node.lineno}"
+        for module in MODULES
+        if not {name_of(module), module.relative_to(ROOT).parts[0]} & FILES_ALLOWED.keys()
+        for node in ast.walk(parsed(module))
+        if isinstance(node, ast.Call) and opens_files(node)
+    ]
+    assert not touching
 
 
 def test_there_is_no_place_for_what_has_no_place() -> None:
