@@ -142,7 +142,7 @@ def test_traps_have_no_end() -> None:
                 assert len(made.marks) >= 2
                 seen |= {mark.url for mark in made.marks}
         assert len(seen) == FINITE[kind] if kind in FINITE else len(seen) > 300, kind
-        assert all(web.is_trap(url.partition(":8480")[2]) for url in seen)
+        assert all(web.is_trap(url) for url in seen)
 
 
 def test_addresses_beside_a_trap_are_no_pages() -> None:
@@ -178,3 +178,24 @@ def test_options_refuse_addresses_beyond_loopback_and_odd_tokens() -> None:
 def test_presets_have_their_sizes_and_take_changes() -> None:
     large = SimwebOptions.preset("large", seed=9)
     assert (large.hosts, large.pages, large.seed) == (2_000, 500_000, 9)
+
+
+def test_a_farm_has_hosts_without_end_at_one_address() -> None:
+    web = Web(SimwebOptions(hosts=8, pages=40, behaviours=("farm",), port=8480))
+    owner = next(host for host in web.hosts if "farm" in host.corners)
+    (entry,) = (mark.url for mark in web.made(owner, "/farm/").marks)
+    seen, asked, bodies = {entry}, set[str](), set[bytes]()
+    for _ in range(3):
+        for url in sorted(seen - asked):
+            asked.add(url)
+            name, _, path = url.removeprefix("http://").partition(":8480")
+            host = web.host(name)
+            assert host is not None
+            assert web.address(name) == host.address == owner.address
+            bodies.add(web.page(name, path).body)
+            seen |= {mark.url for mark in web.made(host, path).marks}
+    assert len({url.partition(":8480")[0] for url in seen}) > 100
+    assert len(bodies) == len(asked), "no two pages are alike"
+    assert all(web.is_trap(url) for url in seen)
+    assert web.address("www.farm9999.test") is None
+    assert web.page("www.farm9999.test", "/").status == 421

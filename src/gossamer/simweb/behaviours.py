@@ -181,6 +181,7 @@ BEHAVIOURS = (
     Behaviour(
         "trap_listings", "trap", 0.05, "directories in nine orders each, as Apache lists them", "shown once each"
     ),
+    Behaviour("farm", "trap", 0.05, "endless subdomains of one site at the host's address; only by DNS", "cut off"),
 )
 SHARES = {each.name: each.share for each in BEHAVIOURS}
 ROBOTS = tuple(each.name for each in BEHAVIOURS if each.kind == "robots")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 TTL_S = 300
@@ -24,10 +24,11 @@ def write_hosts_file(path: Path, names: Mapping[str, str]) -> None:
 
 
 class Answerer(asyncio.DatagramProtocol):
-    """Answers A queries for the names; other types with no data, other names with NXDOMAIN."""
+    """Answers A queries for names that have an address; other types with no data, other names with NXDOMAIN."""
 
-    def __init__(self, names: Mapping[str, str]) -> None:
-        self._names = names
+    def __init__(self, address: Callable[[str], str | None]) -> None:
+        """`address` returns the address of a name in lower case."""
+        self._address = address
         self._transport: asyncio.DatagramTransport | None = None
         self.queries = 0
 
@@ -35,13 +36,13 @@ class Answerer(asyncio.DatagramProtocol):
         self._transport = transport
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        reply = answer(data, self._names)
+        reply = answer(data, self._address)
         self.queries += 1
         if reply is not None and self._transport is not None:
             self._transport.sendto(reply, addr)
 
 
-def answer(query: bytes, names: Mapping[str, str]) -> bytes | None:
+def answer(query: bytes, address_of: Callable[[str], str | None]) -> bytes | None:
     """Return the reply to one query, or None for what is no query. Pure."""
     if len(query) < 12:
         return None
@@ -55,7 +56,7 @@ def answer(query: bytes, names: Mapping[str, str]) -> bytes | None:
     question = query[12:end]
     if flags & 0x7800:
         return _reply(ident, flags, NOT_IMPLEMENTED, question)
-    address = names.get(name.lower())
+    address = address_of(name.lower())
     if address is None:
         return _reply(ident, flags, NAME_ERROR, question, authority=_soa())
     if kind not in (A, ANY):

@@ -84,7 +84,7 @@ class Pages:
     def number(self, host: Host, path: str) -> int | None:
         """Return which page a path names, or None when it is no ordinary page of the host."""
         if path == "/":
-            return 0
+            return 0 if host.pages else None
         found = _PAGE_PATH.fullmatch(path)
         if found is None:
             return None

@@ -66,7 +66,7 @@ class Walked(msgspec.Struct):
         for url, outcome in found.items():
             expected = self.pages.get(url)
             if expected is None:
-                if url not in self.optional and not web.is_trap(_parts(url)[1]):
+                if url not in self.optional and not web.is_trap(url):
                     lines.append(f"unexpected: {url} is {outcome}")
             elif not expected.allows(outcome):
                 lines.append(f"wrong: {url} is {outcome}, should be {expected.outcome}")
@@ -238,7 +238,7 @@ class _Walk:
             self._from_seed.add(target)
             self._widen(_parts(target)[0])
             self._prefixes.append(target[: target.rindex("/") + 1])
-        if not self._in_scope(target) or self._web.is_trap(_parts(target)[1]):
+        if not self._in_scope(target) or self._web.is_trap(target):
             return
         if mark.optional or way[1] > self._limits.hops_max:
             self._walked.optional.add(target)

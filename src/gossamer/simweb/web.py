@@ -22,6 +22,7 @@ from gossamer.simweb.corners import (
     distinct,
     embeds,
     errors,
+    farm,
     frames,
     hangs,
     hostile,
@@ -44,8 +45,9 @@ from gossamer.simweb.wire import http_date
 CORNERS: dict[str, Callable[[Place], dict[str, Made]]] = {
     "away": away.pages, "bodies": bodies.pages, "charsets": charsets.pages, "copies": copies.pages,
     "directory": directory.pages, "distinct": distinct.pages, "errors": errors.pages, "frames": frames.pages,
-    "embeds": embeds.pages, "near": near.pages, "spellings": spellings.pages, "hostile": hostile.pages,
-    "hangs": hangs.pages, "lookalikes": lookalikes.pages, "nofollow": nofollow.pages, "private": private.pages,
+    "embeds": embeds.pages, "farm": farm.pages, "near": near.pages, "spellings": spellings.pages,
+    "hostile": hostile.pages, "hangs": hangs.pages, "lookalikes": lookalikes.pages,
+    "nofollow": nofollow.pages, "private": private.pages,
     "redirects": redirects.pages, "sitemaps": sitemaps.pages, "types": types.pages,
     **{kind: partial(traps.pages, kind=kind) for kind in traps.KINDS},
 }  # fmt: skip
@@ -70,6 +72,12 @@ class Web:
         self.options = options
         self.hosts = populate(options)
         self._by_name = {host.name: host for host in self.hosts}
+        closed = closed_address(options)
+        self.names = {host.name: host.address for host in self.hosts}
+        """Every name that resolves, with its address; also those at which nobody listens. Farms have names without end,
+        which are not among these.
+        """
+        self.names |= {away.closed(host.index): closed for host in self.hosts if "away" in host.corners}
         self._pages = Pages(options, self.hosts)
         self.changing = Changing(options)
         self._port = "" if options.port == 80 else f":{options.port}"
@@ -77,8 +85,16 @@ class Web:
         self._slow = NormalDist()
 
     def host(self, name: str) -> Host | None:
-        """Return the host with a name (lower case, without port)."""
-        return self._by_name.get(name)
+        """Return the host with a name (lower case, without port); a name of a farm has its owner's address."""
+        host = self._by_name.get(name)
+        return host if host is not None else self._farmed(name)
+
+    def address(self, name: str) -> str | None:
+        """Return the address that a name resolves to, names of farms included; None for a name that does not exist."""
+        known = self.names.get(name)
+        if known is None and (host := self._farmed(name)) is not None:
+            known = host.address
+        return known
 
     @property
     def seeds(self) -> tuple[str, ...]:
@@ -95,13 +111,6 @@ class Web:
         """The addresses that the server must hold."""
         return tuple(dict.fromkeys(host.address for host in self.hosts))
 
-    @property
-    def names(self) -> dict[str, str]:
-        """Every name that resolves, with its address; also those at which nobody listens."""
-        closed = closed_address(self.options)
-        names = {host.name: host.address for host in self.hosts}
-        return names | {away.closed(host.index): closed for host in self.hosts if "away" in host.corners}
-
     def front(self, host: Host) -> str:
         """Return the address of a host's front page."""
         return self._pages.origin(host) + "/"
@@ -116,7 +125,7 @@ class Web:
 
         Costs 20 to 40 µs for an ordinary page. An unknown name gets 421 (RFC 9110, section 15.5.20).
         """
-        host = self._by_name.get(name)
+        host = self.host(name)
         if host is None:
             return MISDIRECTED
         number = self._pages.number(host, path)
@@ -144,7 +153,7 @@ class Web:
 
     def changes(self, name: str, path: str) -> bool:
         """Say whether the answer depends on how often it was asked for."""
-        host = self._by_name.get(name)
+        host = self.host(name)
         if host is None or self._pages.number(host, path) is not None:
             return False
         return len(self._special(host, path).answers) > 1
@@ -181,9 +190,10 @@ class Web:
         """Say whether a path is robots.txt or what stands in for it: no robots.txt speaks about it."""
         return robots.STANDING.fullmatch(path) is not None
 
-    def is_trap(self, path: str) -> bool:
-        """Say whether a path lies in an endless space."""
-        return bool(traps.kind_of(path))
+    def is_trap(self, url: str) -> bool:
+        """Say whether an address lies in an endless space."""
+        authority, _, path = url.removeprefix("http://").partition("/")
+        return bool(traps.kind_of("/" + path)) or self._farmed(authority.partition(":")[0]) is not None
 
     def _marks(self, host: Host, number: int) -> Iterator[Mark]:
         yield from self._pages.marks(host, number)
@@ -198,6 +208,8 @@ class Web:
     def _special(self, host: Host, path: str) -> Made:
         if robots.STANDING.fullmatch(path):
             return self._robots_file(host, path)
+        if not host.pages:
+            return farm.endless(self._place(host), path) or NOT_FOUND
         for corner in host.corners:
             found = self._made_corner(host.index, corner).get(path)
             if found is not None:
@@ -214,6 +226,15 @@ class Web:
         if path == "/robots-shared.txt" and host.index == 0:
             return Made((Answer(200, TEXT, robots.text_of("robots_redirect_host", self.options)),), once=False)
         return NOT_FOUND
+
+    def _farmed(self, name: str) -> Host | None:
+        """Return the host that a farm makes of a name: it has the address and the robots.txt of the farm's owner."""
+        index = farm.owner(name)
+        if index is None or index >= len(self.hosts) or "farm" not in self.hosts[index].corners:
+            return None
+        return msgspec.structs.replace(
+            self.hosts[index], name=name, site=farm.site(index), pages=0, corners=(), compressed=False, mirror_of=-1
+        )
 
     def _make_corner(self, index: int, corner: str) -> dict[str, Made]:
         return CORNERS[corner](self._place(self.hosts[index]))
