@@ -16,7 +16,7 @@ from typing import Self
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
-from gossamer.cli.ends import INTERRUPTED
+from gossamer.cli.exits import Exit
 from tests.acceptance.endless import SCRIPT, WAIT_S_MAX, Endless, until
 from tests.crash.crawls import environment
 
@@ -369,7 +369,7 @@ def test_it_stops_goes_on_where_it_was_and_shows_what_is_over(web: Endless, open
         moves(page)
         page.click("#stop")
         page.click("#stop-yes")
-        assert served.wait() == INTERRUPTED
+        assert served.wait() == Exit.INTERRUPTED
     expect(page.locator("#link")).to_contain_text("trying again")
     before, since = number(page, "pages"), len(web.log)
     with Served("resume", tmp_path / "crawl", "--serve", str(port), "--set", "limits.max_pages=100000"):

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from gossamer.cli.ask import status_text
+from gossamer.cli.exits import Exit, table
 from gossamer.cli.main import app
 from tests.cli.conftest import Gossamer, until
 
@@ -169,6 +170,14 @@ def test_help_and_version(run: Gossamer) -> None:
     assert "crawl" in run("--help")[1]
     assert run()[1] == run("--help")[1]
     assert run("--version")[1].strip()
+
+
+def test_exit_statuses_are_in_the_help_and_on_their_page(run: Gossamer) -> None:
+    assert table() in (REPOSITORY / "docs/commands.md").read_text(encoding="utf-8")
+    for words in (["--help"], ["crawl", "--help"], ["resume", "--help"]):
+        shown = " ".join(run(*words)[1].split())
+        for one in Exit:
+            assert f"{one.value} {one.meaning}" in shown, words
 
 
 def commands() -> list[tuple[str, list[str]]]:

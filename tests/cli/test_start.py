@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from gossamer.cli.checking import job_of
-from gossamer.cli.ends import REFUSED
+from gossamer.cli.exits import Exit
 from gossamer.cli.job import Job, decode, encode
 from gossamer.cli.start import Started
 from gossamer.config import Config, configure
@@ -63,7 +63,7 @@ def test_a_child_that_nobody_waits_for_is_gone_too(tmp_path: Path) -> None:
 
 def test_what_is_refused_is_a_status(tmp_path: Path) -> None:
     with closing(Started(crawl(tmp_path, "--set", "limits.max_page=3"))) as started:
-        assert started.job() == REFUSED
+        assert started.job() == Exit.REFUSED
     assert not (tmp_path / "made").exists()
 
 

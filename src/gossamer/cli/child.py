@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from gossamer.cli.directory import unmake
-from gossamer.cli.ends import FAILED, FINISHED, INTERRUPTED, REFUSED, complain
+from gossamer.cli.exits import Exit, complain
 from gossamer.cli.job import Job, Spool, decode, encode
 from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.world.files import NO_ROOM
@@ -112,7 +112,7 @@ def interrupt(*_: object) -> NoReturn:
 def begun(job: Job, config: Config, supervisor: Supervisor) -> int:
     """Import what a job takes, crawl when the word comes, and return the exit status."""
     status = guarded(job, partial(crawl, config, supervisor))
-    if status == REFUSED and job.before is not None:
+    if status == Exit.REFUSED and job.before is not None:
         unmake(Path(job.directory), [Path(name) for name in job.missing], job.before)
     return status
 
@@ -122,25 +122,25 @@ def guarded(job: Job, work: Callable[[Job], int]) -> int:
     try:
         return work(job)
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return Exit.INTERRUPTED
     except BaseException as error:
         if (mistake := config_error(error)) is not None:
             complain(str(mistake))
-            return REFUSED
+            return Exit.REFUSED
         if isinstance(error, CrawlFailedError):
             complain(f"{error}; the state is saved, gossamer resume {job.directory} continues")
-            return FAILED
+            return Exit.FAILED
         if isinstance(error, SystemExit | GeneratorExit):
             raise
         if isinstance(error, OSError) and error.errno in NO_ROOM:
             complain(full(error, Path(job.directory)))
-            return FAILED
+            return Exit.FAILED
         keep(error, Path(job.directory))
         complain(
             f"internal error: {type(error).__name__}: {error}; the state is saved, logs/critical.log says more, "
             f"gossamer resume {job.directory} continues"
         )
-        return FAILED
+        return Exit.FAILED
 
 
 def crawl(config: Config, supervisor: Supervisor, job: Job) -> int:
@@ -157,7 +157,7 @@ def crawl(config: Config, supervisor: Supervisor, job: Job) -> int:
     kind = crawler(config.cluster.workers)
     calm_collector()
     if not supervisor.says_go():
-        return REFUSED
+        return Exit.REFUSED
     # One that had ended when its process died is not begun anew: only its files may lack something.
     settle = job.settle or job.restart
     running = (
@@ -181,8 +181,8 @@ def crawl(config: Config, supervisor: Supervisor, job: Job) -> int:
             f"{to_upload} not uploaded to {uploads['store']}: {uploads['error'] or 'there was no time'}; "
             f"they are kept, gossamer resume {job.directory} uploads them"
         )
-        return INTERRUPTED if ended == "stopped" else FAILED
-    return INTERRUPTED if ended == "stopped" else FINISHED
+        return Exit.INTERRUPTED if ended == "stopped" else Exit.FAILED
+    return Exit.INTERRUPTED if ended == "stopped" else Exit.FINISHED
 
 
 def full(error: OSError, directory: Path) -> str:

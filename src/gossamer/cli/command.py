@@ -10,7 +10,7 @@ from typing import Any
 import typer
 from typer.exceptions import TyperException
 
-from gossamer.cli.ends import FAILED, INTERRUPTED, REFUSED, complain
+from gossamer.cli.exits import Exit, complain
 from gossamer.cli.main import CarryOut, app
 from gossamer.cli.options import with_port
 from gossamer.cli.order import Order
@@ -35,18 +35,18 @@ def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = Non
         from gossamer.cli.mistakes import one_line
 
         complain(one_line(error))
-        return REFUSED
+        return Exit.REFUSED
     except ConfigError as error:
         complain(str(error))
-        return REFUSED
+        return Exit.REFUSED
     except (KeyboardInterrupt, typer.Abort):
-        return INTERRUPTED
+        return Exit.INTERRUPTED
     except BrokenPipeError:  # What reads us has gone away, as in `| head`.
         sys.stderr.close()
-        return FAILED
+        return Exit.FAILED
     except OSError as error:  # The machine's refusal: what it says is what there is to know.
         complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-        return REFUSED if error.errno in NOT_OURS else FAILED
+        return Exit.REFUSED if error.errno in NOT_OURS else Exit.FAILED
     return status if isinstance(status, int) else 0
 
 

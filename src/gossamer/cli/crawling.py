@@ -12,7 +12,7 @@ from contextlib import closing
 from itertools import count
 from pathlib import Path
 
-from gossamer.cli.ends import FAILED, complain
+from gossamer.cli.exits import Exit, complain
 from gossamer.cli.job import Job
 from gossamer.cli.start import Started
 from gossamer.cli.supervisor import Patience, Slots, Supervisor, death
@@ -35,10 +35,10 @@ def carried_out(words: Sequence[str]) -> int:
         how = f"the crawl's process {death(job)} before it began"
         if child.took_input:
             complain(f"{how}; nothing was started, and what was on standard input is gone: give it again")
-            return FAILED
+            return Exit.FAILED
         if restarts >= Patience().restarts_max:
             complain(f"{how}, for the {restarts + 1}th time; nothing was started")
-            return FAILED
+            return Exit.FAILED
         complain(f"{how}; it is begun anew")
     raise AssertionError("that has no end")
 

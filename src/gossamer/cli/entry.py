@@ -15,12 +15,12 @@ def status_of(words: Sequence[str]) -> int:
     """Run a command and return its exit status."""
     if words and words[0] in {"crawl", "resume"} and "--help" not in words:
         from gossamer.cli.crawling import carried_out
-        from gossamer.cli.ends import INTERRUPTED
+        from gossamer.cli.exits import Exit
 
         try:
             return carried_out(words)
         except KeyboardInterrupt:
-            return INTERRUPTED
+            return Exit.INTERRUPTED
     from gossamer.cli.command import status_of_command
 
     return status_of_command(words)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 import gossamer
+from gossamer.cli.exits import epilog
 from gossamer.cli.options import with_flags
 from gossamer.cli.order import Order
 from gossamer.cli.segmenting import segment_app
@@ -18,6 +19,7 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=False,
     pretty_exceptions_enable=False,
+    epilog=epilog(),
 )
 config_app = typer.Typer(help="Look at configurations.")
 app.add_typer(config_app, name="config")
@@ -40,7 +42,7 @@ ConformanceDirectory = Annotated[Path, typer.Option("--output", "-o", metavar="D
 Size = Annotated[str, typer.Option("--size", metavar="SIZE", help="small, medium or large.")]
 
 
-@app.command("crawl")
+@app.command("crawl", epilog=epilog())
 @with_flags()
 def crawl(
     context: typer.Context,
@@ -61,7 +63,7 @@ def crawl(
     _end(_carry_out(context)(order))
 
 
-@app.command("resume")
+@app.command("resume", epilog=epilog())
 @with_flags(resumable_only=True)
 def resume(context: typer.Context, directory: Directory, sets: Sets = None, **options: object) -> None:
     """Continue after a stop or a crash; what is given here changes from now on."""

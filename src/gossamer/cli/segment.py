@@ -9,13 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gossamer.cli import door
-from gossamer.cli.ends import FINISHED
+from gossamer.cli.exits import Exit
 from gossamer.cli.views import Shown
 from gossamer.cli.words import count, counted, duration, harmless, size, write_line
 from gossamer.model.errors import ConfigError
-
-NOTHING_NEW = 3
-"""Exit status of a build that found nothing to list: it ends a shell loop."""
 
 
 def build(
@@ -62,7 +59,7 @@ def build(
         shown.line(_told(built, time.monotonic() - started))
     if bloom:
         shown.line(f"of URLs that are new, at most {bloom:g} of all are taken for known ones and not listed")
-    return FINISHED if built.urls else NOTHING_NEW
+    return Exit.FINISHED if built.urls else Exit.NOTHING
 
 
 def show(file: Path, limit: int, *, as_json: bool) -> int:
@@ -70,7 +67,7 @@ def show(file: Path, limit: int, *, as_json: bool) -> int:
     found = door.segment_summary(file, limit)
     if as_json:
         write_line(sys.stdout, json.dumps(found, indent=2))
-        return FINISHED
+        return Exit.FINISHED
     part = f", part {found['part']} of {found['parts']}" if found["parts"] != 1 else ""
     holds = ", ".join(
         counted(_number(found[name]), name[:-1].replace("url", "URL")) for name in ("urls", "sites", "hosts")
@@ -87,21 +84,21 @@ def show(file: Path, limit: int, *, as_json: bool) -> int:
         lines += [f"  {row['level']}  {row['depth']:>3}  {harmless(row['url'])}" for row in rows]
     for line in lines:
         write_line(sys.stdout, line)
-    return FINISHED
+    return Exit.FINISHED
 
 
 def split(file: Path, output: Path, parts: int) -> int:
     """Write several segments of one; say which."""
     for path, urls, sites in door.segment_split(file, output, parts):
         write_line(sys.stderr, f"{path}: {counted(urls, 'URL')} of {counted(sites, 'site')}")
-    return FINISHED
+    return Exit.FINISHED
 
 
 def merge(files: Sequence[Path], output: Path) -> int:
     """Write one segment of several; say what it holds."""
     urls, sites = door.segment_merged(files, output)
     write_line(sys.stderr, f"{output}: {counted(urls, 'URL')} of {counted(sites, 'site')}")
-    return FINISHED
+    return Exit.FINISHED
 
 
 def _how(built: door.BuiltSegments) -> str:

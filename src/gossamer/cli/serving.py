@@ -10,7 +10,7 @@ import typer
 
 from gossamer.cli import consoles
 from gossamer.cli.directory import holds_crawl, require_crawl
-from gossamer.cli.ends import FINISHED, complain
+from gossamer.cli.exits import Exit, complain
 from gossamer.config.gather import configure, reopen
 from gossamer.model.errors import ConfigError
 from gossamer.world.loop import loop_factory
@@ -44,7 +44,7 @@ def serve(
         work = consoles.serve_folder(path.resolve(), configure(file, sets=given).console, number, typer.echo, complain)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(work)
-    return FINISHED
+    return Exit.FINISHED
 
 
 def port_of(text: str) -> int:

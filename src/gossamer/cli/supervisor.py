@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NamedTuple
 
+from gossamer.cli.exits import Exit
+
 # Deaths that what a stranger wrote can cause, in a parser or a codec. SIGKILL may be anybody's: it accuses no page.
 CONTENT_DEATHS = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE})
-# Ends that the child chose: finished, our failure, mistake of the operator, interrupted.
-CHOSEN = frozenset({0, 1, 2, 130})
-INTERRUPTED = 130
-FAILED = 1
+CHOSEN = frozenset(Exit)
+"""Exit statuses with which the child ends by its own choice: it is not started again."""
 FORWARDED = (signal.SIGINT, signal.SIGTERM)
 HUNG_UP = signal.SIGHUP
 """The terminal has gone, or the connection to it: to the child that is SIGTERM. Under nohup(1) it is nothing."""
@@ -79,7 +79,7 @@ class Supervisor:
                 if overran or -status in CONTENT_DEATHS:
                     self._slots.accuse()
                 if self._signals or -status in FORWARDED:
-                    return INTERRUPTED
+                    return Exit.INTERRUPTED
                 reached = self._slots.progress()
                 fruitless = 1 if reached > committed else fruitless + 1
                 committed = max(committed, reached)
@@ -89,7 +89,7 @@ class Supervisor:
                         f"the crawl's process {how}, for the {fruitless}th time without progress; "
                         "its state is saved, and logs/critical.log may say why"
                     )
-                    return FAILED
+                    return Exit.FAILED
                 restarts += 1
                 self._say(f"the crawl's process {how}; it continues from its last commit")
 
