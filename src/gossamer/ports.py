@@ -156,6 +156,8 @@ class Chain(Protocol):
     hops_max: int
     media_types: tuple[str, ...]
     """Patterns of the types that are read; none means all."""
+    by_place: frozenset[str]
+    """Names of the filters that judge where a link is or how it was found, not the address itself."""
 
     def reason(self, link: Link) -> str | None:
         """Return the name of the first filter that rejects a link."""
@@ -163,6 +165,10 @@ class Chain(Protocol):
 
     def explain(self, link: Link) -> str | None:
         """Return what `reason` returns, uncounted."""
+        ...
+
+    def rejects_again(self, link: Link) -> tuple[str, str] | None:
+        """Return name and reason, for people, of a filter that rejects a URL which was queued by other options."""
         ...
 
     def detail(self, link: Link) -> str:

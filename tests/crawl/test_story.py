@@ -30,7 +30,7 @@ def test_what_was_never_named(tmp_path: Path) -> None:
     with Ring(tmp_path) as ring:
         told = ring.story.why(ROOT)
         assert told["state"] == "unknown"
-        assert "no page or seed has named it" in str(told["reason"])
+        assert "no seed, page or redirect that was followed has named it" in str(told["reason"])
         assert told["rule"] is None
 
 

@@ -14,7 +14,7 @@ def reconfigure(shard: Assembled, config: Config) -> None:
     before, shard.config = shard.config, config
     if config.scope != before.scope:
         shard.chain.adopt(shard.chain_of(scope_options(config)))
-        shard.pipeline.judges_again = judges_again(config, shard.epochs)
+        shard.pipeline.judges_again = judges_again(shard.chain, shard.epochs)
     shard.tally.reconfigure(config.crawl)
     shard.pipeline.reconfigure(retries_of(config, shard.dice), config.crawl)
     shard.logs.reconfigure(config.logs)

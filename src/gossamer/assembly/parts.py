@@ -20,7 +20,6 @@ from gossamer.archive.followed import followed
 from gossamer.archive.tables import Tables
 from gossamer.archive.warc import About, WarcArchive
 from gossamer.config import Config, effective_toml
-from gossamer.config.live import live_keys
 from gossamer.crawl.apart import Apart
 from gossamer.crawl.commit import Committer
 from gossamer.crawl.copies import Copies
@@ -64,6 +63,7 @@ from gossamer.process.registry import MODULES, NEEDED
 from gossamer.process.text import TitleAndText
 from gossamer.resolve.resolver import DnsResolver
 from gossamer.robots.robots import SiteRobots
+from gossamer.scope.chain import Chain
 from gossamer.scope.exclusions import ExcludedHost
 from gossamer.scope.patterns import PatternSet
 from gossamer.scope.traps import Traps
@@ -406,14 +406,12 @@ def politeness_of(config: Config) -> Politeness:
     return politeness(config.politeness, config.host.overrides)
 
 
-def judges_again(config: Config, epochs: Epochs) -> bool:
+def judges_again(chain: Chain, epochs: Epochs) -> bool:
     """Say whether filters are others than those by which the crawl began to queue URLs, and note the first ones."""
-    names = {key.partition(".")[2] for key in live_keys() if key.startswith("scope.")}
-    filters = config.scope.model_dump_json(include=names).encode()
     begun = epochs.get("meta", FILTERS)
     if begun is None:
-        epochs.put("meta", FILTERS, filters)
-    return begun is not None and begun != filters
+        epochs.put("meta", FILTERS, chain.made_of)
+    return begun is not None and begun != chain.made_of
 
 
 def watchdogs_of(

@@ -341,7 +341,7 @@ def _assembled(
         router=exchange,
     )  # fmt: skip
     pipeline = Pipeline(rooms, retries_of(config, dice), config.crawl, clock, kept.logs, tally)
-    pipeline.judges_again = judges_again(config, epochs)
+    pipeline.judges_again = judges_again(chain, epochs)
     cuts, growing = (frontier, memory, trapping, url_seen, schedule), (frontier, epochs, schedule, exchange)
     committer, crowding = _committing(config, kept, archives, cuts, growing, clock)
     shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)

@@ -27,8 +27,6 @@ from gossamer.world.clock import Clock
 REDIRECTS = frozenset((301, 302, 303, 307, 308))
 AGAIN = frozenset((408, 425, 429, 500, 502, 503, 504))
 """Statuses that may be gone next time."""
-BY_PLACE = frozenset(("scope", "own_site", "whitelist", "include", "hops", "depth"))
-"""Filters that ask where a link is or how it was found, not what it is."""
 DISK_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG))
 
 
@@ -65,14 +63,14 @@ class Ends(Generic[L]):
 
     def _not_modified(self, lease: L, reply: Reply, held: Held) -> None:
         """What we have is what the page is: the record says so and refers to it (WARC 1.1, section 6.7.3)."""
-        visit = self._visit(lease)
+        visit = self.visit(lease)
         row = self._reply_row(visit, reply, "not_modified")
         row.digest = digest_text(self._rooms.digest_algorithm, held.payload) if held.payload else ""
         self._conclude(lease, Visited(visit.url, row, reply, revisit_of=held.original, digest=held.payload))
 
     def failure(self, lease: L, failure: Failure) -> None:
         """No reply, or not a whole one: another attempt, or the end. What came is kept and not looked into."""
-        visit, came = self._visit(lease), failure.came
+        visit, came = self.visit(lease), failure.came
         if came is None or self._is_unwanted(visit, came):
             row = attempt_row(visit, failure.outcome, failure.started_at or self._clock.now())
             row.ip, row.fetch_s = failure.ip, failure.fetch_s
@@ -90,7 +88,7 @@ class Ends(Generic[L]):
 
     def _again(self, lease: L, reply: Reply) -> None:
         """A server in trouble: kept as it is, asked again later."""
-        visit = self._visit(lease)
+        visit = self.visit(lease)
         row = self._reply_row(visit, reply, "http_error")
         row.error = f"HTTP {reply.status}"
         self._logs.info("http_error", url=visit.url.text, error=row.error, attempt=visit.attempt)
@@ -98,7 +96,7 @@ class Ends(Generic[L]):
 
     def _redirect(self, lease: L, reply: Reply, target: Url) -> list[Link]:
         """A redirect is a link: its target goes through the whole ring, unless it is this very entry's next hop."""
-        visit, rooms, now = self._visit(lease), self._rooms, self._clock.now()
+        visit, rooms, now = self.visit(lease), self._rooms, self._clock.now()
         row = self._reply_row(visit, reply, "redirected")
         row.redirect_to = target.text
         visited = self._digested(visit, reply, row, [Found(target.text, "redirect")], [target.key])
@@ -109,12 +107,18 @@ class Ends(Generic[L]):
             hops = visit_of(lease).hops  # Of this very entry: a shorter way to it must not make a loop endless.
             link = Link(target, "redirect", visit.depth, hops, visit.url.text, seed)
             # Where the entry was ours, so is its next hop, whatever host the operator's rules take for the same.
-            within = hops < rooms.chain.hops_max and rooms.chain.explain(link) in {None, *BY_PLACE}
+            few = hops < rooms.chain.hops_max
+            within = few and rooms.chain.explain(link) in {None, *rooms.chain.by_place}
+            if not few:
+                row.error = f"it redirects once more, to {target.text}: at most {rooms.chain.hops_max} are followed"
             self._conclude(lease, visited, Again(target, now, 1, hops + 1) if within else None)
             return []
         self._conclude(lease, visited)
         kind = visit.link_type if visit.link_type in (EMBED, *ANNOUNCING) else "redirect"
-        return [Link(target, kind, visit.depth, visit.hops + 1, visit.url.text, seed)]
+        link = Link(target, kind, visit.depth, visit.hops + 1, visit.url.text, seed)
+        if link.hops > rooms.chain.hops_max and (rooms.router is None or rooms.router.has(target)):
+            rooms.history.stop(link)
+        return [link]
 
     def widen(self, url: Url, target: Url, seed: int) -> None:
         """Bring into scope where a seed redirects, as far as its kind allows, and tell people and other shards."""
@@ -134,14 +138,14 @@ class Ends(Generic[L]):
 
     async def _document(self, lease: L, reply: Reply) -> list[Link]:
         """A document, or the last word about one: digest, process, record, and the links that it names."""
-        visit, url = self._visit(lease), lease.url
+        visit, url = self.visit(lease), lease.url
         fetched = 200 <= reply.status < 300
         if self._is_unwanted(visit, reply):
             self._unwanted(lease, reply)
             return []
         row = self._reply_row(visit, reply, "fetched" if fetched else "http_error")
         examined = await self._examine(reply, url, row, visit.link_type) if fetched else None
-        visit = self._visit(lease)  # A shorter way may have appeared meanwhile.
+        visit = self.visit(lease)  # A shorter way may have appeared meanwhile.
         visited = self._digested(visit, reply, row)
         links: list[Link] = []
         follow = True
@@ -172,7 +176,7 @@ class Ends(Generic[L]):
 
     def _unwanted(self, lease: L, reply: Reply) -> None:
         """Content of a type that is not wanted: its headers are kept and its body is not, however much of it came."""
-        visit = self._visit(lease)
+        visit = self.visit(lease)
         reply = msgspec.structs.replace(reply, body=b"", file=None, truncated="unspecified")
         row = self._reply_row(visit, reply, "unsupported")
         row.error = f"the filter `media_type` rejects {reply.media_type}"
@@ -253,7 +257,7 @@ class Ends(Generic[L]):
             return []
         return [link.url.text for link in links if link.link_type != EMBED and chain.reason_but_depth(link) is None]
 
-    def _visit(self, lease: L) -> Visit:
+    def visit(self, lease: L) -> Visit:
         """Return the visit with the shortest way that is known by now: it may have waited long."""
         visit = visit_of(lease)
         way = self._rooms.url_seen.way(visit.url)

@@ -1,4 +1,4 @@
-"""History: what became of each URL, one record each, in the shard's store."""
+"""History: what became of each URL, one record each, in the shard's store; and which redirects were not followed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from gossamer.model.links import Link
 from gossamer.model.visits import PageRow
 from gossamer.state.epoch import Epochs
 from gossamer.url.url import Url
@@ -31,6 +32,8 @@ class PageRecord(msgspec.Struct, array_like=True, frozen=True):
     """In scope but for depth: kept when depth is limited, so that a shorter way can be passed on without a request."""
 
 
+_STOPPED = b"\0hops:"
+"""Where the family `content` keeps redirects that were not followed because there were too many in a row."""
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(PageRecord).decode
 
@@ -47,6 +50,18 @@ class History:
     def get(self, url: Url) -> PageRecord | None:
         value = self._epochs.get("page", _key(url))
         return _decode(value) if value is not None else None
+
+    def stop(self, link: Link) -> None:
+        """Note that a redirect leads to a URL that it is one too many for. Rare: one put for each such redirect."""
+        self._epochs.put("content", _stopped_key(link.url), _encode((link.depth, link.hops, link.referrer)))
+
+    def stopped(self, url: Url) -> Link | None:
+        """Return the last redirect that led to a URL and was not followed."""
+        value = self._epochs.get("content", _stopped_key(url))
+        if value is None:
+            return None
+        depth, hops, referrer = msgspec.msgpack.decode(value, type=tuple[int, int, str])
+        return Link(url, "redirect", depth, hops, referrer)
 
     def address(self, partition: int, fingerprint: int) -> str:
         """Return the address of a URL that is known by its fingerprint alone; empty when it was never visited."""
@@ -65,6 +80,10 @@ def page_record(row: PageRow, *, final: bool, outlinks: Sequence[str] = ()) -> P
         row.url, row.outcome, final, row.status, row.fetched_at, row.attempt, row.depth, row.referrer, row.error,
         row.redirect_to, row.warc_file, row.warc_offset, list(outlinks),
     )  # fmt: skip
+
+
+def _stopped_key(url: Url) -> bytes:
+    return url.partition.to_bytes(2) + _STOPPED + url.fingerprint.to_bytes(8)
 
 
 def _key(url: Url) -> bytes:

@@ -36,10 +36,6 @@ from gossamer.world.clock import Clock
 
 NEW, SHORTER = 1, 2
 BUSY = frozenset((429, 503))
-JUDGED_AGAIN = frozenset(
-    ("depth", "exclude", "include", "length", "media_type", "path_depth", "repeated_path", "useless_path")
-)
-"""Filters that may change while the crawl runs."""
 HUB_BYTES_MAX = 65_536
 """What is read of a hub's answer: it says why it refuses."""
 DEFAULT_PORTS = {"http": 80, "https": 443, "ftp": 21, "ftps": 990, "gopher": 70}
@@ -230,9 +226,9 @@ class Pipeline(Generic[L]):
     def _permitted(self, lease: L, now: float) -> bool:
         """Ask what the site allows, now, at the last moment. What is not allowed is dealt with here."""
         rooms, url = self._rooms, lease.url
-        if self.judges_again and (name := self._rejected_now(lease)):
+        if self.judges_again and (reason := self._rejected_now(lease)):
             rooms.source.ended(lease, None, now)
-            self._ends.failure(lease, Failure("excluded", f"the filter {name} rejects it now", started_at=now))
+            self._ends.failure(lease, Failure("excluded", reason, started_at=now))
             return False
         verdict = rooms.permit.ask(url, now)
         if verdict.allowed:
@@ -256,11 +252,11 @@ class Pipeline(Generic[L]):
         return False
 
     def _rejected_now(self, lease: L) -> str:
-        """Return the filter that would not let a queued URL in again; where it was found from is no reason."""
-        visit = visit_of(lease)
+        """Return why a queued URL would not be let in again; empty where it would. Judged by its shortest known way."""
+        visit = self._ends.visit(lease)
         link = Link(lease.url, visit.link_type, visit.depth, visit.hops, visit.referrer, visit.seed)
-        name = self._rooms.chain.explain(link)
-        return name if name is not None and name in JUDGED_AGAIN else ""
+        rejected = self._rooms.chain.rejects_again(link)
+        return rejected[1] if rejected is not None else ""
 
     def _held(self, lease: L) -> Held | None:
         """Return what the last visit left, where the request is to be conditional on it."""

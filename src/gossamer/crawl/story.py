@@ -56,12 +56,14 @@ class Story:
         if way is not None:
             told |= {"depth": way[0], "hops": way[1]}
         told |= {"state": "", "reason": "", "rule": None}
-        told |= self._state(url, record, facts)
+        told |= self._state(url, record, facts, way)
         told |= _revisited(self._revisits(url))
         told["host_state"] = _host_state(facts)
         return told
 
-    def _state(self, url: Url, record: PageRecord | None, facts: HostFacts) -> dict[str, object]:
+    def _state(
+        self, url: Url, record: PageRecord | None, facts: HostFacts, way: tuple[int, int] | None
+    ) -> dict[str, object]:
         if record is None and not self._was_offered(url):
             return self._never_queued(url)
         if record is not None and record.final:
@@ -72,6 +74,10 @@ class Story:
             return {"state": "host_closed", "reason": facts.closed, "rule": "host_closed"}
         if self._chain.explain(Link(url, "anchor", 0)) == EXCLUDED:
             return {"state": "queued", "reason": "its host is excluded by now: it ends in its turn", "rule": EXCLUDED}
+        # As a seed: what holds for one holds for the URL however it was found, which is not known here.
+        again = self._chain.rejects_again(Link(url, "seed", *(way or (0, 0))))
+        if again is not None:
+            return {"state": "queued", "reason": f"{again[1]}; it ends in its turn", "rule": again[0]}
         if facts.deferred:
             return {"state": "deferred", "reason": _deferred(facts.budget), "rule": "budget"}
         if facts.due_at is not None:
@@ -93,7 +99,17 @@ class Story:
             detail = self._chain.detail(link)
             reason = f"the filter `{rule}` rejects it" + (f": {detail}" if detail else "")
             return {"state": "rejected", "reason": reason, "rule": rule}
-        return {"state": "unknown", "reason": "no page or seed has named it so far, within the depth allowed"}
+        stopped = self._history.stopped(url)
+        if stopped is None:
+            reason = "no seed, page or redirect that was followed has named it so far, within the depth allowed"
+            return {"state": "unknown", "reason": reason}
+        told: dict[str, object] = {"depth": stopped.depth, "hops": stopped.hops, "referrer": stopped.referrer}
+        rule = self._chain.explain(stopped)
+        if rule is None:
+            reason = f"{stopped.referrer} redirected to it when fewer redirects were followed; seed it to visit it"
+            return told | {"state": "unknown", "reason": reason}
+        reason = f"the filter `{rule}` rejects it: {self._chain.detail(stopped)}"
+        return told | {"state": "rejected", "reason": reason, "rule": rule}
 
 
 def offered_to(url_seen: UrlSeen) -> Callable[[Url], bool]:

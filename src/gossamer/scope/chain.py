@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 import msgspec
+from xxhash import xxh3_128_digest
 
 from gossamer.model.links import Link
+from gossamer.model.live import LIVE
 from gossamer.model.visits import Reply
 from gossamer.ports import Filter
 from gossamer.scope.exclusions import ExcludedHost, HostSet
@@ -32,12 +34,29 @@ from gossamer.scope.whitelist import Whitelist
 
 DEPTH = "depth"
 """The one reason that may pass: a shorter way to the same URL may appear (it stands last for that)."""
+LIVE_KEYS = frozenset(name for name, field in ScopeOptions.model_fields.items() if field.json_schema_extra == LIVE)
+"""Options that may change while the crawl runs."""
+DECLARED = (
+    Scheme, Length, LinkType, PathDepth, RepeatedPath, UselessPath, Exclude, Scope, OwnSite, Whitelist, Include,
+    MediaType, Hops, Depth,
+)  # fmt: skip
+"""The filters that options make."""
+
+
+def judges_again(declared: object) -> bool:
+    """Say whether a filter judges queued URLs again once options differ from those by which they were queued.
+
+    Filters that judge the address itself do. Of those that judge how a link was found only the ones do that can change
+    while the crawl runs: the others stand by what they said then. Filters without declarations are not asked again.
+    """
+    return isinstance(declared, _Declared) and (not declared.by_place or not LIVE_KEYS.isdisjoint(declared.keys))
 
 
 class Chain:
     """Judges links by filters in order. A filter called `depth` must be the last."""
 
-    def __init__(self, filters: Sequence[Filter], language: Language | None = None) -> None:
+    def __init__(self, filters: Sequence[Filter], language: Language | None = None, made_of: bytes = b"") -> None:
+        """`made_of` is equal for chains whose filters judge queued URLs alike."""
         names = [one.name for one in filters]
         assert len(set(names)) == len(names), f"two filters of one name among {names}"
         assert DEPTH not in names[:-1], "depth must be the last filter"
@@ -54,12 +73,17 @@ class Chain:
         """Patterns of the types that are read; none means all."""
         self._steps = tuple((one.rejects, one.name) for one in filters)
         self._steps_but_depth = tuple(step for step in self._steps if step[1] != DEPTH)
+        self._judging_again = tuple(one for one in filters if judges_again(one))
+        self.by_place = frozenset(one.name for one in filters if isinstance(one, _Declared) and one.by_place)
+        """Names of the filters that judge where a link is or how it was found, not the address itself."""
+        self.made_of = made_of
 
     def adopt(self, other: Chain) -> None:
         """Judge as another chain from now on; what was counted stays."""
         self.filters, self.depth_limited, self.hops_max = other.filters, other.depth_limited, other.hops_max
         self._media, self._language, self.media_types = other._media, other._language, other.media_types
         self._steps, self._steps_but_depth = other._steps, other._steps_but_depth
+        self._judging_again, self.by_place, self.made_of = other._judging_again, other.by_place, other.made_of
         for name in other.counts:
             self.counts.setdefault(name, 0)
 
@@ -87,6 +111,17 @@ class Chain:
         """Return what `reason` returns, uncounted: for people who ask why."""
         return next((name for rejects, name in self._steps if rejects(link)), None)
 
+    def rejects_again(self, link: Link) -> tuple[str, str] | None:
+        """Judge a URL that was queued by other options, by the filters that hold for such (`judges_again`), uncounted.
+
+        Return name and reason, for people, of the one that rejects it; None where it may stay.
+        """
+        judge = next((one for one in self._judging_again if one.rejects(link)), None)
+        if judge is None:
+            return None
+        detail = judge.detail(link) if isinstance(judge, _Telling) else ""
+        return judge.name, f"the filter `{judge.name}` rejects it now" + (f": {detail}" if detail else "")
+
     def detail(self, link: Link) -> str:
         """Return what the filter that rejects a link can say about it, for people; often nothing."""
         judge = next((one for one in self.filters if one.rejects(link)), None)
@@ -111,6 +146,19 @@ class Chain:
             return None
         self.counts[Language.name] += 1
         return ", ".join(spoken)
+
+
+@runtime_checkable
+class _Declared(Protocol):
+    """A filter that options make."""
+
+    name: str
+    keys: tuple[str, ...]
+    """Those options, by their names in the section `scope`."""
+    by_place: bool
+    """Judges where a link is or how it was found; false: the address itself."""
+
+    def rejects(self, link: Link) -> bool: ...
 
 
 @runtime_checkable
@@ -174,4 +222,9 @@ def scope_chain(
     filters.extend(more)
     if options.depth_max is not None:
         filters.append(Depth(options.depth_max))
-    return Chain(filters, Language(options.languages) if options.languages else None)
+    return Chain(filters, Language(options.languages) if options.languages else None, _made_of(options, lists))
+
+
+def _made_of(options: ScopeOptions, lists: Lists) -> bytes:
+    keys = {key for declared in DECLARED if judges_again(declared) for key in declared.keys}
+    return xxh3_128_digest(msgspec.json.encode([options.model_dump_json(include=keys), lists.include, lists.exclude]))

@@ -1,6 +1,8 @@
 """Filters: the questions a link must pass, one small class each. A filter's name is what `why` shows.
 
-`docs/rules.md` shows each with an example.
+Each class declares `keys`, the options in `ScopeOptions` that it is built from, and `by_place`: whether it judges where
+a link is and how it was found (true) or the address itself (false). `chain` derives from these two declarations which
+filters judge queued URLs again. `docs/rules.md` shows each filter with an example.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ class Scheme:
     """Schemes that are not visited."""
 
     name = "scheme"
+    keys = ("schemes",)
+    by_place = False
 
     def __init__(self, schemes: Sequence[str]) -> None:
         self._starts = tuple(scheme + "://" for scheme in schemes)
@@ -31,6 +35,8 @@ class Length:
     """Addresses longer than `url_bytes_max` bytes."""
 
     name = "length"
+    keys = ("url_bytes_max",)
+    by_place = False
 
     def __init__(self, url_bytes_max: int) -> None:
         self._url_bytes_max = url_bytes_max
@@ -47,6 +53,8 @@ class LinkType:
     """Links that are recorded only: `canonical`, `alternate` and others, unless configured."""
 
     name = "link_type"
+    keys = ("follow", "embeds")
+    by_place = True
 
     def __init__(self, followed: Iterable[str]) -> None:
         self._followed = frozenset(followed)
@@ -59,6 +67,8 @@ class PathDepth:
     """Paths of more than `path_segments_max` segments: no site has so many, traps do."""
 
     name = "path_depth"
+    keys = ("path_segments_max",)
+    by_place = False
 
     def __init__(self, path_segments_max: int) -> None:
         self._segments_max = path_segments_max
@@ -75,6 +85,8 @@ class RepeatedPath:
     """Paths in which one segment stands more than `path_repeats_max` times: `/a/b/a/b/a/b/a/b`, the mark of a trap."""
 
     name = "repeated_path"
+    keys = ("path_repeats_max",)
+    by_place = False
 
     def __init__(self, path_repeats_max: int) -> None:
         self._repeats_max = path_repeats_max
@@ -95,6 +107,8 @@ class Exclude:
     """Addresses that match an `exclude` pattern."""
 
     name = "exclude"
+    keys = ("exclude", "exclude_file")
+    by_place = False
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self.patterns = PatternSet(patterns)
@@ -115,6 +129,8 @@ class Scope:
     """Addresses under no root. A seed is its own root, an embed belongs to its page."""
 
     name = "scope"
+    keys = ("scope",)
+    by_place = True
 
     def __init__(self, roots: Roots) -> None:
         self._contains = roots.contains
@@ -127,6 +143,8 @@ class OwnSite:
     """Addresses that are not of the site (the registrable domain) of the page that names them."""
 
     name = "own_site"
+    keys = ("own_site",)
+    by_place = True
 
     def __init__(self) -> None:
         self._referrer = self._site = ""
@@ -151,6 +169,8 @@ class Include:
     """
 
     name = "include"
+    keys = ("include", "include_file")
+    by_place = True
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self.patterns = PatternSet(patterns)
@@ -163,12 +183,18 @@ class Hops:
     """Redirects that follow more than `hops_max` others."""
 
     name = "hops"
+    keys = ("hops_max",)
+    by_place = True
 
     def __init__(self, hops_max: int) -> None:
         self.hops_max = hops_max
 
     def rejects(self, link: Link) -> bool:
         return link.hops > self.hops_max
+
+    def detail(self, link: Link) -> str:
+        redirected = f"{link.referrer} redirects to it, and that is" if link.referrer else "it is"
+        return f"{redirected} redirect number {link.hops} in a row; at most {self.hops_max} are followed"
 
 
 class Depth:
@@ -177,6 +203,8 @@ class Depth:
     """
 
     name = "depth"
+    keys = ("depth_max",)
+    by_place = True
 
     def __init__(self, depth_max: int) -> None:
         self._depth_max = depth_max

@@ -52,6 +52,8 @@ class MediaType:
     """
 
     name = "media_type"
+    keys = ("media_types",)
+    by_place = False
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self.patterns = tuple(pattern.lower() for pattern in patterns)
@@ -81,6 +83,7 @@ class Language:
     """
 
     name = "language"
+    keys = ("languages",)
 
     def __init__(self, ranges: Sequence[str]) -> None:
         self._ranges = tuple(one.lower() for one in ranges)

@@ -30,6 +30,8 @@ class UselessPath:
     """Addresses that only show again what others show: the kinds of `USELESS` that are named."""
 
     name = "useless_path"
+    keys = ("useless_paths",)
+    by_place = False
 
     def __init__(self, kinds: Sequence[str]) -> None:
         self._patterns = {kind: re.compile(USELESS[kind]) for kind in USELESS if kind in kinds}

@@ -27,6 +27,8 @@ class Whitelist:
     """
 
     name = "whitelist"
+    keys = ("whitelist_file",)
+    by_place = True
 
     def __init__(self, domains: Iterable[str]) -> None:
         """Take domains or hosts; each stands for its site. Raises ConfigError for what is neither."""
