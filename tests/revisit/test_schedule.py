@@ -306,6 +306,21 @@ def test_a_ping_makes_a_page_due_now_also_while_it_is_under_way(kept: Kept) -> N
     kept.check_sums()
 
 
+def test_a_hint_for_later_leads_to_a_visit_that_begins_then_whatever_comes_before(kept: Kept) -> None:
+    url = named("http://a.test/1")
+    kept.visit(url.text, T0)
+    for at, not_before in ((100.0, 100.0), (102.0, 105.0), (104.0, 105.0)):
+        notice = Notice(url, "websub", changed_at=T0 + not_before, due_now=True, not_before=T0 + not_before)
+        assert kept.schedule.told(notice, T0 + at)
+        assert kept.queue.due[url.text] == T0 + 100
+        kept.check_sums()
+    assert kept.visit(url.text, T0 + 103, 2) == T0 + 105, "a visit before that covers the first hint alone"
+    after = kept.visit(url.text, T0 + 105, 3)
+    assert after is not None
+    assert after > T0 + 106, "and this one covers all of them"
+    kept.check_sums()
+
+
 def test_news_of_a_change_brings_a_visit_forward_and_old_news_does_not(kept: Kept) -> None:
     url = named("http://a.test/1")
     due_at = kept.visit(url.text, T0)

@@ -240,8 +240,41 @@ def test_all_of_it_survives_with_the_epoch_and_what_was_under_way_is_asked_anew(
     assert third.due(NOW + 3) == []
     one = third.get(errand.token)
     assert one is not None
-    assert [page.text for page in third.pinged(one, NOW + 4)] == [TOPIC]
+    assert [page.text for page in third.pinged(one, b"a", NOW + 4).pages] == [TOPIC]
     assert made(epochs).all()[0].pings == 1
+
+
+def test_repeats_within_the_window_need_no_visit_and_all_others_share_one_at_its_end(epochs: Epochs) -> None:
+    subscriptions = made(epochs, gather_s=5)
+    one = standing(subscriptions)
+    given = [
+        (b"a", 0, "now"), (b"a", 1, None), (b"a", 4.9, None),  # Eight of them are one visit.
+        (b"a", 5, "now"), (b"b", 6, 10), (b"a", 7, None), (b"b", 8, 10), (b"c", 9, 10),
+        (b"", 20, "now"), (b"", 21, 25), (b"", 24.9, 25),  # Without content nobody knows what changed.
+    ]  # fmt: skip
+    for digest, at, expected in given:
+        due = subscriptions.pinged(one, digest, NOW + at)
+        if expected is None:
+            assert due.pages == [], (digest, at)
+        else:
+            assert [page.text for page in due.pages] == [TOPIC]
+            assert due.at == NOW + (at if expected == "now" else float(str(expected))), (digest, at)
+    again = made(epochs, NOW + 26, gather_s=5).get(one.token)
+    assert again is not None
+    assert (again.pings, again.gathered_until) == (11, NOW + 25)
+
+
+def test_a_clock_that_was_set_back_opens_another_window(epochs: Epochs) -> None:
+    subscriptions = made(epochs, gather_s=5)
+    one = standing(subscriptions)
+    subscriptions.pinged(one, b"a", NOW + 1_000)
+    assert subscriptions.pinged(one, b"a", NOW).pages
+
+
+def test_without_a_window_each_notification_is_due_at_once(epochs: Epochs) -> None:
+    subscriptions = made(epochs, gather_s=0)
+    one = standing(subscriptions)
+    assert [bool(subscriptions.pinged(one, b"a", NOW).pages) for _ in range(3)] == [True] * 3
 
 
 @pytest.mark.parametrize("method", ["sha1", "sha256", "sha384", "sha512", "SHA256"])

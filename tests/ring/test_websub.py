@@ -222,6 +222,24 @@ def ended(connection: socket.socket) -> bool:
     return True
 
 
+def test_eight_identical_notifications_are_one_visit_and_a_changed_one_is_another(
+    publisher: Publisher, hub: Hub, tmp_path: Path
+) -> None:
+    with crawling(publisher, tmp_path / "c", "websub.secret='never'", "websub.gather_s=8.0") as (running, root):
+        until(lambda: hub.subscribers)
+        (subscriber,) = hub.subscribers.values()
+        before = publisher.counts["/feed.atom"]
+        assert [ask(subscriber.callback, b"the same") for _ in range(8)] == [204] * 8
+        until(lambda: publisher.counts["/feed.atom"] > before)
+        news = publisher.write()
+        assert ask(subscriber.callback, b"another") == 204
+        until(lambda: publisher.counts[news])
+        assert publisher.counts["/feed.atom"] == before + 2
+        told = status(root)["subscriptions"]
+        assert told[0]["pings"] == 9  # type: ignore[index]
+        running.until_commit()
+
+
 def test_a_denied_subscription_is_told_of(publisher: Publisher, hub: Hub, tmp_path: Path) -> None:
     hub.topics = ()
     with crawling(publisher, tmp_path / "c") as (_, root):

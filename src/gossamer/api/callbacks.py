@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
+from xxhash import xxh3_128
+
 from gossamer.assembly import Assembled
 from gossamer.model.links import FEED, Link
 from gossamer.model.revisits import Notice
@@ -91,10 +93,13 @@ class Callbacks:
             for one in self._hubs.all()
         ]  # fmt: skip
 
-    async def told(self, one: Subscription) -> None:
-        """Take a ping that is what it says: its pages are due now, and that is durable when this returns."""
+    async def told(self, one: Subscription, digest: bytes) -> None:
+        """Take a ping that is what it says: its pages are due, and that is durable when this returns. `digest` is of
+        its content, empty where it has none.
+        """
         now = self._shard.clock.now()
-        unknown = [url for url in self._hubs.pinged(one, now) if not self._is_due(url, now)]
+        due = self._hubs.pinged(one, digest, now)
+        unknown = [url for url in due.pages if not self._is_due(url, due.at, now)]
         self._shard.pipeline.discover([Link(url, FEED, 0) for url in unknown])
         self._shard.shard.stir()
         durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -102,9 +107,10 @@ class Callbacks:
         self._pinged.set()
         await durable
 
-    def _is_due(self, url: Url, now: float) -> bool:
+    def _is_due(self, url: Url, at: float, now: float) -> bool:
         revisits = self._shard.revisits
-        return revisits is not None and revisits.told(Notice(url, "websub", changed_at=now, due_now=True), now)
+        notice = Notice(url, "websub", changed_at=at, due_now=True, not_before=at)
+        return revisits is not None and revisits.told(notice, now)
 
     async def _settle(self) -> None:
         waiting, self._waiting = self._waiting, []
@@ -132,11 +138,18 @@ class Notification:
         self._callbacks = callbacks
         self._one = one
         self._check = check
-        self.update = check.update
+        self._digest = xxh3_128()
+        self._is_empty = True
+
+    def update(self, piece: bytes) -> None:
+        """Take a piece of the body in."""
+        self._check.update(piece)
+        self._digest.update(piece)
+        self._is_empty = self._is_empty and not piece
 
     async def end(self) -> bool:
         """Say whether it was signed as it must be; then its topic is due, durably."""
         if not self._check.is_right():
             return False
-        await self._callbacks.told(self._one)
+        await self._callbacks.told(self._one, b"" if self._is_empty else self._digest.digest())
         return True

@@ -38,6 +38,9 @@ NEW, SHORTER = 1, 2
 BUSY = frozenset((429, 503))
 HUB_BYTES_MAX = 65_536
 """What is read of a hub's answer: it says why it refuses."""
+SITEMAP_GATHER_S = 10.0
+"""A sitemap that was read before more hosts named it is read again after so long: hosts that name it by then share that
+visit."""
 DEFAULT_PORTS = {"http": 80, "https": 443, "ftp": 21, "ftps": 990, "gopher": 70}
 
 
@@ -347,7 +350,8 @@ class Pipeline(Generic[L]):
             if rooms.router is not None and not rooms.router.has(link.url):
                 continue  # Its owner looks into it in its own time.
             if rooms.revisiting is not None:
-                rooms.revisiting.revisits.told(Notice(link.url, "sitemap", due_now=True), now)
+                notice = Notice(link.url, "sitemap", due_now=True, not_before=now + SITEMAP_GATHER_S)
+                rooms.revisiting.revisits.told(notice, now)
                 continue
             record = rooms.history.get(link.url)
             if record is not None and record.final and rooms.chain.explain(link) is None:

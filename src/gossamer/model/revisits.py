@@ -21,6 +21,8 @@ class Notice(msgspec.Struct, frozen=True, gc=False):
     """The source tells of every change, so that silence tells as much: the changes in between need no visit."""
     due_now: bool = False
     """Visit the page as soon as politeness permits, whatever the visit is worth."""
+    not_before: float = 0.0
+    """With `due_now`: wall time at which the visit becomes due, where several hints are to share one visit."""
     interval_hint_s: float | None = None
     """Seconds between changes, as the source guesses (`changefreq`): a prior, believed until visits tell better."""
     interval_s: float | None = None

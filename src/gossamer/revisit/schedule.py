@@ -154,7 +154,8 @@ class Schedule:
                 memory.due_at = min(due_at, max(memory.visited_at + memory.fixed_s, now))
         is_news = self._heard(memory, notice, now)
         if notice.due_now or (is_news and memory.told_at > memory.visited_at):
-            soonest = now if notice.due_now else max(now, memory.visited_at + self._options.interval_s_min)
+            not_before = notice.not_before if notice.due_now else memory.visited_at + self._options.interval_s_min
+            soonest = max(now, not_before)
             memory.due_at = soonest if was_retired else min(memory.due_at, soonest)
         if memory.due_at != due_at:
             # Who is under way, or waits for another attempt, is left where it is: what it sees next tells the rest.
@@ -299,7 +300,8 @@ class Schedule:
     def _heard(self, memory: Memory, notice: Notice, now: float) -> bool:
         """Note the change that was told of; say whether it is one that nobody told of before."""
         changed_at = notice.changed_at if notice.changed_at is not None else now if notice.due_now else None
-        if changed_at is None or changed_at > now + 1.0 or changed_at <= memory.told_at:
+        latest = max(now + 1.0, notice.not_before)
+        if changed_at is None or changed_at > latest or changed_at <= memory.told_at:
             return False
         if notice.complete:
             since = max(memory.told_at, memory.first_at)

@@ -64,6 +64,12 @@ class WebsubOptions(BaseModel):
         "always, where the way to the hub is trusted.",
     )
     subscriptions_max: int = Field(default=1_000, ge=0, description="Topics subscribed to at once.")
+    gather_s: float = Field(
+        default=5.0,
+        ge=0,
+        description="Notifications of one topic within so many seconds of the first share visits: repeats of its "
+        "content need no further one, all others share one at the end of that time.",
+    )
     body_bytes_max: int = Field(default=10 << 20, ge=0, description="A larger notification is refused (413).")
     answer_s_max: float = Field(
         default=120.0, gt=0, description="A hub that has not verified our intent by then is asked again."

@@ -7,6 +7,7 @@ record in the store, changed in one breath with what changed it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
@@ -53,6 +54,17 @@ class Subscription(msgspec.Struct):
     denied: bool = False
     pings: int = 0
     pinged_at: float = 0.0
+    gathered_until: float = 0.0
+    """End of the window in which notifications share visits (`websub.gather_s`)."""
+    digest: bytes = b""
+    """Of the content that opened the window; empty where there was none."""
+
+
+class Due(NamedTuple):
+    """Pages to visit because of a notification, and when. None where the visit of an earlier one suffices."""
+
+    pages: list[Url]
+    at: float
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -188,13 +200,24 @@ class Subscriptions:
         one = self._by_token.get(token)
         return one if one is not None and one.lease_until else None
 
-    def pinged(self, one: Subscription, now: float) -> list[Url]:
-        """Note that a hub told of a change; return what is to be fetched."""
+    def pinged(self, one: Subscription, digest: bytes, now: float) -> Due:
+        """Note that a hub told of a change. `digest` is of the notification's content, empty where it has none.
+
+        The first notification is due at once and opens a window. A repeat of its content within the window has nothing
+        to add. Any other one makes the pages due at the window's end, so a burst costs two visits.
+        """
         one.pings += 1
         one.pinged_at = now
+        at = now
+        if now < one.gathered_until <= now + self._options.gather_s:
+            at = one.gathered_until
+        else:
+            one.gathered_until, one.digest = now + self._options.gather_s, digest
         self._save(one)
+        if at > now and digest and digest == one.digest:
+            return Due([], now)
         urls = [self._name(text) for text in dict.fromkeys((one.page, one.topic))]
-        return [url for url in urls if url is not None]
+        return Due([url for url in urls if url is not None], at)
 
     def all(self) -> list[Subscription]:
         """Return them, for people. Secrets included: leave them out."""
