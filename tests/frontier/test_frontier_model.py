@@ -405,9 +405,9 @@ class FrontierMachine(RuleBasedStateMachine):
         self.close_urls(host)
 
     def rest_s(self, felt: Felt) -> float:
-        """The presets' promise, written anew: a multiple of the mean of the last five fetches, within bounds."""
+        """The presets' promise, written anew: a multiple of the mean of the last fetches, up to five, within bounds."""
         rules = self.politeness
-        mean_s = sum(felt.fetches_s) / 5 if len(felt.fetches_s) == 5 else 0.0
+        mean_s = sum(felt.fetches_s) / max(1, len(felt.fetches_s))
         return max(rules.delay_s_min, min(rules.delay_factor * mean_s, rules.delay_s_max), felt.crawl_delay_s or 0.0)
 
     def close_urls(self, host: str) -> None:

@@ -16,14 +16,17 @@ PRESETS = ["polite", "gentle", "broad", "weak", "own"]
 @pytest.mark.parametrize(
     ("preset", "fetches_s", "rest_s"),
     [
-        # polite: ten times the mean of the last five, from 1 s to 60 s
+        # polite: ten times the mean of the last five or fewer, from 1 s to 60 s
         ("polite", [], 1.0),
-        ("polite", [9.0] * 4, 1.0),
+        ("polite", [3.0], 30.0),
+        ("polite", [9.0] * 4, 60.0),
+        ("polite", [0.2, 0.4], 3.0),
         ("polite", [0.01] * 5, 1.0),
         ("polite", [0.1, 0.2, 0.3, 0.4, 0.5], 3.0),
         ("polite", [9.0] * 5, 60.0),
         # gentle: the same from 15 s
         ("gentle", [], 15.0),
+        ("gentle", [2.0], 20.0),
         ("gentle", [0.3] * 5, 15.0),
         ("gentle", [2.0] * 5, 20.0),
         ("gentle", [9.0] * 5, 60.0),

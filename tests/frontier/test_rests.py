@@ -91,15 +91,15 @@ def crawl(tmp_path: Path) -> Iterator[Crawl]:
 
 @pytest.mark.parametrize(
     ("fetches_s", "rest_s"),
-    [([], 1.0), ([4.0] * 4, 1.0), ([0.2] * 5, 2.0), ([0.01] * 5, 1.0), ([9.0] * 5, 60.0)],
+    [([], 1.0), ([0.3], 3.0), ([4.0] * 4, 40.0), ([0.2] * 5, 2.0), ([0.01] * 5, 1.0), ([9.0] * 5, 60.0)],
 )
-def test_the_rest_is_ten_times_the_mean_of_five_within_bounds(fetches_s: list[float], rest_s: float) -> None:
+def test_the_delay_is_ten_times_the_mean_of_what_is_known_within_bounds(fetches_s: list[float], rest_s: float) -> None:
     assert POLITE.rest_s(fetches_s, None) == pytest.approx(rest_s)
     assert POLITE.rest_s(fetches_s, 5.0) == pytest.approx(max(rest_s, 5.0)), "a longer Crawl-delay wins"
 
 
 def test_a_host_rests_from_the_end_of_its_request(crawl: Crawl) -> None:
-    ended = crawl.fetch(0.0, 0.5)
+    ended = crawl.fetch(0.0, 0.05)
     assert crawl.lease(ended + 0.999) is None
     assert crawl.lease(ended + 1.0) is not None
 
@@ -108,17 +108,34 @@ def test_a_request_cut_off_by_death_counts_as_its_end_would_have(crawl: Crawl) -
     """Four slow answers, then death during the fifth: the rest is that of a mean over all five."""
     now = 0.0
     for _ in range(4):
-        now = crawl.fetch(now + 2.0, 3.0)
+        now = crawl.fetch(now + 30.0, 3.0)
     crawl.commit(now)
-    lease = crawl.lease(now + 2.0)
+    lease = crawl.lease(now + 30.0)
     assert lease is not None
-    assert crawl.frontier.begin(lease, now + 2.0)
-    died = now + 3.0
+    assert crawl.frontier.begin(lease, now + 30.0)
+    died = now + 31.0
     crawl.close()
     crawl.open(died)
     whole = 10 * (4 * 3.0 + 1.0) / 5
     assert crawl.lease(died + whole - 0.1) is None
     assert crawl.lease(died + whole + 1.0) is not None
+
+
+def test_the_first_request_cut_off_by_death_counts_as_its_end_would_have(crawl: Crawl) -> None:
+    """Death during the first request, which no epoch knows of: the least delay and ten times what it had lasted."""
+    lease = crawl.lease(0.0)
+    assert lease is not None
+    assert crawl.frontier.begin(lease, 0.0)
+    crawl.close()
+    crawl.open(3.0)
+    assert crawl.lease(3.0 + 30.9) is None
+    assert crawl.lease(3.0 + 31.1) is not None
+
+
+def test_the_first_answer_alone_decides_the_delay(crawl: Crawl) -> None:
+    ended = crawl.fetch(0.0, 3.0)
+    assert crawl.lease(ended + 29.9) is None
+    assert crawl.lease(ended + 30.0) is not None
 
 
 def test_a_crawl_delay_holds_from_the_request_that_brought_it(crawl: Crawl) -> None:

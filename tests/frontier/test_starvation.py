@@ -22,7 +22,7 @@ PAGES = 2
 HUGE_PAGES = 20_000
 CONCURRENCY = 256
 SMALL_S, HUGE_S = 0.2, 8.0
-GAP_S = 1.0 + SMALL_S
+GAP_S = 10 * SMALL_S + SMALL_S
 """Between two requests to a small host: by so much, a chance of the draw, hosts come earlier or later."""
 
 

@@ -31,7 +31,10 @@ class PolitenessOptions(BaseModel):
         None, ge=0, description="Most rest that our own reckoning asks for, in seconds", json_schema_extra=LIVE
     )
     delay_factor: float | None = Field(
-        None, ge=0, description="Rest as a multiple of the mean of five fetch times", json_schema_extra=LIVE
+        None,
+        ge=0,
+        description="Delay as a multiple of the mean of the last fetch times, up to five",
+        json_schema_extra=LIVE,
     )
     per_host: int | None = Field(None, ge=1, le=256, description="Requests at once to one host", json_schema_extra=LIVE)
     per_address: int | None = Field(

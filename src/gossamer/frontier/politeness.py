@@ -12,7 +12,7 @@ from gossamer.state.contacts import Rest
 Number = TypeVar("Number", int, float)
 
 SAMPLES = 5
-"""Fetch times that the mean is taken over."""
+"""Fetch times that the mean is taken over, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +45,13 @@ class Politeness:
     def rest_s(self, fetches_s: Sequence[float], crawl_delay_s: float | None) -> float:
         """Return how long a host rests after a request, counted from its end.
 
-        A slow answer is the sign of a burdened server, so the rest grows with the mean of the last five (Mercator
-        waited ten times the last one); before there are five it is the least one. What robots.txt asks for wins when
-        it is longer.
+        A slow answer is the sign of a burdened server, so the delay grows with the mean of the last fetch times: up to
+        five, from the first one on (Mercator waited ten times the last one). Without any it is the least one. What
+        robots.txt asks for wins when it is longer.
         """
         own_s = self.delay_s_min
-        if self.delay_factor and len(fetches_s) >= SAMPLES:
-            grown = self.delay_factor * sum(fetches_s) / SAMPLES
+        if self.delay_factor and fetches_s:
+            grown = self.delay_factor * sum(fetches_s) / len(fetches_s)
             if grown > own_s:
                 own_s = max(min(grown, self.delay_s_max), own_s)
         return crawl_delay_s if crawl_delay_s and crawl_delay_s > own_s else own_s
@@ -61,10 +61,10 @@ class Politeness:
         longest_s = self.longest_rest_s(crawl_delay_s)
         if self.per_host > 1:  # Others of its requests that end meanwhile change the mean.
             return Rest(longest_s, 0.0, longest_s)
-        if not self.delay_factor or len(fetches_s) + 1 < SAMPLES:
-            return Rest(self.rest_s((), crawl_delay_s), 0.0, longest_s)
+        if not self.delay_factor:
+            return Rest(longest_s, 0.0, longest_s)
         with_this_one = (*fetches_s[1 - SAMPLES :], 0.0)
-        return Rest(self.rest_s(with_this_one, crawl_delay_s), self.delay_factor / SAMPLES, longest_s)
+        return Rest(self.rest_s(with_this_one, crawl_delay_s), self.delay_factor / len(with_this_one), longest_s)
 
     def longest_rest_s(self, crawl_delay_s: float | None) -> float:
         """Return what `rest_s` cannot exceed, whatever the fetch times: for when nobody knows them."""

@@ -14,7 +14,7 @@ from gossamer.simweb.truth import Truth
 from gossamer.simweb.web import Web
 
 SAMPLES = 5
-"""The delay goes by the mean of so many fetch times."""
+"""The delay goes by the mean of the last fetch times, at most this many."""
 TOLERANCE_S = 0.005
 """Clocks of two processes' loops; not a licence: a delay that is wrong is wrong by more."""
 ABORTED_S = 0.05
@@ -27,7 +27,8 @@ KNOWN_S = 0.05
 
 class Promise(msgspec.Struct, frozen=True):
     """What a crawl promises: no request to a host sooner after the end of the last one than
-    `clamp(factor * mean of the last five fetch times, delay_s_min, delay_s_max)`, or Crawl-delay where that is longer.
+    `clamp(factor * mean of the last fetch times, delay_s_min, delay_s_max)`, or Crawl-delay where that is longer. The
+    mean is over up to five fetch times, from the first one on.
     """
 
     delay_s_min: float = 1.0
@@ -78,8 +79,8 @@ def judge(
 
     The fetch times that the server sees are no longer than those that the crawl sees, so what is demanded here is a
     lower bound of what was promised: a violation is never an artefact of measuring, up to `tolerance_s`. `restarts` are
-    the instants at which the crawler was started again after a crash: it may have forgotten its fetch times then,
-    though not its delays, so the minimum is demanded until there are five new ones.
+    the instants at which the crawler was started again after a crash: it may have forgotten some of its fetch times
+    then, though not its delays, so the minimum is demanded until there are five new ones.
     """
     truth = Truth(web, agent)
     requests = sorted(log, key=lambda one: one.contacted_at)
@@ -130,7 +131,7 @@ def promised_gaps(
 ) -> list[tuple[float, bool]]:
     """Return, for each request of one host, the pause promised after it, and whether Crawl-delay made it so long.
 
-    Whether failures count among the five fetch times is the crawler's affair: the least pause is returned that follows,
+    Whether failures count among the fetch times is the crawler's affair: the least pause is returned that follows,
     or with `most` the longest.
     """
     whole: deque[float] = deque(maxlen=SAMPLES)
@@ -138,25 +139,31 @@ def promised_gaps(
     pending = deque(sorted(restarts))
     gaps: list[tuple[float, bool]] = []
     knows_robots = False
+    samples_min = 1
     for one in requests:
         while pending and pending[0] <= one.contacted_at:
             pending.popleft()
             whole.clear()
             every.clear()
+            samples_min = SAMPLES  # What it still knows from before may make the mean less.
         fetch_s = one.ended_at - one.started_at
         every.append(fetch_s if one.whole or most else max(0.0, fetch_s - ABORTED_S))
         if one.whole:
             whole.append(fetch_s)
         gap_s = promise.delay_s_min
-        if most and len(every) == SAMPLES:
-            gap_s = promise.clamped_s(max(sum(whole), sum(every)) / SAMPLES)
-        elif len(whole) == SAMPLES:
-            gap_s = promise.clamped_s(min(sum(whole), sum(every)) / SAMPLES)
+        if most:
+            gap_s = promise.clamped_s(max(_mean(whole), _mean(every)))
+        elif len(whole) >= samples_min:
+            gap_s = promise.clamped_s(min(_mean(whole), _mean(every)))
         knows_robots = knows_robots or (one.path == "/robots.txt" and 200 <= one.status < 300 and one.whole)
         asked_s = crawl_delay_s if promise.use_crawl_delay and knows_robots else 0.0
         asked_s = min(asked_s, promise.crawl_delay_s_max or asked_s)
         gaps.append((max(gap_s, asked_s), asked_s > gap_s))
     return gaps
+
+
+def _mean(fetches_s: Sequence[float]) -> float:
+    return sum(fetches_s) / len(fetches_s) if fetches_s else 0.0
 
 
 def _gaps_of_host(
