@@ -122,6 +122,14 @@ def test_a_file_of_another_size_is_made_anew(tmp_path: Path, damage: bytes) -> N
     assert accuse(tmp_path) == 0
 
 
+@pytest.mark.parametrize("damage", [b"", b"short"])
+def test_a_supervisor_reads_a_file_of_another_size_as_an_empty_one(tmp_path: Path, damage: bytes) -> None:
+    (tmp_path / "slots").write_bytes(damage)
+    assert accuse(tmp_path) == 0
+    assert not overdue(tmp_path, 100.0, 1.0)
+    assert progress(tmp_path) == 0
+
+
 def test_what_an_earlier_process_left_is_not_laid_at_a_later_one_s_door(tmp_path: Path) -> None:
     """One that was killed in a page leaves its slot busy until the next one has started."""
     die_of(tmp_path, f"slots.enter(0, 77, {PROCESS}, {NOW})")

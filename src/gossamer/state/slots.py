@@ -12,6 +12,8 @@ import struct
 from pathlib import Path
 from typing import NamedTuple
 
+from gossamer.world.files import write_whole
+
 SLOTS = 8
 """Threads that may run native content code at once; the loop is slot 0."""
 FILE = "slots"
@@ -22,6 +24,7 @@ _RECORD = struct.Struct("<QdIBxxx")
 that moment never sees a new stage with an old start."""
 _STAGE_AT = 20
 _EPOCH_AT = _RECORD.size * SLOTS
+_FILE_BYTES = _EPOCH_AT + 8
 
 
 class Suspect(NamedTuple):
@@ -38,11 +41,10 @@ class Slots:
     def __init__(self, directory: Path) -> None:
         """Open or make the file; what an earlier process left in it is given by `take_suspects`."""
         path = directory / FILE
-        size = _EPOCH_AT + 8
-        if not path.exists() or path.stat().st_size != size:
-            path.write_bytes(bytes(size))
+        if not path.exists() or path.stat().st_size != _FILE_BYTES:
+            write_whole(path, bytes(_FILE_BYTES))  # The supervisor may read it at any moment.
         with path.open("r+b") as file:
-            self._map = mmap.mmap(file.fileno(), size)
+            self._map = mmap.mmap(file.fileno(), _FILE_BYTES)
 
     def enter(self, slot: int, fingerprint: int, stage: int, now: float) -> None:
         """Say that `slot` begins `stage` (an index of `STAGES`) of a page."""
@@ -93,17 +95,19 @@ def overdue(directory: Path, now: float, limit_s: float, since: float = 0.0) -> 
 
 def progress(directory: Path) -> int:
     """Return the number of the last epoch that was committed, as far as anybody said; 0 before the first."""
+    return int.from_bytes(_contents(directory)[_EPOCH_AT:])
+
+
+def _contents(directory: Path) -> bytes:
+    """Return what the file holds; zeros where there is none, or one that is damaged."""
     try:
         data = (directory / FILE).read_bytes()
     except FileNotFoundError:
-        return 0
-    return int.from_bytes(data[_EPOCH_AT : _EPOCH_AT + 8])
+        data = b""
+    return data if len(data) == _FILE_BYTES else bytes(_FILE_BYTES)
 
 
 def _busy(directory: Path, since: float) -> dict[int, tuple[int, float, int, int]]:
-    try:
-        data = (directory / FILE).read_bytes()
-    except FileNotFoundError:
-        return {}
+    data = _contents(directory)
     records = {number: _RECORD.unpack_from(data, number * _RECORD.size) for number in range(_EPOCH_AT // _RECORD.size)}
     return {number: record for number, record in records.items() if record[3] and record[1] >= since}
