@@ -169,7 +169,10 @@ def test_the_environments_proxy_is_ignored(run: Run, monkeypatch: pytest.MonkeyP
 def test_a_configured_proxy_is_used(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         monkeypatch.setenv("no_proxy", "*")
-        async with serving(reply(b"proxy")) as proxy, speaking(proxy=f"http://127.0.0.1:{proxy.port}") as module:
+        async with (
+            serving(reply(b"proxy")) as proxy,
+            speaking(proxy=f"http://127.0.0.1:{proxy.port}", proxy_resolves=True) as module,
+        ):
             request = Request(url="http://example.test/x", ip="127.0.0.9", port=80)
             assert replied(await module.fetch(request)).body == b"proxy"
             assert proxy.requests[0].startswith(b"GET http://example.test/x HTTP/1.1\r\n")

@@ -33,6 +33,7 @@ from gossamer.cluster.standing import whole
 from gossamer.config import Config, configure, effective_toml
 from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
+from gossamer.config.live import save
 from gossamer.config.seeds import check_seeds
 from gossamer.crawl.control import Control, Verb
 from gossamer.crawl.course import Course, Point
@@ -157,7 +158,7 @@ class ClusterCrawler:
             engine = self._engine = await asyncio.to_thread(started, self._plan(), self.config.cluster)
             _hear_signals_as_before()
             try:
-                write_whole(self.directory / "crawl.toml", effective_toml(self.config).encode())
+                save(self.config, self.directory)
                 async with asyncio.TaskGroup() as group:
                     asking = group.create_task(self._serve(logs))
                     end = await self._until_over(engine)

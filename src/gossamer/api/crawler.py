@@ -32,9 +32,10 @@ from gossamer.api.watching import Watching
 from gossamer.archive.archive import Following, Task
 from gossamer.archive.uploads import Uploads
 from gossamer.assembly import INDEX, LOCK_S_MAX, Assembled, assemble, locked, text_of
-from gossamer.config import Config, configure, effective_toml
+from gossamer.config import Config, configure
 from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
+from gossamer.config.live import save
 from gossamer.config.seeds import check_seeds
 from gossamer.crawl.control import Control, Verb
 from gossamer.crawl.delivery import Delivery
@@ -43,7 +44,6 @@ from gossamer.crawl.shard import Companion, End, first_of
 from gossamer.crawl.watchdogs import FILES_A_REQUEST, FILES_OF_OUR_OWN
 from gossamer.model.errors import ConfigError
 from gossamer.world.clock import WallClock
-from gossamer.world.files import write_whole
 from gossamer.world.machine import ThisMachine
 from gossamer.world.process import DirectoryLock
 
@@ -351,7 +351,7 @@ class Crawler:
         return assemble(self.config, self.directory, lock=await self._locked())
 
     def _write_config(self) -> None:
-        write_whole(self.directory / "crawl.toml", effective_toml(self.config).encode())
+        save(self.config, self.directory)
 
     async def _serve(self, shard: Assembled, verbs: Mapping[str, Verb]) -> None:
         """Answer until cancelled."""

@@ -32,6 +32,7 @@ from gossamer.cluster.keeper import LOOK
 from gossamer.cluster.line import Line
 from gossamer.cluster.tenure import Tenure
 from gossamer.config.gather import reopen_text
+from gossamer.config.secret import holds_secrets
 from gossamer.crawl.control import Verb, answered
 from gossamer.crawl.options import LimitsOptions
 from gossamer.crawl.shard import first_of
@@ -125,7 +126,7 @@ class Member(Crawler):
             if not one_at_a_time.acquire(LOCK_S_MAX):
                 raise ConfigError(f"{self.directory}: another shard does not let go of state/written.lock")
             map_of(self.config, Path(self._job.crawl)).save(self.directory)
-            write_whole(self.directory / "crawl.toml", self._job.config.encode())
+            write_whole(self.directory / "crawl.toml", self._job.config.encode(), private=holds_secrets(self.config))
         finally:
             one_at_a_time.release()
 

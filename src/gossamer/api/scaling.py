@@ -7,10 +7,9 @@ from pathlib import Path
 
 from gossamer.api.given import directory_of
 from gossamer.assembly import Scaled, scale
-from gossamer.config import effective_toml
 from gossamer.config.gather import reopen
+from gossamer.config.live import save
 from gossamer.model.errors import ConfigError
-from gossamer.world.files import write_whole
 
 
 def scale_crawl(directory: str | Path, workers: int, note: Callable[[str], None] = lambda _: None) -> Scaled:
@@ -37,6 +36,6 @@ def scale_crawl(directory: str | Path, workers: int, note: Callable[[str], None]
         cluster = config.cluster.model_copy(update={"workers": shards})
         origins = config.origins | {"cluster.workers": "gossamer scale"}
         changed = config.model_copy(update={"cluster": cluster}).with_origins(origins)
-        write_whole(stored, effective_toml(changed).encode())
+        save(changed, directory)
 
     return scale(config, directory, workers, note, write_config)

@@ -8,14 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from gossamer.assembly import Assembled, reconfigure
-from gossamer.config import Config, effective_toml
-from gossamer.config.live import Change, changed, for_host, live_keys, toml_path
+from gossamer.config import Config
+from gossamer.config.live import Change, changed, for_host, live_keys, save
 from gossamer.config.toml import as_assignments, written
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import RefusedError, Set
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import META_PARTITION
-from gossamer.world.files import write_whole
 
 _CHANGES = META_PARTITION + b"set:"
 _CHANGES_END = META_PARTITION + b"set;"
@@ -52,8 +51,7 @@ class Setting:
             config, changes = await asyncio.to_thread(changed, shard.config, assignments)
             if not changes:
                 return []
-            text = effective_toml(config).encode()
-            await asyncio.to_thread(write_whole, toml_path(shard.directory), text)
+            await asyncio.to_thread(save, config, shard.directory)
             await shard.committer.between(lambda: self._apply(config, changes))
             await shard.committer.commit()
             shard.logs.info("configuration_changed", changes={change.key: change.after for change in changes})

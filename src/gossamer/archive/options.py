@@ -6,6 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from gossamer.model.live import SECRET
+
 
 class ArchiveOptions(BaseModel):
     """The section `archive` of the configuration."""
@@ -47,7 +49,9 @@ class ArchiveOptions(BaseModel):
         description="Object store to which finished files are copied: s3://BUCKET/PREFIX, gs://, az://, file:///PATH.",
     )
     store_options: dict[str, str] = Field(
-        default_factory=dict, description="Of the store, as obstore names them: endpoint, region, allow_http …"
+        default_factory=dict,
+        description="Of the store, as obstore names them: endpoint, region, allow_http …",
+        json_schema_extra=SECRET,
     )
     store_secrets_file: str = Field(
         "", description="TOML file of more such options, those that must not be archived: secret_access_key …"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -29,8 +28,6 @@ from gossamer.state.journals import Journal, Journals
 
 SAME_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
-_LOGIN = re.compile(r"://[^\s/@\"']+@")
-"""A user with a password in a URL, such as a proxy's: WARC files are given away."""
 SECONDS_MAX = 64
 """Seconds that are remembered as written: many pages are fetched in each."""
 CONFORMS_TO = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
@@ -249,7 +246,7 @@ def warcinfo_block(about: About) -> bytes:
     ]
     block = named_fields([(name, value) for name, value in fields if value])
     if about.configuration:
-        lines = ["configuration:", *_LOGIN.sub("://…@", about.configuration).splitlines()]
+        lines = ["configuration:", *about.configuration.splitlines()]
         block += "\r\n\t".join(lines).encode("utf-8", "replace") + b"\r\n"
     return block
 

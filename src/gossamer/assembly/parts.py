@@ -20,6 +20,7 @@ from gossamer.archive.followed import followed
 from gossamer.archive.tables import Tables
 from gossamer.archive.warc import About, WarcArchive
 from gossamer.config import Config, effective_toml
+from gossamer.config.secret import common_headers, origin_headers, redacted
 from gossamer.crawl.apart import Apart
 from gossamer.crawl.commit import Committer
 from gossamer.crawl.copies import Copies
@@ -33,11 +34,13 @@ from gossamer.crawl.tally import Tally
 from gossamer.crawl.trapping import Trapping, watch_key
 from gossamer.crawl.watchdogs import Steered, Watchdogs
 from gossamer.fetch.bodies import Bodies
+from gossamer.fetch.credentials import reveal
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.fetch.file import FileModule
 from gossamer.fetch.ftp import FtpModule
 from gossamer.fetch.gopher import GopherModule
 from gossamer.fetch.http import HttpModule
+from gossamer.fetch.options import FetchOptions
 from gossamer.fetch.registry import Protocols
 from gossamer.frontier import forms
 from gossamer.frontier.options import BudgetOptions, BudgetOverride
@@ -133,7 +136,8 @@ def locked(
 def protocol_modules(config: Config, agent: str, clock: Clock, spills: Spills | None = None) -> Protocols:
     """Return the module of each scheme: ours, and those that the configuration names."""
     bodies = Bodies(config.fetch, spills)
-    http, ftp = HttpModule(config.fetch, agent, clock, bodies), FtpModule(config.fetch, agent, clock, bodies)
+    http = HttpModule(_with_secrets(config), agent, clock, bodies)
+    ftp = FtpModule(config.fetch, agent, clock, bodies)
     modules: dict[str, ProtocolModule] = {"http": http, "https": http, "ftp": ftp, "ftps": ftp}
     modules["gopher"] = GopherModule(config.fetch, agent, clock, bodies)
     modules["file"] = FileModule(config.fetch, agent, clock, bodies)
@@ -142,6 +146,19 @@ def protocol_modules(config: Config, agent: str, clock: Clock, spills: Spills | 
         made = fitting(name, key, ProtocolModule, options=config.fetch, agent=agent, clock=clock)
         modules[scheme] = cast("ProtocolModule", made)
     return Protocols(modules)
+
+
+def _with_secrets(config: Config) -> FetchOptions:
+    """Return the options of fetching with the secrets that they refer to. Raises ConfigError: one cannot be read."""
+    options, resolves = config.fetch, config.fetch.proxy_resolves
+    return options.model_copy(
+        update={
+            "headers": common_headers(config),
+            "origin_headers": origin_headers(config),
+            "proxy": reveal(options.proxy, "fetch.proxy"),
+            "proxy_resolves": config.resolve.allow_private if resolves is None else resolves,
+        }
+    )
 
 
 def examiner(
@@ -357,7 +374,7 @@ def archives_of(
         robots="RFC 9309" if config.robots.obey else "ignore",
         operator=config.operator.contact,
         is_part_of=directory.resolve().name,
-        configuration=effective_toml(config),
+        configuration=effective_toml(config, shown=redacted),
     )
     warc = WarcArchive(config.archive, journals, about, shard, incarnation)
     more = [

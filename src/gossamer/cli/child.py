@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from gossamer.cli.directory import unmake
 from gossamer.cli.exits import Exit, complain
-from gossamer.cli.job import Job, Spool, decode, encode
+from gossamer.cli.job import Job, Spool, decode, encode, read_words
 from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.world.files import NO_ROOM
 from gossamer.world.process import die_with_parent
@@ -30,16 +30,19 @@ if TYPE_CHECKING:
 def main() -> None:
     """Check what is asked, crawl on a word, exit with the status that the command will have.
 
-    The first arguments are two descriptors and our parent's number: a byte on the first descriptor says that we may go
-    on, its end that nobody wants us any more; on the second we answer. What was typed follows. Where nothing does, a
-    job that is checked already is a line on standard input.
+    The arguments are two descriptors and our parent's number. What was typed comes first on the first descriptor;
+    where that is nothing, a job that is checked already is a line on standard input. A byte after it says that we may
+    go on, the end of the descriptor that the parent has left. On the second descriptor we answer.
     """
     # Classes and functions stay: a collector that looks at each module's again and again finds nothing, for 0.1 s.
     gc.disable()
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # We are no foreground group, and still write to the terminal.
     word, answers, parent = (int(number) for number in sys.argv[1:4])
     die_with_parent(parent)
-    supervisor, words = Supervisor(word, answers), sys.argv[4:]
+    supervisor = Supervisor(word, answers)
+    words = supervisor.words()
+    if words is None:
+        os._exit(Exit.REFUSED)
     status = typed(words, supervisor) if words else given(supervisor)
     with suppress(OSError):
         sys.stdout.flush()
@@ -52,6 +55,10 @@ class Supervisor(NamedTuple):
 
     word: int
     answers: int
+
+    def words(self) -> list[str] | None:
+        """Return what was typed; None: the parent has left."""
+        return read_words(partial(os.read, self.word))
 
     def tell(self, message: Job | Spool) -> None:
         """Answer."""

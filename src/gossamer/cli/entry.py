@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
+
+_may_be_secret = re.compile(
+    r".*(?:://[^/\s]*@|(?:authorization|cookie|token|secret|passw|api[-_]?key)[^=\s]*\s*=)", re.IGNORECASE | re.DOTALL
+).match
+"""A word of the command line that seems to hold a credential: every user of the machine can read it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit with its status. A mistake is one line on standard error and status 2."""
-    sys.exit(status_of(sys.argv[1:] if arguments is None else arguments))
+    words = sys.argv[1:] if arguments is None else arguments
+    if any(map(_may_be_secret, words)):
+        from gossamer.world.process import hide_arguments
+
+        hide_arguments(_may_be_secret)
+    sys.exit(status_of(words))
 
 
 def status_of(words: Sequence[str]) -> int:

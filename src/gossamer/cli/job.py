@@ -6,6 +6,7 @@ Plain tuples and the standard library's JSON: the supervisor imports this, and e
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 
@@ -42,6 +43,27 @@ class Job(NamedTuple):
 def encode(message: Job | Spool) -> bytes:
     """Return a message as one line of JSON. Words of a command line may be no UTF-8: they are escaped."""
     return json.dumps({type(message).__name__: message._asdict()}).encode("ascii") + b"\n"
+
+
+def encode_words(words: Sequence[str]) -> bytes:
+    """Return a command line as JSON, its length before it in 8 bytes."""
+    data = json.dumps(list(words)).encode("ascii")
+    return len(data).to_bytes(8) + data
+
+
+def read_words(read: Callable[[int], bytes]) -> list[str] | None:
+    """Return what `encode_words` wrote, from a function that returns at most that many bytes; None: it has ended."""
+    parts: list[bytes] = []
+    for size in (8, 0):
+        size, part = size or int.from_bytes(parts[0]), b""
+        while len(part) < size:
+            some = read(size - len(part))
+            if not some:
+                return None
+            part += some
+        parts.append(part)
+    words: list[str] = json.loads(parts[1])
+    return words
 
 
 def decode(line: bytes) -> Job | Spool:

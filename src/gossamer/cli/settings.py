@@ -11,6 +11,7 @@ from gossamer.cli.directory import require_crawl
 from gossamer.config.footprint import ORIGIN
 from gossamer.config.gather import configure, reopen
 from gossamer.config.lists import check_lists
+from gossamer.config.secret import redacted
 from gossamer.config.sections import Config, keys
 from gossamer.config.toml import starter_toml, written
 from gossamer.model.errors import ConfigError
@@ -43,7 +44,7 @@ def show(directory: Path) -> int:
     """Print what a crawl runs with, and where each value came from."""
     require_crawl(directory)
     config = reopen(directory / "crawl.toml")
-    rows = [(key, _shown(config.value(key)), config.origin(key)) for key in keys()]
+    rows = [(key, _shown(redacted(key, config.value(key))), config.origin(key)) for key in keys()]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for key, value, origin in rows:
         typer.echo(f"{key:<{widths[0]}}  {value:<{min(widths[1], 40)}}  {origin}")

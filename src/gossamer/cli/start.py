@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Self
 
-from gossamer.cli.job import Job, Spool, decode, encode
+from gossamer.cli.job import Job, Spool, decode, encode, encode_words
 from gossamer.cli.supervisor import FORWARDED
 
 COPIED_BYTES = 1 << 16
@@ -52,12 +52,13 @@ class Started:
         """Standard input went to this child: there is nothing left for another one."""
         go, self._go = os.pipe()
         self._answers, answers = os.pipe()
+        # What was typed goes through the pipe: arguments of a process are readable by every user of the machine.
         ours = [sys.executable, "-P", "-m", "gossamer.cli.child", str(go), str(answers), str(os.getpid())]
         # As for every child of the supervisor: it unblocks these once it has handlers.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
         try:
             self._process: subprocess.Popen[bytes] | None = subprocess.Popen(  # noqa: S603 - ourselves
-                [*ours, *words],
+                ours,
                 stdin=job,
                 pass_fds=(go, answers, *descriptors(words)),
                 process_group=0,  # The terminal's Ctrl-C reaches it through us alone.
@@ -67,6 +68,7 @@ class Started:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             os.close(go)
             os.close(answers)
+        self._send(encode_words(words))
 
     @classmethod
     def again(cls, job: Job) -> Self:
@@ -118,8 +120,13 @@ class Started:
             process.wait()
 
     def _say_go(self) -> None:
+        self._send(b"\n")
+
+    def _send(self, line: bytes) -> None:
+        rest = memoryview(line)
         with suppress(BrokenPipeError):  # It died early: its supervisor will see that.
-            os.write(self._go, b"\n")
+            while rest:
+                rest = rest[os.write(self._go, rest) :]
 
     def _let_go(self) -> None:
         os.close(self._go)

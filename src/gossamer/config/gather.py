@@ -14,10 +14,12 @@ from gossamer.config.flags import BY_NAME
 from gossamer.config.footprint import fitted
 from gossamer.config.mend import nearest, one_line
 from gossamer.config.presets import preset_values
+from gossamer.config.secret import secret_keys
 from gossamer.config.sections import Config
 from gossamer.config.segments import with_segments
 from gossamer.config.toml import line_of, recorded_origins
 from gossamer.model.errors import ConfigError
+from gossamer.url.parts import drop_user_info
 
 FILE_BYTES_MAX = 64 << 20
 
@@ -65,7 +67,7 @@ def configure(
     listed = values.get("seeds.urls", [])
     listed = listed if isinstance(listed, list) else []
     if seeds:
-        values["seeds.urls"] = [*listed, *seeds]
+        values["seeds.urls"] = [*listed, *map(drop_user_info, seeds)]
         origins["seeds.urls"] = "arguments"
     return with_segments(_finish(values, origins, options, sets), file, [text for text in listed if text not in seeds])
 
@@ -154,8 +156,21 @@ def _take(values: Values, origins: dict[str, str], new: Values, place: Callable[
             value = (
                 [_absolute(one, here) for one in value] if isinstance(value, list | tuple) else _absolute(value, here)
             )
+        elif key in secret_keys():
+            value = _referring(value, here)
+        elif key == "seeds.urls" and isinstance(value, list | tuple):
+            value = [drop_user_info(seed) if isinstance(seed, str) else seed for seed in value]
         values[key] = value
         origins[key] = place(key)
+
+
+def _referring(value: object, here: Path) -> object:
+    """Return a secret with the path of a `file:` reference made absolute."""
+    if isinstance(value, dict):
+        return {name: _referring(one, here) for name, one in value.items()}
+    if isinstance(value, str) and value.startswith("file:"):
+        return f"file:{(here / value.removeprefix('file:')).absolute()}"
+    return value
 
 
 def _absolute(value: object, here: Path) -> object:

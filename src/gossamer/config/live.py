@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gossamer.config.gather import reopen_text
+from gossamer.config.secret import holds_secrets
 from gossamer.config.sections import Config, sections
 from gossamer.config.toml import effective_toml, written
 from gossamer.model.errors import ConfigError
 from gossamer.url.join import absolute
+from gossamer.world.files import write_whole
 
 FILE = "crawl.toml"
 ORIGIN = "gossamer set"
@@ -87,9 +89,9 @@ def for_host(config: Config, host: str, values: Mapping[str, object]) -> str:
     return f"{HOST}.{host}={written(kept)}" if kept else f"{HOST}.{host}=none"
 
 
-def toml_path(directory: Path) -> Path:
-    """Return where a crawl's effective configuration stands."""
-    return directory / FILE
+def save(config: Config, directory: Path) -> None:
+    """Write a crawl's effective configuration; one that holds secrets is readable by its owner alone."""
+    write_whole(directory / FILE, effective_toml(config).encode(), private=holds_secrets(config))
 
 
 def _written(value: object) -> str:

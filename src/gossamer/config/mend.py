@@ -11,7 +11,9 @@ from typing import get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from gossamer.config.secret import secret_keys
 from gossamer.config.sections import keys, sections
+from gossamer.fetch.credentials import REDACTED
 from gossamer.frontier.options import HostOverride
 
 SHOWN_CHARACTERS_MAX = 60
@@ -33,7 +35,7 @@ def one_line(error: ValidationError, origins: Mapping[str, str]) -> str:
     if first["type"] == "extra_forbidden":
         return where + _unknown(path)
     is_option = place.startswith("--") and place != "--set"
-    given, message = _shown(first["input"]), _message(first["msg"])
+    given, message = _shown(REDACTED if key in secret_keys() else first["input"]), _message(first["msg"])
     if not message.startswith("expected "):  # A room's own sentence, which names the value.
         return where + message if is_option else f"{where}{'.'.join(path)}: {message}"
     return f"{place} {given}: {message}" if is_option else f"{where}{'.'.join(path)} is {given}, {message}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
@@ -19,8 +19,11 @@ BARE = re.compile(r"[A-Za-z0-9_-]+")
 ORIGIN = re.compile(r"  # from ([^\"']+)$")
 
 
-def effective_toml(config: Config) -> str:
-    """Return every key with its value, and where it came from as a comment. `reopen` reads both back."""
+def effective_toml(config: Config, *, shown: Callable[[str, object], object] = lambda _, value: value) -> str:
+    """Return every key with its value, and where it came from as a comment. `reopen` reads both back.
+
+    `shown` returns what is written for the value of a dotted key: `config.secret.redacted` for readers other than us.
+    """
     lines = [
         "# The configuration of this crawl, as it runs. Changes here take effect with `gossamer resume`;",
         "# those of `gossamer set` at once.",
@@ -29,7 +32,7 @@ def effective_toml(config: Config) -> str:
         lines += ["", f"[{section}]"]
         options = getattr(config, section)
         for key in [*type(options).model_fields, *(options.model_extra or {})]:
-            value = getattr(options, key)
+            value = shown(f"{section}.{key}", getattr(options, key))
             if value is None:
                 lines.append(f"# {key} is not set")
                 continue

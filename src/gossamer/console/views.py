@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,7 +22,6 @@ REPORT_KEPT_S = 10.0
 TURN_S_MAX = 60.0
 """Waiting for whoever asks the same."""
 REPORT_BYTES_MAX = 16 << 20
-_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
 Made = TypeVar("Made")
 
@@ -107,9 +105,10 @@ class Views:
 
 
 def configuration_of(directory: Path) -> Configuration:
-    """Return all keys of a crawl, names and passwords in addresses left out. Raises ConfigError: there is no crawl."""
+    """Return all keys of a crawl, credentials redacted. Raises ConfigError: there is no crawl."""
     from gossamer.config.gather import reopen  # noqa: PLC0415 - a server of many crawls may never need it
     from gossamer.config.live import is_live  # noqa: PLC0415
+    from gossamer.config.secret import redacted  # noqa: PLC0415
     from gossamer.config.sections import sections  # noqa: PLC0415
     from gossamer.config.toml import written  # noqa: PLC0415
 
@@ -121,7 +120,7 @@ def configuration_of(directory: Path) -> Configuration:
     }
     found = []
     for key in config.all_keys():
-        value = _harmless(msgspec.to_builtins(_plain(config.value(key)), str_keys=True))
+        value = redacted(key, msgspec.to_builtins(_plain(config.value(key)), str_keys=True))
         text = "none" if value is None else written(value)
         found.append(
             Key(key=key, value=value, text=text, origin=config.origin(key), live=is_live(key), says=fields.get(key, ""))
@@ -132,18 +131,6 @@ def configuration_of(directory: Path) -> Configuration:
 def _plain(value: object) -> object:
     dump = getattr(value, "model_dump", None)
     return dump(exclude_none=True) if dump is not None else value
-
-
-def _harmless(value: object) -> object:
-    """Return a value without what somebody logs in with."""
-    match value:
-        case str():
-            return _CREDENTIALS.sub("***@", value)
-        case list() | tuple():
-            return [_harmless(one) for one in value]
-        case Mapping():
-            return {name: _harmless(one) for name, one in value.items()}
-    return value
 
 
 async def _reported(directory: Path) -> dict[str, object]:

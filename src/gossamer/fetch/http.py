@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 import msgspec
 import pycurl
 
 from gossamer.fetch.bodies import Bodies
+from gossamer.fetch.credentials import is_credential, origin_of
 from gossamer.fetch.headers import content_type, parse_head
 from gossamer.fetch.media_types import sniffed
 from gossamer.fetch.options import FetchOptions
@@ -32,8 +36,8 @@ class HttpModule:
         trusted(options)
         self._options = options
         self._clock = clock
-        self._own = own_headers(options, agent)
-        self._headers = compose(self._own)
+        self._common = _own(options, agent, {})
+        self._by_origin = {origin: _own(options, agent, more) for origin, more in options.origin_headers.items()}
         self._transfers = Transfers(options, clock, lambda: Transfer(options, _settings(options), bodies))
 
     async def fetch(self, request: Request) -> Reply | Failure:
@@ -43,7 +47,8 @@ class HttpModule:
         at = address(request.url)
         if at is None:  # libcurl would guess what is meant
             return self._transfers.ours(request, started_at, "unsupported", "no URL that can be sent as written")
-        headers = self._with(request.headers) if request.headers else self._headers
+        own = self._by_origin.get(origin_of(request.url), self._common) if self._by_origin else self._common
+        headers = own.with_(request.headers) if request.headers else own.headers
         transfer = self._transfers.take()
         transfer.aim(request, headers.lines, request.body_bytes_max or self._options.body_bytes_max)
         end = await self._transfers.run(transfer, request, started_at)
@@ -57,10 +62,25 @@ class HttpModule:
         """Let go of all connections. Fetches still under way end with a `Failure`."""
         await self._transfers.close()
 
-    def _with(self, extra: tuple[tuple[str, str], ...]) -> Headers:
+
+class _Own(NamedTuple):
+    """The headers that every request has, or every request to one origin."""
+
+    fields: tuple[tuple[str, str], ...]
+    secret: frozenset[str]
+    """Names of those that carry credentials."""
+    headers: Headers
+
+    def with_(self, extra: tuple[tuple[str, str], ...]) -> Headers:
         """Add a request's own headers; those of a name that we send ourselves take its place."""
-        assert all(sendable(name, value) for name, value in extra), f"headers that cannot be sent: {extra}"
-        return compose(replaced(self._own, extra))
+        assert all(sendable(name, value) for name, value in extra), "headers that cannot be sent"
+        return compose(replaced(self.fields, extra), self.secret)
+
+
+def _own(options: FetchOptions, agent: str, further: Mapping[str, str]) -> _Own:
+    fields = own_headers(options, agent, further)
+    secret = frozenset(name for name, _ in fields if name in further or is_credential(name))
+    return _Own(fields, secret, compose(fields, secret))
 
 
 def _settings(options: FetchOptions) -> list[Setting]:

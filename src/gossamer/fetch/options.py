@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from gossamer.fetch.credentials import origin_of
+from gossamer.model.live import SECRET
 
 _MIB = 1024 * 1024
 
@@ -45,12 +48,32 @@ class FetchOptions(BaseModel):
     )
     accept_language: str = Field(default="en,*;q=0.5", description="The Accept-Language header; empty sends none.")
     proxy: str = Field(
-        default="", description="Proxy URL. The environment is never read. A proxy resolves names itself."
+        default="",
+        description="Proxy URL, or env:NAME or file:PATH where it is to be read at every start. "
+        "The variables of other programs, such as http_proxy, are never read.",
+        json_schema_extra=SECRET,
     )
     ca_bundle: str = Field(default="", description="File of trusted certificates (PEM); empty takes the system's.")
     verify_tls: bool = Field(default=True, description="Refuse servers whose certificate is not valid for their name.")
     tls_min: Literal["1.0", "1.1", "1.2", "1.3"] = Field(default="1.2", description="The oldest TLS version to accept.")
-    headers: dict[str, str] = Field(default_factory=dict, description="Further headers of every request.")
+    proxy_resolves: bool | None = Field(
+        default=None,
+        description="The proxy resolves names, so that the guard against private addresses judges an address that the "
+        "proxy need not use. false: requests go through a tunnel (CONNECT) to the address that was checked. "
+        "Not set: as resolve.allow_private says.",
+    )
+    headers: dict[str, str] = Field(
+        default_factory=dict,
+        description="Further headers of every request. Those that carry credentials (Authorization, Cookie …) go to "
+        "the seed's origin alone, and are refused where seeds have several; fetch.origin_headers names the origin.",
+        json_schema_extra=SECRET,
+    )
+    origin_headers: dict[str, dict[str, str]] = Field(
+        default_factory=dict,
+        description="By origin, such as https://example.org: headers that it alone receives, for credentials. "
+        "A value may be env:NAME or file:PATH: it is read at every start and written nowhere.",
+        json_schema_extra=SECRET,
+    )
     logins_file: str = Field(
         default="",
         description="File of logins for FTP by host, in the form of netrc(5); anonymous elsewhere. "
@@ -62,3 +85,13 @@ class FetchOptions(BaseModel):
     file_roots: tuple[str, ...] = Field(
         default=(), description="Directories of this machine that file: addresses may be under; none is off."
     )
+
+    @field_validator("origin_headers")
+    @classmethod
+    def _by_origin(cls, by_origin: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+        for origin in by_origin:
+            if origin_of(origin) != origin or not origin.startswith(("http://", "https://")):
+                raise ValueError(
+                    f"{origin!r} is not an origin; write scheme, host and port, such as https://example.org"
+                )
+        return by_origin

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 from typing import Final, NamedTuple
 
+from gossamer.fetch.credentials import REDACTED
 from gossamer.fetch.options import FetchOptions
 from gossamer.model.errors import ConfigError
 
@@ -30,7 +31,7 @@ class Address(NamedTuple):
 
 
 class Headers(NamedTuple):
-    """Header lines in two forms: for libcurl, and as they go out."""
+    """Header lines in two forms: for libcurl, and as they go out but for credentials, for the archive."""
 
     lines: list[bytes]
     sent: bytes
@@ -57,18 +58,24 @@ def request_head(at: Address, http_version: str, headers: Headers, form: bytes =
     return line + (headers.sent[:-2] + FORM_HEADERS % len(form) if form else headers.sent)
 
 
-def own_headers(options: FetchOptions, agent: str) -> tuple[tuple[str, str], ...]:
-    """Return the headers of every request. Raises ConfigError for one that cannot be sent."""
+def own_headers(
+    options: FetchOptions, agent: str, further: Mapping[str, str] | None = None
+) -> tuple[tuple[str, str], ...]:
+    """Return the headers of every request, or with `further` those of every request to one origin.
+
+    Raises:
+        ConfigError: one of them cannot be sent.
+    """
     own = {"User-Agent": agent, "Accept": options.accept}
     if options.accept_language:
         own["Accept-Language"] = options.accept_language
     own["Accept-Encoding"] = ACCEPT_ENCODING
-    for name, value in (*own.items(), *options.headers.items()):
+    given = tuple(replaced(options.headers.items(), (further or {}).items()))
+    for name, value in (*own.items(), *given):
         if not sendable(name, value):
-            raise ConfigError(
-                f"header {name!r}: {value!r} cannot be sent; use one line of latin-1, and no {_RESERVED_TEXT}"
-            )
-    return replaced(own.items(), options.headers.items())
+            what = repr(name) if further and name in further else f"{name!r}: {value!r}"
+            raise ConfigError(f"header {what} cannot be sent; use one line of latin-1, and no {_RESERVED_TEXT}")
+    return replaced(own.items(), given)
 
 
 _RESERVED_TEXT: Final = ", ".join(sorted(_RESERVED))
@@ -86,9 +93,13 @@ def sendable(name: str, value: str) -> bool:
     return _NAME.match(name) is not None and _VALUE.match(value) is not None and name.lower() not in _RESERVED
 
 
-def compose(headers: Iterable[tuple[str, str]]) -> Headers:
-    """Put headers into both forms. CURLOPT_HTTPHEADER(3): "Name:" would remove a header, "Name;" sends it empty."""
+def compose(headers: Iterable[tuple[str, str]], secret: Container[str] = ()) -> Headers:
+    """Put headers into both forms, the values of those that are `secret` redacted in what is archived.
+
+    CURLOPT_HTTPHEADER(3): "Name:" would remove a header, "Name;" sends it empty.
+    """
     headers = tuple(headers)
     lines = [(f"{name}: {value}" if value else f"{name};").encode("latin-1") for name, value in headers]
-    sent = [(f"{name}: {value}" if value else f"{name}:").encode("latin-1") for name, value in headers]
+    shown = [(name, REDACTED if name in secret else value) for name, value in headers]
+    sent = [(f"{name}: {value}" if value else f"{name}:").encode("latin-1") for name, value in shown]
     return Headers(lines, b"\r\n".join([*sent, b"", b""]))

@@ -50,7 +50,7 @@ class Transfer:
     """
 
     __slots__ = (
-        "_bodies", "_fresh", "_headers", "_opened", "_opens_more", "_pinned", "_posted", "_requests", "body",
+        "_bodies", "_direct", "_fresh", "_headers", "_opened", "_opens_more", "_pinned", "_posted", "_requests", "body",
         "body_bytes", "body_bytes_max",
         "curl", "disk_error", "file", "head", "head_bytes", "head_bytes_max", "ip", "media_types", "stopped",
     )  # fmt: skip
@@ -74,7 +74,8 @@ class Transfer:
         self._headers: list[bytes] = []
         self._opens_more = False
         self._opened: list[socket.socket] = []
-        self._pinned = not options.proxy
+        self._pinned = not (options.proxy and options.proxy_resolves)
+        self._direct = not options.proxy
         self._requests = 0
         self._posted = False
         self._fresh = False
@@ -86,7 +87,8 @@ class Transfer:
         self.media_types = request.media_types
         self.curl.setopt(pycurl.URL, url or request.url)
         if self._pinned:
-            # An empty host and port match any, so nothing in the URL's spelling can lead around the pin.
+            # An empty host and port match any, so nothing in the URL's spelling can lead around the pin. Through a
+            # proxy libcurl asks for a tunnel to this address (CONNECT): the proxy does not resolve the name.
             at = f"[{request.ip}]" if ":" in request.ip else request.ip
             self.curl.setopt(pycurl.CONNECT_TO, [f"::{at}:{request.port}"])
         self.ip = request.ip
@@ -150,7 +152,7 @@ class Transfer:
         if self._requests > 1:
             self.stopped = "resend"
             return int(pycurl.PREREQFUNC_ABORT)
-        if self._pinned and remote_ip != self.ip and not _same_address(remote_ip, self.ip):
+        if self._direct and remote_ip != self.ip and not _same_address(remote_ip, self.ip):
             self.stopped = f"connected to {remote_ip}"
             return int(pycurl.PREREQFUNC_ABORT)
         return int(pycurl.PREREQFUNC_OK)

@@ -1,4 +1,4 @@
-"""Live: the mark of a key that may change while the crawl runs. It stands in the configuration's schema."""
+"""Live: the marks of configuration keys. They are part of the configuration's schema."""
 
 from __future__ import annotations
 
@@ -6,3 +6,5 @@ from pydantic.config import JsonDict
 
 LIVE: JsonDict = {"live": True}
 """As `json_schema_extra` of a field: `gossamer set` takes its key, and a value holds from the next commit on."""
+SECRET: JsonDict = {"secret": True}
+"""As `json_schema_extra` of a field: its value may hold credentials. No output shows them."""

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from gossamer.model.errors import ConfigError
 from gossamer.url.join import absolute
 from gossamer.url.name import host_of
+from gossamer.url.parts import drop_user_info
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?!\d)").match
 _LOCAL = re.compile(r"localhost\b|\d+(\.\d+){3}\b|\[").match
@@ -19,12 +20,15 @@ _ON_REQUEST = frozenset(("ftp", "ftps", "gopher", "file"))
 
 
 def seed_url(text: str, schemes: Sequence[str] | None = ("http", "https")) -> str:
-    """Return a seed as an absolute address without fragment. Raises ConfigError with one line that says how to mend.
+    """Return a seed as an absolute address without fragment, user name and password: these are never sent in it.
+
+    Raises ConfigError with one line that says how to fix it.
 
     `schemes` are those that can be visited; None: any will do. A byte order mark, left where files were joined, is no
     part of an address.
     """
     text = text.strip("\ufeff \t\r\n\f\v")
+    text = drop_user_info(text)
     shown = ascii(text[:_SHOWN_CHARACTERS_MAX])
     if not text:
         raise ConfigError("an empty seed: give an address such as https://example.org/")

@@ -12,8 +12,6 @@ import struct
 from pathlib import Path
 from typing import NamedTuple
 
-from gossamer.world.files import write_whole
-
 SLOTS = 8
 """Threads that may run native content code at once; the loop is slot 0."""
 FILE = "slots"
@@ -42,7 +40,9 @@ class Slots:
         """Open or make the file; what an earlier process left in it is given by `take_suspects`."""
         path = directory / FILE
         if not path.exists() or path.stat().st_size != _FILE_BYTES:
-            write_whole(path, bytes(_FILE_BYTES))  # The supervisor may read it at any moment.
+            fresh = path.with_suffix(".new")
+            fresh.write_bytes(bytes(_FILE_BYTES))
+            fresh.replace(path)  # Whole from the first moment on: the supervisor may read it.
         with path.open("r+b") as file:
             self._map = mmap.mmap(file.fileno(), _FILE_BYTES)
 

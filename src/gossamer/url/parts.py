@@ -9,6 +9,8 @@ import msgspec
 # RFC 3986, appendix B, for addresses that have an authority.
 _SPLIT = re.compile(r"([a-z][a-z0-9+.-]*)://([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL).fullmatch
 _PORT = re.compile(r":([0-9]*)$").search
+USER_INFO = re.compile(r"(?<=://)[^/?#\s\"']*@")
+"""The user name and the password of an address, wherever it is in a text."""
 
 
 class Parts(msgspec.Struct, frozen=True, gc=False):
@@ -39,6 +41,11 @@ def split(url: str) -> Parts | None:
     scheme, authority, path, query, fragment = match.groups()
     userinfo, host, port = split_authority(authority)
     return Parts(scheme, userinfo, host, port, path, query, fragment)
+
+
+def drop_user_info(url: str) -> str:
+    """Return an address without user name and password."""
+    return USER_INFO.sub("", url, count=1)
 
 
 def split_authority(authority: str) -> tuple[str | None, str, str | None]:

@@ -74,10 +74,16 @@ def publish(temporary: Path, final: Path) -> None:
     sync_directory(final.parent)
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a small file so that its name always holds either the old content or all of the new."""
+def write_whole(path: Path, data: bytes, *, private: bool = False) -> None:
+    """Write a small file so that its name always holds either the old content or all of the new.
+
+    `private`: only its owner can read it, from the first byte on.
+    """
     temporary = path.with_name(path.name + ".new")
-    temporary.write_bytes(data)
+    temporary.unlink(missing_ok=True)  # One that is left over keeps its old mode.
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
     publish(temporary, path)
 
 

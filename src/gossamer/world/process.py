@@ -10,6 +10,7 @@ import resource
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
@@ -35,6 +36,22 @@ def die_with_parent(parent_pid: int) -> None:
         if os.getppid() != parent_pid:
             # It ended before we asked.
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+def hide_arguments(is_secret: Callable[[str], object]) -> None:
+    """Overwrite those arguments of this process that are secret, where others read them (Linux: /proc/PID/cmdline).
+
+    Until this call they can be read. Elsewhere than on Linux nothing happens.
+    """
+    try:
+        words = Path("/proc/self/cmdline").read_bytes().split(b"\0")
+        start = int(Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[45])
+        shown = b"\0".join(b"x" * len(word) if is_secret(os.fsdecode(word)) else word for word in words)
+        with Path("/proc/self/mem").open("r+b", buffering=0) as memory:
+            memory.seek(start)
+            memory.write(shown)
+    except (OSError, ValueError, IndexError):
+        return
 
 
 def birth_of(pid: int) -> int:

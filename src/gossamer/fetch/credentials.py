@@ -1,0 +1,74 @@
+"""Credentials: header values that only some origins receive, and that no output shows."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from gossamer.model.errors import ConfigError
+from gossamer.url.join import absolute
+from gossamer.url.parts import USER_INFO, split
+
+REDACTED: Final = "[redacted]"
+REFERENCE_BYTES_MAX: Final = 64 * 1024
+"""A file that holds one secret is not longer."""
+
+_REFERENCE = re.compile(r"(env|file):(.+)", re.DOTALL)
+_CREDENTIAL = re.compile(
+    r"auth(?!or(?!i))|cookie|token|secret|passw|credential|session|signature|(?:api|access|private)[-_]?key",
+    re.IGNORECASE,
+)
+
+
+def is_credential(name: str) -> bool:
+    """Say whether a header or an option of this name carries a secret."""
+    return _CREDENTIAL.search(name) is not None
+
+
+def is_reference(value: str) -> bool:
+    """Say whether a value only names where the secret is: `env:NAME` or `file:PATH`."""
+    return _REFERENCE.fullmatch(value) is not None
+
+
+def reveal(value: str, key: str) -> str:
+    """Return the secret that a value names or is. A file holds it in its first line.
+
+    Raises:
+        ConfigError: the variable is not set, or the file cannot be read; the message names `key`.
+    """
+    reference = _REFERENCE.fullmatch(value)
+    if reference is None:
+        return value
+    kind, name = reference.groups()
+    if kind == "env":
+        if name not in os.environ:
+            raise ConfigError(f"{key}: the environment variable {name} is not set; set it before you start the crawl")
+        return os.environ[name]
+    try:
+        with Path(name).open("rb") as file:
+            return file.read(REFERENCE_BYTES_MAX).decode("utf-8").partition("\n")[0].strip()
+    except OSError as error:
+        raise ConfigError(f"{key}: cannot read {name}: {error.strerror}; name a file that you can read") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{key}: {name} is not UTF-8; save it as UTF-8") from None
+
+
+def redact_user_info(text: str) -> str:
+    """Return a text with the user names and passwords of its URLs redacted."""
+    return USER_INFO.sub(f"{REDACTED}@", text)
+
+
+def origin_of(url: str) -> str:
+    """Return the origin of a URL, `scheme://host[:port]`, default port left out; empty where it has none."""
+    parts = split(absolute(url) or "")
+    if parts is None:
+        return ""
+    return f"{parts.scheme}://{parts.host}" + (f":{parts.port}" if parts.port else "")
+
+
+def revealed(headers: Mapping[str, str], key: str) -> dict[str, str]:
+    """Return headers with the values that their references name. Raises ConfigError as `reveal`."""
+    return {name: reveal(value, f"{key}: {name}") for name, value in headers.items()}
