@@ -93,7 +93,7 @@ class Folder:
         if len(self.names()) >= CRAWLS_MAX:
             raise ConflictError(f"there are {CRAWLS_MAX} crawls; remove some from {self.path}")
         draft = self.own / f"{name}.draft"
-        write_whole(draft, _as_toml(config).encode())
+        write_whole(draft, _as_toml(config).encode(), private=True)
         try:
             _check(draft, self.path / name)
             os.link(draft, self.config_file(name))
@@ -111,7 +111,7 @@ class Folder:
 
     def keep(self, name: str, wish: Wish) -> None:
         """Remember a wish; durable then."""
-        write_whole(self.own / f"{name}.json", msgspec.json.encode(wish))
+        write_whole(self.own / f"{name}.json", msgspec.json.encode(wish), private=True)
 
     def is_held(self, name: str, wish: Wish) -> bool:
         """Say whether a process runs it: the one that `wish` names, or any that holds its directory."""
