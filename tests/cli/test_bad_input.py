@@ -40,7 +40,7 @@ CRAWLS = [
     # Keys.
     ([*LOCAL, "-c", "key.toml"], "key.toml line 2: no key limits.max_page; did you mean limits.max_pages?"),
     ([*LOCAL, "-c", "section.toml"], "section.toml line 1: no section [limit]; did you mean limits?"),
-    ([*LOCAL, "-c", "outside.toml"], "max_pages stands outside its section; did you mean limits.max_pages?"),
+    ([*LOCAL, "-c", "outside.toml"], "max_pages is outside its section; did you mean limits.max_pages?"),
     ([*LOCAL, "--set", "limits.max_page=3"], "--set: no key limits.max_page; did you mean limits.max_pages?"),
     ([*LOCAL, "--set", "max_pages=3"], "write --set section.key=value"),
     # Files.

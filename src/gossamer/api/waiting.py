@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from gossamer.assembly import Assembled
+from gossamer.model.words import duration
 
 QUIET_S = 3.0
 """An answer that takes longer is told of when nothing else comes meanwhile."""
@@ -44,7 +45,7 @@ def waiting(shard: Assembled) -> Waiting | None:
     now = shard.clock.now()
     if turn is None or turn.at <= now:
         return None
-    says = f"{turn.host or 'a sleeping host'} ({turn.reason}), {turn.at - now:.1f} s more"
+    says = f"{turn.host or 'a sleeping host'} ({turn.reason}), next request in {duration(turn.at - now)}"
     return Waiting("host", says, turn.host, None, turn.at)
 
 

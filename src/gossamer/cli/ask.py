@@ -15,8 +15,9 @@ from gossamer.cli.directory import require_crawl
 from gossamer.cli.picture import picture_rows
 from gossamer.cli.silence import why_silent
 from gossamer.cli.standing import errors_of, line_of, number, revisits_of, state_of, to_upload_of, uploaded_of
-from gossamer.cli.words import count, duration, harmless, size
+from gossamer.cli.words import count, harmless, size
 from gossamer.model.errors import ConfigError
+from gossamer.model.words import duration
 from gossamer.world.files import write_whole
 
 STATUS_S_MAX = 10.0
@@ -222,7 +223,7 @@ def _budgets(status: Mapping[str, object]) -> str:
 
 
 def pairs_text(found: Mapping[str, object]) -> str:
-    """Return names and values, one a line; lists and objects below their name."""
+    """Return names and values, one a line; lists and objects below their name, indented."""
     width = max((len(str(name)) for name in found), default=0)
     lines = []
     for name, value in found.items():
@@ -231,6 +232,11 @@ def pairs_text(found: Mapping[str, object]) -> str:
         if isinstance(value, list):
             lines.append(f"{name}:")
             lines += [f"  {_inline(item)}" for item in value]
+        elif isinstance(value, Mapping) and value.keys() == {"spent", "of"}:
+            lines.append(f"{harmless(name):<{width}}  {value['spent']} of {value['of']} spent")
+        elif isinstance(value, Mapping):
+            lines.append(f"{name}:")
+            lines += [f"  {line}" for line in pairs_text(value).splitlines()]
         else:
             lines.append(f"{harmless(name):<{width}}  {_inline(value)}")
     return "\n".join(lines)

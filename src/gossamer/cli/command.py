@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -11,6 +12,7 @@ import typer
 from typer.exceptions import TyperException
 
 from gossamer.cli.exits import Exit, complain
+from gossamer.cli.help import COMPLETE, made_plain
 from gossamer.cli.main import CarryOut, app
 from gossamer.cli.options import with_port
 from gossamer.cli.order import Order
@@ -24,6 +26,10 @@ def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = Non
     An order is carried out by `carry_out`, in the process that crawls; in any other it goes to one, as it was typed.
     """
     try:
+        if COMPLETE in os.environ:
+            from typer.completion import completion_init  # type: ignore[attr-defined]
+
+            completion_init()
         command: Callable[..., Any] = typer.main.get_command(_pruned(arguments))
         status = command(
             with_port(arguments),
@@ -57,7 +63,7 @@ def _pruned(arguments: Sequence[str]) -> typer.Typer:
         return app
     pruned = typer.Typer(add_completion=False, no_args_is_help=False, pretty_exceptions_enable=False)
     pruned.registered_callback, pruned.registered_commands = app.registered_callback, named
-    return pruned
+    return made_plain(pruned)
 
 
 def _elsewhere(arguments: Sequence[str], order: Order) -> int:

@@ -24,7 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def status_of(words: Sequence[str]) -> int:
     """Run a command and return its exit status."""
-    if words and words[0] in {"crawl", "resume"} and "--help" not in words:
+    if words and words[0] == "help":
+        words = [*words[1:], "--help"]
+    if words and words[0] in {"crawl", "resume"} and not {"-h", "--help"} & set(words):
         from gossamer.cli.crawling import carried_out
         from gossamer.cli.exits import Exit
 

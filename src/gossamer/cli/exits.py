@@ -31,7 +31,7 @@ class Exit(IntEnum):
 
 def epilog() -> str:
     """Return the exit statuses for the end of a help text."""
-    return "\n\n".join(["Exit status:", *(f"{one.value:>3}  {one.meaning}" for one in Exit)])
+    return "\n".join(["\b", "Exit status:", *(f"{one.value:>3}  {one.meaning}" for one in Exit)])
 
 
 def table() -> str:

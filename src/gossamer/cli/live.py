@@ -13,7 +13,8 @@ from rich.text import Text
 
 from gossamer.cli.door import Status
 from gossamer.cli.standing import done_of, errors_of, number, state_of, summary_of, to_upload_of
-from gossamer.cli.words import count, duration, harmless, size, write_line
+from gossamer.cli.words import count, harmless, size, write_line
+from gossamer.model.words import duration
 
 LIVE_INTERVAL_S = 0.5
 NOTES_SHOWN_MAX = 3

@@ -9,7 +9,9 @@ from typing import Annotated
 import typer
 
 import gossamer
+from gossamer.cli.configuring import config_app
 from gossamer.cli.exits import epilog
+from gossamer.cli.help import made_plain
 from gossamer.cli.options import with_flags
 from gossamer.cli.order import Order
 from gossamer.cli.segmenting import segment_app
@@ -21,7 +23,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     epilog=epilog(),
 )
-config_app = typer.Typer(help="Look at configurations.")
 app.add_typer(config_app, name="config")
 app.add_typer(segment_app, name="segment")
 
@@ -29,17 +30,22 @@ CarryOut = Callable[[Order], int]
 """Crawls, and returns the exit status."""
 
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The crawl's directory.")]
-Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
-Sets = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set any key; repeatable.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Sets = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set any configuration key (repeatable).")
+]
 PresetName = Annotated[
-    str | None, typer.Option("--preset", metavar="NAME", help="Begin with a way to crawl: whitelist.")
+    str | None, typer.Option("--preset", metavar="NAME", help="Start from a set of values: whitelist.")
 ]
 Urls = Annotated[list[str], typer.Argument(metavar="URL", help="More seeds.")]
-Hosts = Annotated[list[str], typer.Argument(metavar="HOST", help="Hosts to leave alone.")]
-Trap = Annotated[str, typer.Argument(metavar="NAME", help="A trap as `status` names it; or a host, for all of its.")]
-DemoDirectory = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Made anew each time.")]
-ConformanceDirectory = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Made anew each time.")]
-Size = Annotated[str, typer.Option("--size", metavar="SIZE", help="small, medium or large.")]
+Hosts = Annotated[list[str], typer.Argument(metavar="HOST", help="Hosts to exclude.")]
+Trap = Annotated[
+    str, typer.Argument(metavar="NAME", help="A trap as `status` names it, or a host for all of its traps.")
+]
+DemoDirectory = Annotated[
+    Path, typer.Option("--output", "-o", metavar="DIR", help="Output directory; replaced by each run.")
+]
+Size = Annotated[str, typer.Option("--size", metavar="SIZE", help="Size of the web: small, medium or large.")]
 
 
 @app.command("crawl", epilog=epilog())
@@ -47,12 +53,14 @@ Size = Annotated[str, typer.Option("--size", metavar="SIZE", help="small, medium
 def crawl(
     context: typer.Context,
     urls: Annotated[
-        list[str] | None, typer.Argument(metavar="SEED", help="Where to begin: URLs; segments of an offline crawl.")
+        list[str] | None, typer.Argument(metavar="SEED", help="URLs to start from; segments for --mode offline.")
     ] = None,
-    config: Annotated[Path | None, typer.Option("--config", "-c", metavar="FILE", help="A TOML file.")] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", metavar="FILE", help="Read a TOML configuration file.")
+    ] = None,
     preset: PresetName = None,
     or_resume: Annotated[
-        bool, typer.Option("--or-resume", help="Continue the crawl that is there; one that has ended is left as it is.")
+        bool, typer.Option("--or-resume", help="Continue the crawl if the directory holds one that has not ended.")
     ] = False,
     sets: Sets = None,
     **options: object,
@@ -66,7 +74,10 @@ def crawl(
 @app.command("resume", epilog=epilog())
 @with_flags(resumable_only=True)
 def resume(context: typer.Context, directory: Directory, sets: Sets = None, **options: object) -> None:
-    """Continue after a stop or a crash; what is given here changes from now on."""
+    """Continue a crawl after a stop or a crash.
+
+    Options given here replace those of the crawl from now on.
+    """
     _end(_carry_out(context)(Order("resume", options, sets or (), directory=directory)))
 
 
@@ -74,9 +85,9 @@ def resume(context: typer.Context, directory: Directory, sets: Sets = None, **op
 def status(
     directory: Directory,
     as_json: Json = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Again and again until the crawl is over; q quits.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Refresh until the crawl ends; q quits.")] = False,
 ) -> None:
-    """Show how a running or stopped crawl stands."""
+    """Show the status of a crawl."""
     from gossamer.cli import ask
 
     _end(ask.status(directory, as_json=as_json, again=watch))
@@ -84,7 +95,7 @@ def status(
 
 @app.command("metrics")
 def metrics(directory: Directory) -> None:
-    """Print a running crawl's metrics as Prometheus reads them."""
+    """Print the metrics of a running crawl (Prometheus)."""
     from gossamer.cli import ask
 
     _end(ask.metrics(directory))
@@ -93,10 +104,13 @@ def metrics(directory: Directory) -> None:
 @app.command("why")
 def why(
     directory: Directory,
-    url: Annotated[str, typer.Argument(metavar="URL", help="Any address.")],
+    url: Annotated[str, typer.Argument(metavar="URL", help="The URL to explain.")],
     as_json: Json = False,
 ) -> None:
-    """Tell everything known about one URL: its state, the rule that decided, when it is due."""
+    """Explain the state of one URL.
+
+    Shows its state, the rule that decided, its history and when it is due.
+    """
     from gossamer.cli import ask
 
     _end(ask.why(directory, url, as_json=as_json))
@@ -105,7 +119,9 @@ def why(
 @app.command("report")
 def report(
     directory: Directory,
-    page: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write one page with figures.")] = None,
+    page: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write the report to an HTML file with charts.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Print the statistics of a crawl."""
@@ -119,14 +135,16 @@ def search(
     directory: Directory,
     query: Annotated[str, typer.Argument(metavar="QUERY", help='Words, "phrases", -without, title:word.')] = "",
     as_json: Json = False,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most so many pages.")] = 10,
-    host: Annotated[str, typer.Option("--host", metavar="HOST", help="Only pages of this host.")] = "",
-    site: Annotated[str, typer.Option("--site", metavar="DOMAIN", help="Only pages of this domain.")] = "",
-    language: Annotated[str, typer.Option("--language", metavar="LANG", help="Only pages that say so: en, de.")] = "",
-    build: Annotated[bool, typer.Option("--build", help="Make the index of what was crawled.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress of --build.")] = False,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", help="Maximum number of results.")] = 10,
+    host: Annotated[str, typer.Option("--host", metavar="HOST", help="Search this host only.")] = "",
+    site: Annotated[str, typer.Option("--site", metavar="DOMAIN", help="Search this registrable domain only.")] = "",
+    language: Annotated[
+        str, typer.Option("--language", metavar="LANG", help="Search pages in this language only, such as en.")
+    ] = "",
+    build: Annotated[bool, typer.Option("--build", help="Build the index from the archive first.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Hide the progress of --build.")] = False,
 ) -> None:
-    """Find pages by what stands in them."""
+    """Search the full text of a crawl."""
     from gossamer.cli import search as searching
 
     status = searching.build(directory, quiet=quiet) if build else 0
@@ -141,12 +159,12 @@ def search(
 def changes(
     directory: Directory,
     since: Annotated[
-        str, typer.Option("--since", metavar="T", help="From then on: 2026-01-31T12:00 (UTC), or 12h, 3d ago.")
+        str, typer.Option("--since", metavar="T", help="Start time: 2026-01-31T12:00 (UTC), or 12h or 3d ago.")
     ] = "",
-    url: Annotated[str, typer.Option("--url", metavar="URL", help="All versions of one page.")] = "",
+    url: Annotated[str, typer.Option("--url", metavar="URL", help="Show all versions of one page.")] = "",
     as_json: Json = False,
 ) -> None:
-    """List what appeared, changed and vanished, in the order of time."""
+    """List new, changed and removed pages by time."""
     from gossamer.cli import changes as changing
 
     _end(changing.changes(directory, since=since, url=url, as_json=as_json))
@@ -156,15 +174,23 @@ def changes(
 def export(
     directory: Directory,
     to: Annotated[
-        str, typer.Option("--to", metavar="FORMAT", help="parquet, jsonl, csv, markdown, cdxj, wacz, pagefiles.")
+        str,
+        typer.Option("--to", metavar="FORMAT", help="Format: parquet, jsonl, csv, markdown, cdxj, wacz or pagefiles."),
     ],
-    output: Annotated[str, typer.Option("--output", "-o", metavar="PATH", help="Where to; - is standard output.")],
-    table: Annotated[str, typer.Option("--table", metavar="NAME", help="pages, links, or a module's.")] = "",
-    where: Annotated[str, typer.Option("--where", metavar="SQL", help="Only rows of which this is true.")] = "",
-    memory_mb: Annotated[int, typer.Option("--memory", metavar="MB", help="Its budget.")] = 512,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, errors only.")] = False,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="PATH", help="Output path; - is standard output.")],
+    table: Annotated[
+        str, typer.Option("--table", metavar="NAME", help="Table: pages, links, or one of a module.")
+    ] = "",
+    where: Annotated[
+        str, typer.Option("--where", metavar="SQL", help="Export only rows that match this SQL condition.")
+    ] = "",
+    memory_mb: Annotated[int, typer.Option("--memory", metavar="MB", help="Memory limit in megabytes.")] = 512,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show errors only.")] = False,
 ) -> None:
-    """Make of a crawl what other tools read; repeat the command to finish one that was interrupted."""
+    """Export a crawl to other formats.
+
+    Repeat the command to finish an export that was interrupted.
+    """
     from gossamer.cli import views
 
     _end(views.export(directory, to, output, table, where, memory_mb, quiet=quiet))
@@ -173,11 +199,16 @@ def export(
 @app.command("sample")
 def sample(
     directory: Directory,
-    size: Annotated[int, typer.Option("--size", "-n", metavar="N", help="How many pages.")] = 100,
-    seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="The same seed gives the same pages.")] = None,
+    size: Annotated[int, typer.Option("--size", "-n", metavar="N", help="Number of pages.")] = 100,
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="N", help="Random seed: the same seed gives the same pages.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Draw near-uniform pages from a crawl that walked (`--set frontier.form=walk`)."""
+    """Sample pages of a random-walk crawl near-uniformly.
+
+    The crawl needs `--set frontier.form=walk`.
+    """
     from gossamer.cli import ask
 
     _end(ask.sample(directory, size, seed, as_json=as_json))
@@ -186,19 +217,22 @@ def sample(
 @app.command("scale")
 def scale(
     directory: Directory,
-    workers: Annotated[int, typer.Option("--workers", metavar="N", help="Shards that it is to have.")],
+    workers: Annotated[int, typer.Option("--workers", metavar="N", help="New number of shards.")],
     *,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing while it moves.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show errors only.")] = False,
 ) -> None:
-    """Divide a stopped crawl among more shards, or fewer; repeat the command to finish what was interrupted."""
+    """Change the number of shards of a stopped crawl.
+
+    Repeat the command to finish a change that was interrupted.
+    """
     from gossamer.cli import scaling
 
     _end(scaling.scale(directory, workers, quiet=quiet))
 
 
 @app.command("seed")
-def seed(directory: Directory, urls: Annotated[list[str], typer.Argument(metavar="URL", help="More seeds.")]) -> None:
-    """Give a running crawl more seeds."""
+def seed(directory: Directory, urls: Annotated[list[str], typer.Argument(metavar="URL", help="Seeds to add.")]) -> None:
+    """Add seeds to a running crawl."""
     from gossamer.cli import ask
 
     _end(ask.act(directory, "seed", urls=ask.seeds_for(urls)))
@@ -206,7 +240,7 @@ def seed(directory: Directory, urls: Annotated[list[str], typer.Argument(metavar
 
 @app.command("exclude")
 def exclude(directory: Directory, hosts: Hosts) -> None:
-    """Have a running crawl leave hosts alone, from now on."""
+    """Exclude hosts from a running crawl."""
     from gossamer.cli import ask
 
     _end(ask.act(directory, "exclude", hosts=hosts))
@@ -214,7 +248,10 @@ def exclude(directory: Directory, hosts: Hosts) -> None:
 
 @app.command("release")
 def release(directory: Directory, name: Trap) -> None:
-    """Let go of what was taken for a trap, for good; it is crawled on, or will be when the crawl is resumed."""
+    """Release a URL pattern that was taken for a trap.
+
+    The crawl fetches its URLs again, or does so after `resume`.
+    """
     from gossamer.cli import ask
 
     _end(ask.release(directory, name))
@@ -224,10 +261,11 @@ def release(directory: Directory, name: Trap) -> None:
 def set_keys(
     directory: Directory,
     assignments: Annotated[
-        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="What changes; none: list what may.")
+        list[str] | None,
+        typer.Argument(metavar="KEY=VALUE", help="New values; without any, list the keys that can change."),
     ] = None,
 ) -> None:
-    """Change keys of a running crawl, from its next commit on and for good."""
+    """Change configuration keys of a running crawl."""
     from gossamer.cli import steer
 
     _end(steer.set_keys(directory, assignments or ()))
@@ -236,12 +274,12 @@ def set_keys(
 @app.command("host")
 def host(
     directory: Directory,
-    name: Annotated[str, typer.Argument(metavar="HOST", help="As in a URL: example.org")],
+    name: Annotated[str, typer.Argument(metavar="HOST", help="Host name, such as example.org.")],
     assignments: Annotated[
-        list[str], typer.Argument(metavar="KEY=VALUE", help="delay_s, per_host or pages; none: as for all.")
+        list[str], typer.Argument(metavar="KEY=VALUE", help="delay_s, per_host or pages; the value none removes one.")
     ],
 ) -> None:
-    """Treat one host of a running crawl otherwise: its delay, its requests at once, its pages in a round."""
+    """Override settings for one host of a running crawl."""
     from gossamer.cli import steer
 
     _end(steer.set_host(directory, name, assignments))
@@ -249,7 +287,7 @@ def host(
 
 @app.command("pause")
 def pause(directory: Directory) -> None:
-    """Have a running crawl send no more requests until `unpause`."""
+    """Pause a running crawl."""
     from gossamer.cli import ask
 
     _end(ask.act(directory, "pause"))
@@ -257,7 +295,7 @@ def pause(directory: Directory) -> None:
 
 @app.command("unpause")
 def unpause(directory: Directory) -> None:
-    """Have a paused crawl go on."""
+    """Continue a paused crawl."""
     from gossamer.cli import ask
 
     _end(ask.act(directory, "unpause"))
@@ -265,7 +303,7 @@ def unpause(directory: Directory) -> None:
 
 @app.command("checkpoint")
 def checkpoint(directory: Directory) -> None:
-    """Have a running crawl make a checkpoint and print where."""
+    """Create a checkpoint of a running crawl and print its path."""
     from gossamer.cli import ask
 
     _end(ask.act(directory, "checkpoint"))
@@ -274,9 +312,9 @@ def checkpoint(directory: Directory) -> None:
 @app.command("stop")
 def stop(
     directory: Directory,
-    now: Annotated[bool, typer.Option("--now", help="Do not wait for what is in flight.")] = False,
+    now: Annotated[bool, typer.Option("--now", help="Do not wait for requests in flight.")] = False,
 ) -> None:
-    """Have a running crawl end, everything saved; `resume` continues it."""
+    """Stop a running crawl and save everything."""
     from gossamer.cli import ask
 
     _end(ask.act(directory, "stop", now=now))
@@ -285,22 +323,30 @@ def stop(
 @app.command("serve")
 def serve(
     directory: Annotated[
-        Path | None, typer.Argument(metavar="DIR", help="One crawl; without it, all of a folder.")
+        Path | None, typer.Argument(metavar="DIR", help="The crawl to show; without it, all crawls of a folder.")
     ] = None,
     folder: Annotated[
         Path | None,
-        typer.Option("--folder", metavar="FOLDER", help="Where crawls lie, and new ones go."),
+        typer.Option("--folder", metavar="FOLDER", help="Folder of crawls; new crawls are created there."),
     ] = None,
-    port: Annotated[str, typer.Option("--port", metavar="N", help="8817; 0 takes any.")] = "",
+    port: Annotated[str, typer.Option("--port", metavar="N", help="Port; 8817 by default, 0 chooses a free one.")] = "",
     address: Annotated[
-        str, typer.Option("--address", metavar="IP", help="127.0.0.1; on others every request needs the token.")
+        str,
+        typer.Option(
+            "--address",
+            metavar="IP",
+            help="Address to listen on; 127.0.0.1 by default. On others every request needs the token.",
+        ),
     ] = "",
     config: Annotated[
-        Path | None, typer.Option("--config", "-c", metavar="FILE", help="A TOML file with [console].")
+        Path | None, typer.Option("--config", "-c", metavar="FILE", help="Read the section [console] of a TOML file.")
     ] = None,
     sets: Sets = None,
 ) -> None:
-    """Serve the console of a crawl, running or not; or of a folder, and run its crawls on request."""
+    """Serve the dashboard and the JSON API.
+
+    Serves one crawl, running or not, or a folder of crawls, and runs the crawls of a folder on request.
+    """
     from gossamer.cli import serving
 
     _end(serving.serve(directory, folder=folder, port=port, address=address, file=config, sets=sets or ()))
@@ -308,49 +354,27 @@ def serve(
 
 @app.command("init")
 def init(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write.")] = Path("gossamer.toml"),
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write.")] = Path("gossamer.toml"),
     preset: PresetName = None,
 ) -> None:
-    """Write a configuration file that explains every key."""
+    """Write a configuration file with all keys explained."""
     from gossamer.cli import settings
 
     _end(settings.init(file, preset or ""))
 
 
-@config_app.command("check")
-def config_check(file: Annotated[Path, typer.Argument(metavar="FILE", help="A TOML file.")]) -> None:
-    """Say whether a configuration file is right."""
-    from gossamer.cli import settings
-
-    _end(settings.check(file))
-
-
-@config_app.command("show")
-def config_show(directory: Directory) -> None:
-    """Print what a crawl runs with, and where each value came from."""
-    from gossamer.cli import settings
-
-    _end(settings.show(directory))
-
-
-@config_app.command("schema")
-def config_schema(
-    markdown: Annotated[bool, typer.Option("--markdown", help="As the page about every key.")] = False,
-) -> None:
-    """Print the JSON schema of the configuration."""
-    from gossamer.cli import settings
-
-    _end(settings.schema(markdown=markdown))
-
-
 @app.command("simweb")
 def simweb(
-    directory: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="For its files.")] = Path("simweb"),
+    directory: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Directory for its files.")] = Path(
+        "simweb"
+    ),
     size: Size = "small",
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gives the same web.")] = 1,
-    port: Annotated[int, typer.Option("--port", metavar="N", help="0 takes any.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", help="Random seed: the same seed gives the same web.")
+    ] = 1,
+    port: Annotated[int, typer.Option("--port", metavar="N", help="Port; 0 chooses a free one.")] = 0,
 ) -> None:
-    """Serve a synthetic web on loopback until Ctrl-C."""
+    """Serve a synthetic web on loopback."""
     from gossamer.cli import demo
 
     _end(demo.simweb(directory, size, seed, port))
@@ -358,15 +382,15 @@ def simweb(
 
 @app.command("demo")
 def demo(directory: DemoDirectory = Path("demo"), size: Size = "small") -> None:
-    """Crawl a synthetic web now, with progress and a report: no network, no arguments."""
+    """Crawl a synthetic web on this machine and print a report."""
     from gossamer.cli.demo import demo as run
 
     _end(run(directory, size))
 
 
 @app.command("conformance")
-def conformance(directory: ConformanceDirectory = Path("conformance")) -> None:
-    """Crawl a synthetic web of every behaviour and print what was expected and what was seen; about a minute."""
+def conformance(directory: DemoDirectory = Path("conformance")) -> None:
+    """Test the crawler against every behavior of the synthetic web."""
     from gossamer.cli.conformance import conformance as run
 
     _end(run(directory))
@@ -375,46 +399,49 @@ def conformance(directory: ConformanceDirectory = Path("conformance")) -> None:
 @app.command("simulate")
 def simulate(
     preset: Annotated[
-        str | None, typer.Option("--preset", metavar="NAME", help="A published crawl, or a web; web2025 unless named.")
+        str | None,
+        typer.Option("--preset", metavar="NAME", help="Published crawl or web to simulate; web2025 by default."),
     ] = None,
     revisits: Annotated[
-        bool, typer.Option("--revisits", help="Instead, visit pages that change again, by each revisit.policy.")
+        bool, typer.Option("--revisits", help="Simulate revisits of changing pages by each policy.")
     ] = False,
-    pages: Annotated[str | None, typer.Option("--pages", metavar="N", help="Pages after which the crawl ends.")] = None,
-    shards: Annotated[str | None, typer.Option("--shards", metavar="N", help="Shards of the crawl.")] = None,
+    pages: Annotated[str | None, typer.Option("--pages", metavar="N", help="Stop after this many pages.")] = None,
+    shards: Annotated[str | None, typer.Option("--shards", metavar="N", help="Number of shards.")] = None,
     seed: Annotated[
-        str | None, typer.Option("--seed", metavar="N", help="The same seed gives the same result.")
+        str | None, typer.Option("--seed", metavar="N", help="Random seed: the same seed gives the same result.")
     ] = None,
     max_time: Annotated[
-        str | None, typer.Option("--max-time", metavar="S", help="Simulated seconds after which the crawl ends.")
+        str | None, typer.Option("--max-time", metavar="S", help="Stop after this many simulated seconds.")
     ] = None,
     politeness: Annotated[
-        str | None, typer.Option("--politeness", metavar="PRESET", help="polite, gentle, broad, weak or own.")
+        str | None, typer.Option("--politeness", metavar="PRESET", help="Preset: polite, gentle, broad, weak or own.")
     ] = None,
     delay: Annotated[
-        str | None, typer.Option("--delay", metavar="S", help="Least delay for every host, in seconds.")
+        str | None, typer.Option("--delay", metavar="S", help="Minimum delay for every host, in seconds.")
     ] = None,
     price_hour: Annotated[
-        str | None, typer.Option("--price-hour", metavar="X", help="Price of a machine per hour.")
+        str | None, typer.Option("--price-hour", metavar="X", help="Price of one machine per hour.")
     ] = None,
     cpu_page_us: Annotated[
-        str | None, typer.Option("--cpu-page-us", metavar="US", help="Processor's time of a page, in microseconds.")
+        str | None, typer.Option("--cpu-page-us", metavar="US", help="CPU time per page, in microseconds.")
     ] = None,
-    scale: Annotated[str | None, typer.Option("--scale", metavar="K", help="Simulate one host of so many.")] = None,
+    scale: Annotated[str | None, typer.Option("--scale", metavar="K", help="Simulate one host in K.")] = None,
     simulated_pages: Annotated[
         str | None,
-        typer.Option("--simulated-pages", metavar="N", help="Pages to simulate when no scale is given, about."),
+        typer.Option("--simulated-pages", metavar="N", help="Approximate number of pages to simulate without --scale."),
     ] = None,
     simulated_shards: Annotated[
         str | None,
-        typer.Option("--simulated-shards", metavar="N", help="Shards to simulate; the others are like them."),
+        typer.Option("--simulated-shards", metavar="N", help="Number of shards to simulate; the rest is extrapolated."),
     ] = None,
-    figure: Annotated[Path | None, typer.Option("--figure", metavar="FILE", help="Draw it: .html or .svg.")] = None,
+    figure: Annotated[
+        Path | None, typer.Option("--figure", metavar="FILE", help="Write a chart to an .html or .svg file.")
+    ] = None,
     sets: Sets = None,
     as_json: Json = False,
-    list_presets: Annotated[bool, typer.Option("--list-presets", help="Name the presets.")] = False,
+    list_presets: Annotated[bool, typer.Option("--list-presets", help="List the presets.")] = False,
 ) -> None:
-    """Run the real frontier against a modelled web in simulated time."""
+    """Simulate a crawl: the real frontier on a modelled web."""
     from gossamer.cli import simulating
 
     if list_presets:
@@ -437,16 +464,30 @@ def simulate(
     _end(simulating.simulate(preset or simulating.PRESET, options, sets or (), figure, as_json=as_json))
 
 
+@app.command("completion")
+def completion(
+    shell: Annotated[str, typer.Argument(metavar="SHELL", help="Shell: bash, zsh or fish.")],
+) -> None:
+    """Print the completion script of a shell."""
+    from gossamer.cli.help import completion_script
+
+    typer.echo(completion_script(shell))
+
+
 @app.callback(invoke_without_command=True)
 def top(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    version: Annotated[bool, typer.Option("--version", "-V", help="Print the version.")] = False,
 ) -> None:
-    """Print help when no command is named."""
+    """Print help when no command is given."""
     if version:
         typer.echo(gossamer.__version__)
     elif context.invoked_subcommand is None:
         typer.echo(context.get_help())
+
+
+for _app in (app, config_app, segment_app):
+    made_plain(_app)
 
 
 def _carry_out(context: typer.Context) -> CarryOut:

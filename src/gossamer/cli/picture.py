@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from gossamer.cli.door import Status
 from gossamer.cli.standing import number
-from gossamer.cli.words import count, duration, harmless, size
+from gossamer.cli.words import count, harmless, size
+from gossamer.model.words import duration
 
 BARS = "▁▂▃▄▅▆▇█"
 COURSE_SHOWN_MAX = 60

@@ -11,8 +11,9 @@ from pathlib import Path
 from gossamer.cli import door
 from gossamer.cli.exits import Exit
 from gossamer.cli.views import Shown
-from gossamer.cli.words import count, counted, duration, harmless, size, write_line
+from gossamer.cli.words import count, counted, harmless, size, write_line
 from gossamer.model.errors import ConfigError
+from gossamer.model.words import duration
 
 
 def build(

@@ -7,56 +7,67 @@ from typing import Annotated
 
 import typer
 
-segment_app = typer.Typer(help="Make and look at segments: what an offline crawl fetches next.")
+segment_app = typer.Typer(help="Build and inspect segments for offline crawls.")
 
-SegmentFile = Annotated[Path, typer.Argument(metavar="FILE", help="A segment.")]
+SegmentFile = Annotated[Path, typer.Argument(metavar="FILE", help="The segment file.")]
 
 
 @segment_app.command("build")
 def segment_build(
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The segment to make.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The segment file to write.")],
     places: Annotated[
-        list[Path] | None, typer.Argument(metavar="DIR", help="Crawls, or WARC files of any crawler.")
+        list[Path] | None, typer.Argument(metavar="DIR", help="Directories of crawls, or of WARC files of any crawler.")
     ] = None,
     known: Annotated[
-        Path | None, typer.Option("--known", metavar="DIR", help="An index of what was listed before, kept up to date.")
+        Path | None,
+        typer.Option("--known", metavar="DIR", help="Index of URLs listed before; updated by this command."),
     ] = None,
     bloom: Annotated[
         float | None,
-        typer.Option("--bloom", metavar="RATE", help="Begin the index as Bloom filters of this false-positive rate."),
+        typer.Option(
+            "--bloom", metavar="RATE", help="Create the index with Bloom filters of this false-positive rate."
+        ),
     ] = None,
     config: Annotated[
-        Path | None, typer.Option("--config", "-c", metavar="FILE", help="In place of the first crawl's configuration.")
+        Path | None,
+        typer.Option("--config", "-c", metavar="FILE", help="Use this configuration instead of the first crawl's."),
     ] = None,
-    seeds: Annotated[Path | None, typer.Option("--seeds", metavar="FILE", help="Seeds to list too.")] = None,
-    scope: Annotated[str | None, typer.Option("--scope", metavar="SCOPE", help="prefix|host|domain|any.")] = None,
+    seeds: Annotated[Path | None, typer.Option("--seeds", metavar="FILE", help="Add seeds from a file.")] = None,
+    scope: Annotated[
+        str | None, typer.Option("--scope", metavar="SCOPE", help="Scope: prefix, host, domain or any.")
+    ] = None,
     include: Annotated[
-        list[str] | None, typer.Option("--include", metavar="RE", help="Only URLs that match; repeatable.")
+        list[str] | None, typer.Option("--include", metavar="RE", help="List only URLs that match (repeatable).")
     ] = None,
     exclude: Annotated[
-        list[str] | None, typer.Option("--exclude", metavar="RE", help="No URLs that match; repeatable.")
+        list[str] | None, typer.Option("--exclude", metavar="RE", help="Skip URLs that match (repeatable).")
     ] = None,
     max_depth: Annotated[
-        int | None, typer.Option("--max-depth", metavar="N", help="No URLs further than this from a seed.")
+        int | None, typer.Option("--max-depth", metavar="N", help="Skip URLs more links away from a seed than this.")
     ] = None,
     sets: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set any key; repeatable.")
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set any configuration key (repeatable).")
     ] = None,
     per_host: Annotated[
-        int, typer.Option("--per-host", metavar="N", help="At most so many URLs of a host; the others later.")
+        int,
+        typer.Option(
+            "--per-host", metavar="N", help="Maximum number of URLs per host; the rest goes to a later segment."
+        ),
     ] = 0,
-    split: Annotated[int, typer.Option("--split", metavar="N", help="So many files, no site in two of them.")] = 1,
+    split: Annotated[
+        int, typer.Option("--split", metavar="N", help="Number of files to write; each site is in one of them.")
+    ] = 1,
     retry: Annotated[
-        int, typer.Option("--retry", metavar="N", help="List again what failed for the moment, so often at most.")
+        int, typer.Option("--retry", metavar="N", help="List URLs again that failed temporarily, at most N times.")
     ] = 0,
     rank: Annotated[
         str,
-        typer.Option("--rank", metavar="ORDER", help="priority: as the crawl has it; in-links: sites that link there."),
+        typer.Option("--rank", metavar="ORDER", help="Order: priority (as in the crawl) or in-links (linking sites)."),
     ] = "priority",
-    memory: Annotated[str, typer.Option("--memory", metavar="SIZE", help="Of the whole process.")] = "512MiB",
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, errors only.")] = False,
+    memory: Annotated[str, typer.Option("--memory", metavar="SIZE", help="Memory limit of the process.")] = "512MiB",
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show errors only.")] = False,
 ) -> None:
-    """Make of what was crawled a file of what to fetch next; repeat the command to finish one that was interrupted."""
+    """Build the next segment from what was crawled."""
     from gossamer.cli import segment
 
     options = {
@@ -75,10 +86,10 @@ def segment_build(
 @segment_app.command("show")
 def segment_show(
     file: SegmentFile,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="So many sites and rows.")] = 10,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", help="Maximum number of sites and rows.")] = 10,
 ) -> None:
-    """Print what a segment holds: counts, the largest sites, the first rows."""
+    """Show counts, largest sites and first rows of a segment."""
     from gossamer.cli import segment
 
     raise typer.Exit(segment.show(file, limit, as_json=as_json))
@@ -87,10 +98,12 @@ def segment_show(
 @segment_app.command("split")
 def segment_split(
     file: SegmentFile,
-    parts: Annotated[int, typer.Option("--parts", "-n", metavar="N", help="How many.")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="FILE-1-of-N and so on.")],
+    parts: Annotated[int, typer.Option("--parts", "-n", metavar="N", help="Number of parts.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Base name; writes FILE-1-of-N and so on.")
+    ],
 ) -> None:
-    """Make several segments of one, for several crawlers; no site is in two of them."""
+    """Split a segment for several crawlers, by site."""
     from gossamer.cli import segment
 
     raise typer.Exit(segment.split(file, output, parts))
@@ -98,10 +111,10 @@ def segment_split(
 
 @segment_app.command("merge")
 def segment_merge(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Segments.")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The segment to make.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Segments to merge.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The segment file to write.")],
 ) -> None:
-    """Make one segment of several; a URL that stands in several is kept once, by its least way."""
+    """Merge segments; keep each URL once, by its shortest path."""
     from gossamer.cli import segment
 
     raise typer.Exit(segment.merge(files, output))

@@ -8,8 +8,9 @@ from pathlib import Path
 import typer
 
 from gossamer.cli.directory import require_crawl
+from gossamer.cli.exits import Exit, complain
 from gossamer.config.footprint import ORIGIN
-from gossamer.config.gather import configure, reopen
+from gossamer.config.gather import configure, mistakes, reopen
 from gossamer.config.lists import check_lists
 from gossamer.config.secret import redacted
 from gossamer.config.sections import Config, keys
@@ -32,7 +33,11 @@ def init(file: Path, preset: str = "") -> int:
 
 
 def check(file: Path) -> int:
-    """Say whether a configuration file is right, and how much it sets."""
+    """Say whether a configuration file is right, and how much it sets; else write all its mistakes, a line each."""
+    if wrong := mistakes(file):
+        for line in wrong:
+            complain(line)
+        return Exit.REFUSED
     config = configure(file)
     check_lists(config)
     changed = sum(config.origin(key) not in {"default", ORIGIN} for key in keys())

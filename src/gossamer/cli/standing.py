@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gossamer.cli.door import Status
-from gossamer.cli.words import count, counted, duration, harmless, size
+from gossamer.cli.words import count, counted, harmless, size
+from gossamer.model.words import duration
 
 # Outcomes that are nobody's error.
 EXPECTED = frozenset({"fetched", "not_modified", "redirected"})

@@ -38,21 +38,6 @@ def size(number: float) -> str:
     return f"{number:,.1f} TB"
 
 
-def duration(seconds: float) -> str:
-    """Return seconds as people say them: 8 s, 2 min 5 s, 3 h 12 min, 2 d 4 h."""
-    whole = max(0, round(seconds))
-    minutes, s = divmod(whole, 60)
-    hours, minutes_left = divmod(minutes, 60)
-    days, hours_left = divmod(hours, 24)
-    if not minutes:
-        return f"{s} s"
-    if not hours:
-        return f"{minutes} min {s} s"
-    if not days:
-        return f"{hours} h {minutes_left} min"
-    return f"{days} d {hours_left} h"
-
-
 def write_line(out: TextIO, line: str) -> None:
     """Write a line; a reader that has gone away (`| head`) does not end a crawl."""
     try:

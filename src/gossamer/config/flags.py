@@ -34,62 +34,75 @@ PRESETS = ("polite", "gentle", "broad", "weak", "own")
 SCOPES = ("prefix", "host", "domain", "any")
 
 FLAGS = (
-    Flag("seeds", "seeds.file", str, "Read seeds from a file, one URL a line, # for comments, - for stdin.", "FILE"),
-    Flag("domains", "seeds.domains_file", str, "Read seeds from a file of domains, one a line.", "FILE"),
-    Flag("segment", "seeds.segments", str, "A segment for --mode offline; repeatable.", "FILE", many=True),
+    Flag("seeds", "seeds.file", str, "Read seeds from a file, one URL per line, # comments, - for stdin.", "FILE"),
     Flag(
-        "watch", "seeds.watch_directory", str, "Where --mode offline finds further segments.", "DIR", resumable=True,
+        "domains", "seeds.domains_file", str, "Read domains from a file, one per line.", "FILE",
     ),
+    Flag("segment", "seeds.segments", str, "Fetch a segment with --mode offline (repeatable).", "FILE", many=True),
     Flag(
-        "hosts-store", "state.hosts_store", str, "Keep what is learned of hosts here, from crawl to crawl.", "DIR",
-        resumable=True,
-    ),
-    Flag("output", "output.directory", str, "Where the crawl goes; must not hold one yet.", "DIR", short="o"),
-    Flag("scope", "scope.scope", str, "How far from the seeds: " + "|".join(SCOPES) + ".", "SCOPE"),
-    Flag("include", "scope.include", str, "Only URLs that match; repeatable.", "RE", many=True),
-    Flag("exclude", "scope.exclude", str, "No URLs that match; repeatable.", "RE", many=True),
-    Flag(
-        "embeds", "scope.embeds", bool, "Also fetch what pages need to be shown, wherever it lies.", value=True,
+        "watch", "seeds.watch_directory", str, "Watch a directory for more segments with --mode offline.", "DIR",
         resumable=True,
     ),
     Flag(
-        "mode", "crawl.mode", str, "batch (each URL once), continuous (again and again) or offline (segments).", "MODE",
+        "hosts-store", "state.hosts_store", str, "Share robots.txt, delays and errors of hosts between crawls.", "DIR",
+        resumable=True,
+    ),
+    Flag("output", "output.directory", str, "Output directory; must not hold a crawl yet.", "DIR", short="o"),
+    Flag("scope", "scope.scope", str, "Follow links within: " + ", ".join(SCOPES) + ".", "SCOPE"),
+    Flag("include", "scope.include", str, "Crawl only URLs that match (repeatable).", "RE", many=True),
+    Flag("exclude", "scope.exclude", str, "Skip URLs that match (repeatable).", "RE", many=True),
+    Flag(
+        "embeds", "scope.embeds", bool, "Also fetch images, styles and scripts of pages, from any host.", value=True,
+        resumable=True,
+    ),
+    Flag(
+        "mode", "crawl.mode", str, "Mode: batch (each URL once), continuous (revisit) or offline (segments).", "MODE",
         resumable=True,
     ),
     Flag("max-pages", "limits.max_pages", int, "Stop after this many pages.", "N", resumable=True),
-    Flag("max-depth", "scope.depth_max", int, "Follow no link further than this from a seed.", "N", resumable=True),
+    Flag(
+        "max-depth", "scope.depth_max", int, "Follow links at most this many clicks from a seed.", "N", resumable=True,
+    ),
     Flag("max-time", "limits.max_time_s", float, "Stop after this many seconds.", "S", resumable=True),
     Flag("max-bytes", "limits.max_bytes", int, "Stop after this many bytes received.", "N", resumable=True),
     Flag(
-        "politeness", "politeness.preset", str, "How long hosts are left alone: " + "|".join(PRESETS) + ".", "PRESET",
+        "politeness", "politeness.preset", str, "Politeness preset: " + ", ".join(PRESETS) + ".", "PRESET",
         resumable=True,
     ),
-    Flag("delay", "politeness.delay_s_min", float, "Least delay for every host, in seconds.", "S", resumable=True),
-    Flag("per-host", "politeness.per_host", int, "Requests at once to one host.", "N", resumable=True),
-    Flag("concurrency", "crawl.concurrency", int, "Requests at once, over all hosts.", "N", resumable=True),
-    Flag("workers", "cluster.workers", int, "Shards, each a process; more than one run on Ray.", "N", resumable=True),
-    Flag("cluster", "cluster.address", str, "Run the shards on this Ray cluster.", "ADDRESS", resumable=True),
+    Flag("delay", "politeness.delay_s_min", float, "Minimum delay for every host, in seconds.", "S", resumable=True),
+    Flag("per-host", "politeness.per_host", int, "Maximum concurrent requests to one host.", "N", resumable=True),
+    Flag("concurrency", "crawl.concurrency", int, "Maximum concurrent requests in all.", "N", resumable=True),
     Flag(
-        "memory", "memory.budget_bytes", str, "Memory of the whole process, such as 512MiB or 4GiB.", "SIZE",
+        "workers", "cluster.workers", int, "Number of shards; more than one need Ray.", "N", resumable=True,
+    ),
+    Flag("cluster", "cluster.address", str, "Run the shards on an existing Ray cluster.", "ADDRESS", resumable=True),
+    Flag(
+        "memory", "memory.budget_bytes", str, "Memory limit of the crawl, such as 512MiB or 4GiB.", "SIZE",
         resumable=True,
     ),
     Flag(
-        "contact", "operator.contact", str, "Who you are, for those whose servers you visit.", "URL_OR_MAIL",
+        "contact", "operator.contact", str, "Contact URL or e-mail, sent in the User-Agent.", "URL_OR_MAIL",
         resumable=True,
     ),
-    Flag("hosts", "resolve.hosts_file", str, "Names and addresses as in /etc/hosts.", "FILE", resumable=True),
-    Flag("dns", "resolve.servers", str, "Ask this server; repeatable.", "SERVER[:PORT]", many=True, resumable=True),
     Flag(
-        "allow-private", "resolve.allow_private", bool, "Visit private and loopback addresses too.", value=True,
+        "hosts", "resolve.hosts_file", str, "Read host addresses from a file like /etc/hosts.", "FILE", resumable=True,
+    ),
+    Flag(
+        "dns", "resolve.servers", str, "Use this DNS server (repeatable).", "SERVER[:PORT]", many=True, resumable=True,
+    ),
+    Flag(
+        "allow-private", "resolve.allow_private", bool, "Allow private and loopback addresses.", value=True,
         resumable=True,
     ),
-    Flag("no-robots", "robots.obey", bool, "Ignore robots.txt: for your own servers.", value=False, resumable=True),
     Flag(
-        "serve", "console.port", int, "Serve the console on loopback while the crawl runs; without PORT on 8817.",
+        "no-robots", "robots.obey", bool, "Ignore robots.txt; for your own servers only.", value=False, resumable=True,
+    ),
+    Flag(
+        "serve", "console.port", int, "Serve the dashboard while the crawl runs; port 8817 by default.",
         "[PORT]", resumable=True,
     ),
-    Flag("json", "progress.form", bool, "Progress as JSON lines.", value="json", resumable=True),
-    Flag("quiet", "progress.form", bool, "No progress; errors only.", value="quiet", resumable=True),
+    Flag("json", "progress.form", bool, "Print progress as JSON lines.", value="json", resumable=True),
+    Flag("quiet", "progress.form", bool, "Show errors only.", value="quiet", resumable=True),
 )  # fmt: skip
 
 BY_NAME = {flag.name: flag for flag in FLAGS}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 
 from gossamer.config.flags import BY_NAME
 from gossamer.config.footprint import fitted
-from gossamer.config.mend import nearest, one_line
+from gossamer.config.mend import lines_of, nearest
 from gossamer.config.presets import preset_values
 from gossamer.config.secret import secret_keys
 from gossamer.config.sections import Config
@@ -179,6 +180,46 @@ def _absolute(value: object, here: Path) -> object:
     return value
 
 
+def mistakes(file: Path) -> list[str]:
+    """Return every mistake in a configuration file, a line each: the place, what is wrong, and how to fix it.
+
+    Raises:
+        ConfigError: the file cannot be read, or is not TOML.
+    """
+    text = read_text(file)
+    values: Values = {}
+    origins: dict[str, str] = {}
+    _take(values, origins, _flattened(_parsed(text, file)), lambda key: _place(file, text, key), file.parent)
+    values.pop("preset", None)
+    found: list[str] = []
+    wrong: frozenset[str] | None = None
+    while wrong is None or wrong & values.keys():  # Some mistakes show when others are out of the way.
+        values = {key: value for key, value in values.items() if key not in (wrong or ())}
+        try:
+            _checked(values, origins)
+        except MistakesError as error:
+            found += error.lines
+            wrong = error.keys
+        else:
+            break
+    return sorted(found, key=_line_number)
+
+
+def _line_number(mistake: str) -> int:
+    named = re.search(r" line (\d+): ", mistake)
+    return int(named[1]) if named is not None else 0
+
+
+class MistakesError(ConfigError):
+    """Several mistakes of a configuration at once; as text it is the first."""
+
+    def __init__(self, lines: Sequence[str], keys: Collection[str]) -> None:
+        """Take a line for each, and the dotted keys that they are about."""
+        super().__init__(lines[0])
+        self.lines = list(lines)
+        self.keys = frozenset(keys)
+
+
 def _checked(values: Values, origins: dict[str, str]) -> Config:
     nested: dict[str, object] = {}
     for key, value in values.items():
@@ -195,9 +236,10 @@ def _checked(values: Values, origins: dict[str, str]) -> Config:
     except ValidationError as error:
         if (place := _not_unicode(values, origins)) is not None:
             raise ConfigError(f"{place} holds what is no text in UTF-8; write it in UTF-8") from error
-        raise ConfigError(one_line(error, origins)) from error
-    except ConfigError as error:  # A room's own word about one of its values.
-        raise ConfigError(f"{_blamed(nested, origins)}{error}") from error
+        raise MistakesError(lines_of(error, origins), _wrong(error, values)) from error
+    except ConfigError as error:  # A package's own word about one of its values.
+        key = _blamed(nested, origins)
+        raise MistakesError([f"{_named(key, origins)}{error}"], {key}) from error
     return fitted(config.with_origins({key: place for key, place in origins.items() if "." in key}))
 
 
@@ -212,9 +254,22 @@ def _not_unicode(values: Values, origins: Mapping[str, str]) -> str | None:
     return None
 
 
+def _wrong(error: ValidationError, values: Values) -> set[str]:
+    """Return the keys that an error is about; of a section that is wrong as a whole, all of its keys."""
+    keys = {".".join(map(str, mistake["loc"][:2])) for mistake in error.errors(include_url=False)}
+    return {key for key in values if key in keys or key.partition(".")[0] in keys}
+
+
+def _named(key: str, origins: Mapping[str, str]) -> str:
+    place = origins.get(key, "")
+    if not place:
+        return ""
+    return f"{place}: {key}: " if place == "--set" or not place.startswith("--") else f"{place}: "
+
+
 def _blamed(nested: Mapping[str, object], origins: Mapping[str, str]) -> str:
-    """Return the place of the value that a room refuses by itself, or nothing when it is several together."""
-    for key, place in origins.items():
+    """Return the key whose value is refused by itself, or nothing when it is several together."""
+    for key in origins:
         section, _, name = key.partition(".")
         table = nested.get(section)
         if isinstance(table, dict) and name in table:
@@ -222,7 +277,7 @@ def _blamed(nested: Mapping[str, object], origins: Mapping[str, str]) -> str:
             try:
                 Config.model_validate_json(alone)
             except ConfigError:
-                return f"{place}: {key}: " if place == "--set" or not place.startswith("--") else f"{place}: "
+                return key
             except ValidationError:
                 continue
     return ""

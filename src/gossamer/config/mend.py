@@ -13,29 +13,35 @@ from pydantic_core import ErrorDetails
 
 from gossamer.config.secret import secret_keys
 from gossamer.config.sections import keys, sections
+from gossamer.config.synonyms import meant
 from gossamer.fetch.credentials import REDACTED
 from gossamer.frontier.options import HostOverride
 
 SHOWN_CHARACTERS_MAX = 60
+NEAR = 0.75
+"""Similarity of two words (difflib) from which on one is taken for a misprint of the other."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return `; did you mean …?`, or nothing when nothing is near."""
-    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    """Return `; did you mean …?` for a misprint, or nothing when nothing is near."""
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=NEAR)
     return f"; did you mean {found[0]}?" if found else ""
 
 
-def one_line(error: ValidationError, origins: Mapping[str, str]) -> str:
-    """Return the first mistake that pydantic found as a line for the operator."""
-    first = error.errors(include_url=False)[0]
-    path = [str(part) for part in first["loc"]]
+def lines_of(error: ValidationError, origins: Mapping[str, str]) -> list[str]:
+    """Return the mistakes that pydantic found, each as a line for the operator."""
+    return list(dict.fromkeys(_line(mistake, origins) for mistake in error.errors(include_url=False)))
+
+
+def _line(mistake: ErrorDetails, origins: Mapping[str, str]) -> str:
+    path = [str(part) for part in mistake["loc"]]
     key = ".".join(path[:2])
-    place = origins.get(key) or _place_of_section(path[0], first, origins)
+    place = origins.get(key) or _place_of_section(path[0], mistake, origins)
     where = f"{place}: " if place else ""
-    if first["type"] == "extra_forbidden":
+    if mistake["type"] == "extra_forbidden":
         return where + _unknown(path)
     is_option = place.startswith("--") and place != "--set"
-    given, message = _shown(REDACTED if key in secret_keys() else first["input"]), _message(first["msg"])
+    given, message = _shown(REDACTED if key in secret_keys() else mistake["input"]), _message(mistake["msg"])
     if not message.startswith("expected "):  # A room's own sentence, which names the value.
         return where + message if is_option else f"{where}{'.'.join(path)}: {message}"
     return f"{place} {given}: {message}" if is_option else f"{where}{'.'.join(path)} is {given}, {message}"
@@ -55,17 +61,23 @@ def _unknown(path: list[str]) -> str:
         name = path[0]
         home = [key for key in keys() if key.partition(".")[2] == name]
         if home:
-            return f"{name} stands outside its section; did you mean {home[0]}?"
-        return f"no section [{name}]" + (nearest(name, sections()) or f"; there are {', '.join(sections())}")
+            return f"{name} is outside its section; did you mean {home[0]}?"
+        near, meaning = nearest(name, sections()), meant(name, as_option=False)
+        if meaning and not near:
+            return f"no section or key {name}; {meaning}"
+        return f"no section [{name}]" + (near or f"; there are {', '.join(sections())}")
     if len(path) > 2:
         return f"no key {'.'.join(path)}{_nearest_inside(path)}"
     section, name = path[0], path[1]
-    inside = [key for key in keys() if key.startswith(f"{section}.")]
+    inside = {key.partition(".")[2]: key for key in keys() if key.startswith(f"{section}.")}
     elsewhere = [key for key in keys() if key.partition(".")[2] == name]
+    misprint = difflib.get_close_matches(name, list(inside), n=1, cutoff=NEAR)
+    meaning = meant(name, as_option=False)
     hint = (
         (f"; did you mean {elsewhere[0]}?" if elsewhere else "")
-        or nearest(f"{section}.{name}", inside)
-        or f"; [{section}] has {', '.join(key.partition('.')[2] for key in inside)}"
+        or (f"; did you mean {inside[misprint[0]]}?" if misprint else "")
+        or (f"; {meaning}" if meaning else "")
+        or f"; [{section}] has {', '.join(inside)}"
     )
     return f"no key {section}.{name}{hint}"
 

@@ -1,0 +1,122 @@
+"""Synonyms: what other crawlers call an option or a key, and what it is here."""
+
+from __future__ import annotations
+
+from gossamer.config.flags import FLAGS
+
+_KEYS = {
+    "seeds.file": "input-file i file urls url-file urls-file url-list list seed-file seedfile start-urls from-file",
+    "output.directory": "output-dir output-directory out out-dir outdir dir directory directory-prefix P dest path "
+    "save-dir collection files-store",
+    "limits.max_pages": "limit pages max-urls max-page page-limit pagelimit closespider-pagecount "
+    "max-requests-per-crawl max-documents topn",
+    "limits.max_time_s": "time-limit timelimit max-duration duration closespider-timeout max-crawl-time",
+    "limits.max_bytes": "quota Q size-limit sizelimit max-size max-download-size max-bytes-download",
+    "operator.agent": "user-agent useragent agent U A user-agent-string user-agent-suffix ua",
+    "operator.contact": "email mail from contact-email operator-contact-url operator-from contact-url",
+    "politeness.delay_s_min": "wait w download-delay crawl-delay rate rate-limit requests-per-second rps sleep "
+    "page-extra-delay min-delay delay-ms random-wait waitretry fetcher-server-delay autothrottle-start-delay",
+    "politeness.per_host": "host-connections connections-per-host max-connection-per-server "
+    "concurrent-requests-per-domain concurrent-requests-per-host per-domain threads-per-queue",
+    "politeness.preset": "politeness-policy polite",
+    "crawl.concurrency": "threads thread jobs j parallel parallelism max-concurrency concurrent "
+    "concurrent-requests num-threads connections max-connections c sockets max-toe-threads",
+    "scope.depth_max": "depth level l recursion-level depth-limit maxdepth max-hops recursive-depth max-link-hops",
+    "scope.scope": "span-hosts H no-parent np scope-type domain-scope same-domain allowed-domains domains-allowed "
+    "ext-links stay-on-host restrict",
+    "scope.exclude": "reject R reject-regex block blacklist denylist deny filter exclude-regex blockrules "
+    "exclude-directories X",
+    "scope.include": "accept accept-regex allow allowlist include-regex include-directories I match",
+    "scope.exclude_hosts": "exclude-domains exclude-hosts blocked-domains deny-domains",
+    "scope.whitelist_file": "whitelist domain-list allowed-domains-file",
+    "scope.hops_max": "max-redirect max-redirs max-redirects redirects redirect-max-times http-redirect-max "
+    "follow-redirects location",
+    "scope.embeds": "page-requisites p requisites assets resources embedded",
+    "scope.media_types": "mime mime-type mimetype media-type content-type content-types accept-mime-types",
+    "scope.languages": "language lang languages-allowed",
+    "scope.url_bytes_max": "max-url-length urllength-limit url-length",
+    "fetch.request_s_max": "timeout T read-timeout download-timeout max-time-per-request page-load-timeout "
+    "request-timeout http-timeout fetch-timeout page-timeout navigation-timeout timeout-seconds",
+    "fetch.connect_s_max": "connect-timeout connection-timeout",
+    "resolve.timeout_s": "dns-timeout resolver-timeout",
+    "resolve.servers": "dns-servers dns-server nameserver nameservers resolver",
+    "resolve.family": "ipv4 ipv6 inet4-only inet6-only prefer-family 4 6",
+    "fetch.proxy": "proxy proxy-server http-proxy https-proxy x proxy-url socks5",
+    "fetch.headers": "header headers default-request-headers extra-headers additional-headers custom-header referer",
+    "fetch.origin_headers": "cookie cookies b load-cookies cookie-jar save-cookies user u password http-user "
+    "http-password auth http-auth login bearer token credentials",
+    "fetch.verify_tls": "insecure k no-check-certificate no-verify verify-ssl ssl-verify ignore-https-errors "
+    "check-certificate",
+    "fetch.ca_bundle": "ca-certificate cacert ca-directory capath ca-bundle",
+    "fetch.body_bytes_max": "max-filesize max-file-size maxfilesize download-maxsize content-limit max-body-size "
+    "http-content-limit body-limit max-content-length",
+    "fetch.http_versions": "http2 http1.1 http-version http1-1",
+    "fetch.accept_language": "accept-language",
+    "fetch.logins_file": "netrc netrc-file ftp-user ftp-password",
+    "frontier.attempts_max": "tries t retry retries retry-times max-retries retry-count max-request-retries "
+    "retry-max max-tries",
+    "frontier.retry_s_first": "retry-delay retry-wait retry-delay-seconds",
+    "robots.obey": "ignore-robots robots robotstxt-obey robotstxt no-robotstxt obey-robots robots-txt "
+    "respect-robots-txt robots-policy",
+    "told.sitemaps": "sitemap sitemaps use-sitemap usesitemap sitemap-urls",
+    "revisit.interval_s_mean": "interval recrawl-interval fetch-interval refresh revisit-interval",
+    "archive.warc": "warc warc-file warc-cdx delete-after combinewarc generatewacz",
+    "archive.warc_gzip_level": "compression-level compress gzip",
+    "logs.level": "verbose v debug d log-level loglevel logging logger vv",
+    "console.port": "port http-port listen screencastport",
+    "memory.budget_bytes": "ram memory-limit max-memory heap mem-limit memusage-limit-mb",
+    "cluster.workers": "processes procs shards nodes instances",
+    "process.links_max": "max-links links-limit max-outlinks",
+    "url.rules": "normalize normalization canonicalize url-normalizers",
+}
+_SENTENCES = {
+    "recursive r mirror m follow follow-links crawl spider": "a crawl always follows links; --scope and --max-depth "
+    "bound it",
+    "continue resume C no-clobber nc checkpoint jobdir overwrite force": "gossamer resume DIR continues a crawl",
+    "format export to output-format O feeds text generatecdx": "gossamer export DIR --to FORMAT -o PATH writes other "
+    "formats after the crawl",
+    "silent s q no-verbose no-progress": "--quiet shows errors only",
+    "progress show-progress stats": "--json prints progress as JSON lines",
+    "background daemon": "use `&`, nohup or a service manager; gossamer status DIR shows the crawl",
+    "limit-rate bandwidth bwlimit max-rate throttle": "there is no limit on bytes a second; --concurrency and --delay "
+    "slow a crawl down",
+}
+BY_WORD = {flag.option: flag.key for flag in FLAGS} | {
+    word: key for key, words in _KEYS.items() for word in words.split()
+}
+SENTENCES = {word: sentence for words, sentence in _SENTENCES.items() for word in words.split()}
+EXAMPLES = {
+    "archive.warc": "archive.warc=false",
+    "fetch.headers": """'fetch.headers={X-Name = "value"}'""",
+    "fetch.origin_headers": """'fetch.origin_headers={"https://HOST" = {Cookie = "env:NAME"}}'""",
+    "fetch.proxy": "fetch.proxy=env:NAME or fetch.proxy=URL",
+    "fetch.verify_tls": "fetch.verify_tls=false",
+    "logs.level": "logs.level=debug",
+    "operator.agent": "'operator.agent=NAME'",
+    "resolve.family": "resolve.family=ipv4",
+    "scope.exclude_hosts": """'scope.exclude_hosts=["HOST"]'""",
+    "scope.languages": """'scope.languages=["en"]'""",
+    "scope.media_types": """'scope.media_types=["text/html"]'""",
+    "told.sitemaps": "told.sitemaps=always",
+}
+"""How to write values that are more than a number or a word."""
+_OPTIONS = {flag.key: f"--{flag.option}" + (f" {flag.metavar}" if flag.metavar else "") for flag in reversed(FLAGS)}
+
+
+def meant(name: str, *, as_option: bool) -> str:
+    """Return what stands here for an option or a key of another program, as a clause; empty where that is not known.
+
+    `name` is without dashes and section. `as_option`: the clause says what to type rather than which key to set.
+    """
+    word = name if len(name) == 1 else name.lower().replace("_", "-")
+    for end in ("", "-s", "-ms", "-max", "-min", "-seconds"):
+        stem = word.removesuffix(end) if end else word
+        if stem in SENTENCES:
+            return SENTENCES[stem]
+        if stem in BY_WORD:
+            key = BY_WORD[stem]
+            option = _OPTIONS.get(key)
+            if as_option:
+                return f"use {option}" if option else f"use --set {EXAMPLES.get(key, f'{key}=VALUE')}"
+            return f"the key is {key}"
+    return ""

@@ -1,0 +1,18 @@
+"""Words: quantities as people read them."""
+
+from __future__ import annotations
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as people say them: 8 s, 2 min 5 s, 3 h 12 min, 2 d 4 h."""
+    whole = max(0, round(seconds))
+    minutes, s = divmod(whole, 60)
+    hours, minutes_left = divmod(minutes, 60)
+    days, hours_left = divmod(hours, 24)
+    if not minutes:
+        return f"{s} s"
+    if not hours:
+        return f"{minutes} min {s} s"
+    if not days:
+        return f"{hours} h {minutes_left} min"
+    return f"{days} d {hours_left} h"

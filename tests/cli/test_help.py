@@ -1,0 +1,202 @@
+"""Help, completion, and what users of other crawlers type."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from typer.core import TyperGroup
+
+from gossamer.cli.ask import pairs_text
+from gossamer.cli.command import status_of_command
+from gossamer.cli.exits import Exit
+from gossamer.cli.main import app
+from gossamer.config.flags import FLAGS
+from gossamer.config.sections import keys
+from gossamer.config.synonyms import BY_WORD, EXAMPLES, SENTENCES, meant
+from tests.cli.conftest import Gossamer
+
+
+def every_command() -> list[list[str]]:
+    top = typer.main.get_command(app)
+    assert isinstance(top, TyperGroup)
+    found = []
+    for name, command in top.commands.items():
+        inner = list(command.commands) if isinstance(command, TyperGroup) else []
+        found += [[name], *([name, under] for under in inner)]
+    return found
+
+
+def shown(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    assert status_of_command(words) == 0
+    return capsys.readouterr().out
+
+
+def test_help_and_version_in_every_spelling(run: Gossamer) -> None:
+    help_text = run("--help")[1]
+    assert run("-h")[1] == run("help")[1] == help_text
+    assert run("crawl", "-h")[1] == run("help", "crawl")[1] == run("crawl", "--help")[1]
+    assert run("help", "segment", "build")[1] == run("segment", "build", "--help")[1]
+    assert run("-V")[1] == run("--version")[1]
+    assert "no command 'nonsense'" in run.mistake("help", "nonsense")
+
+
+@pytest.mark.parametrize("words", every_command(), ids=" ".join)
+def test_help_is_plain(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown([*words, "--help"], capsys)
+    assert not re.search(r"<\w+(\[\w+\])?>", text), "types of the code are no words for people"
+    assert "with ." not in text, "a name in brackets was taken for markup"
+    assert "..." not in text.partition("Options:")[0].partition("\n")[2], "a help line is cut short"
+    summary = text.partition("\n\n")[2].split()[0]
+    assert summary.isalpha(), summary
+    assert not summary.endswith("ing"), f"{summary}: a help line begins with an imperative"
+
+
+def test_brackets_in_help_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "[console]" in shown(["serve", "--help"], capsys)
+
+
+def test_commands_are_listed_without_being_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    listed = shown(["--help"], capsys).partition("Commands:")[2].partition("Exit status")[0]
+    assert "..." not in listed
+
+
+def complete(words: list[str]) -> list[str]:
+    """Return what bash would offer after these words, by the script that `completion` prints."""
+    script = subprocess.run(
+        [sys.executable, "-m", "gossamer", "completion", "bash"], capture_output=True, text=True, check=True
+    ).stdout
+    program = f'gossamer() {{ "{sys.executable}" -m gossamer "$@"; }}; export -f gossamer\n'
+    call = "COMP_WORDS=(" + " ".join(words) + f"); COMP_CWORD={len(words) - 1}\n"
+    # The script calls its first argument as a program: a file that starts this interpreter.
+    runner = f'printf \'#!/bin/sh\\nexec "{sys.executable}" -m gossamer "$@"\\n\' > "$HOME/g"; chmod +x "$HOME/g"\n'
+    asked = runner + program + script + "\n" + call + '_gossamer_completion "$HOME/g"; printf "%s\\n" "${COMPREPLY[@]}"'
+    ran = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.split()
+
+
+def test_bash_completes_commands_and_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    assert complete(["gossamer", "che"]) == ["checkpoint"]
+    assert complete(["gossamer", "crawl", "--max"]) == ["--max-pages", "--max-depth", "--max-time", "--max-bytes"]
+    assert complete(["gossamer", "segment", "b"]) == ["build"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script_for_each_shell(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "_GOSSAMER_COMPLETE" in shown(["completion", shell], capsys)
+
+
+def test_an_unknown_shell_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert status_of_command(["completion", "ksh"]) == Exit.REFUSED
+    assert capsys.readouterr().err == "gossamer: completion ksh: expected bash, zsh or fish\n"
+
+
+ATTEMPTS = {
+    # wget
+    "--wait=2": "--delay S", "--random-wait": "--delay S", "--limit-rate=20k": "no limit on bytes a second",
+    "--tries=3": "frontier.attempts_max", "-t": "frontier.attempts_max", "--level=2": "--max-depth N",
+    "-l": "--max-depth N", "--recursive": "always follows links", "-r": "always follows links",
+    "--mirror": "always follows links", "--no-parent": "--scope SCOPE", "-np": "", "--span-hosts": "--scope SCOPE",
+    "-H": "--scope SCOPE", "--page-requisites": "--embeds", "-p": "--embeds", "--reject=x": "--exclude RE",
+    "--reject-regex=x": "--exclude RE", "--accept-regex=x": "--include RE", "-R": "--exclude RE",
+    "--input-file=x": "--seeds FILE", "-i": "--seeds FILE", "--directory-prefix=x": "--output DIR",
+    "-P": "--output DIR", "--user-agent=x": "operator.agent", "-U": "operator.agent",
+    "--header=x": "fetch.headers=", "--load-cookies=x": "fetch.origin_headers=", "--timeout=3": "fetch.request_s_max",
+    "-T": "fetch.request_s_max", "--dns-timeout=3": "resolve.timeout_s", "--connect-timeout=3": "fetch.connect_s_max",
+    "--quota=1m": "--max-bytes N", "-Q": "--max-bytes N", "--no-check-certificate": "fetch.verify_tls=false",
+    "--ca-certificate=x": "fetch.ca_bundle", "--http-user=x": "fetch.origin_headers=", "--continue": "gossamer resume",
+    "--no-clobber": "gossamer resume", "--background": "nohup", "--max-redirect=3": "scope.hops_max",
+    "--exclude-domains=x": "scope.exclude_hosts", "--warc-file=x": "archive.warc", "--no-verbose": "--quiet",
+    "-nv": "", "--verbose": "logs.level=debug",
+    # curl
+    "--proxy=x": "fetch.proxy=", "-x": "fetch.proxy=", "--insecure": "fetch.verify_tls=false",
+    "-k": "fetch.verify_tls=false", "--cookie=x": "fetch.origin_headers=", "-b": "fetch.origin_headers=",
+    "--max-filesize=3": "fetch.body_bytes_max", "--retry=3": "frontier.attempts_max",
+    "--retry-delay=3": "frontier.retry_s_first", "--location": "scope.hops_max", "--parallel": "--concurrency N",
+    "-u": "fetch.origin_headers=", "--ipv4": "resolve.family=ipv4", "--http1.1": "fetch.http_versions",
+    "--dns-servers=x": "--dns SERVER[:PORT]", "--cacert=x": "fetch.ca_bundle", "--silent": "--quiet",
+    # Scrapy, crawlee, Nutch, Heritrix, HTTrack, browsertrix
+    "--download-delay=1": "--delay S", "--concurrent-requests=3": "--concurrency N", "--depth-limit=3": "--max-depth N",
+    "--depth=3": "--max-depth N", "--rate=3": "--delay S", "--threads=3": "--concurrency N", "-j": "--concurrency N",
+    "--jobs=3": "--concurrency N", "--max-concurrency=3": "--concurrency", "--limit=3": "--max-pages N",
+    "--max-requests-per-crawl=3": "--max-pages N", "--time-limit=3": "--max-time S",
+    "--allowed-domains=x": "--scope SCOPE", "--robotstxt-obey": "--no-robots", "--ignore-robots": "--no-robots",
+    "--log-level=x": "logs.level=debug", "--sitemap": "told.sitemaps=", "--language=x": "scope.languages=",
+    "--output-dir=x": "--output", "--out=x": "--output", "--urls=x": "--seeds FILE", "--email=x": "--contact",
+    "--format=x": "gossamer export", "--ram=x": "--memory SIZE", "--nodes=x": "--workers N",
+}  # fmt: skip
+"""What people type, and what must be in the answer; empty: nothing is suggested."""
+
+
+@pytest.mark.parametrize("typed", ATTEMPTS)
+def test_an_option_of_another_program_is_answered_with_ours(typed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status_of_command(["crawl", "http://127.0.0.1/", typed]) == Exit.REFUSED
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    suggested = said.partition("for gossamer crawl")[2].partition("; gossamer crawl --help")[0]
+    assert ATTEMPTS[typed] in suggested
+    assert ATTEMPTS[typed] or not suggested
+
+
+def test_a_command_that_sets_no_keys_suggests_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert status_of_command(["report", "crawl", "--proxy=x"]) == Exit.REFUSED
+    assert capsys.readouterr().err == (
+        "gossamer: no option --proxy for gossamer report; gossamer report --help lists them\n"
+    )
+
+
+def test_what_is_suggested_exists() -> None:
+    assert set(BY_WORD.values()) | EXAMPLES.keys() <= set(keys())
+    assert not set(BY_WORD) & set(SENTENCES)
+    typed = {flag.option for flag in FLAGS} | {flag.short for flag in FLAGS}
+    for key, example in EXAMPLES.items():
+        assert key in example
+    assert all(meant(word, as_option=True) for word in BY_WORD.keys() - typed)
+    assert meant("frobnicate", as_option=True) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("[fetch]\ntimeout = 3", "fetch.request_s_max"),
+        ("[fetch]\nuser_agent = 'x'", "operator.agent"),
+        ("[politeness]\ndelay = 3", "politeness.delay_s_min"),
+        ("[scope]\nmax_depth = 3", "scope.depth_max"),
+        ("[crawl]\nthreads = 3", "crawl.concurrency"),
+        ("DOWNLOAD_DELAY = 3", "politeness.delay_s_min"),
+    ],
+)
+def test_a_key_of_another_program_is_answered_with_ours(
+    tmp_path: Path, text: str, key: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x.toml").write_text(text)
+    assert status_of_command(["config", "check", str(tmp_path / "x.toml")]) == Exit.REFUSED
+    assert key in capsys.readouterr().err
+
+
+def test_check_names_every_mistake_in_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text(
+        "max_pages = 3\n[limits]\nmax_page = 1\nmax_time_s = 'x'\n[fetch]\nproxy = 5\n[scope]\nscope = 'hosts'\n"
+        "include = ['(']\n[nonsense]\na = 1\n[robots]\nobey = true\n"
+    )
+    assert status_of_command(["config", "check", str(file)]) == Exit.REFUSED
+    lines = capsys.readouterr().err.splitlines()
+    assert [re.findall(r"line (\d+): ", line) for line in lines] == [["1"], ["3"], ["4"], ["6"], ["8"], ["9"], ["10"]]
+    file.write_text("[limits]\nmax_pages = 1\n")
+    assert status_of_command(["config", "check", str(file)]) == 0
+
+
+def test_objects_inside_objects_are_indented() -> None:
+    budget = {"round": 2, "host": {"pages": {"spent": 3, "of": 10}, "used_up": ["pages"]}, "site": {}}
+    assert pairs_text({"url": "x", "budget": budget}).splitlines() == [
+        "url     x", "budget:", "  round  2", "  host:", "    pages    3 of 10 spent", "    used_up:", "      pages",
+    ]  # fmt: skip
