@@ -38,6 +38,7 @@ def _check_counts(store: Store, records: dict[bytes, HostRecord], frontier: Fron
 def _check_index(store: Store, records: dict[bytes, HostRecord], frontier: Frontier | None) -> None:
     entries = {("ready", key): key[7:].decode() for key, _ in store.scan("ready", *ALL)}
     entries |= {("deferred", key): key[6:].decode() for key, _ in store.scan("deferred", *ALL)}
+    entries |= {("waiting", key): key[key.index(b"\0", 2) + 6 :].decode() for key, _ in store.scan("waiting", *ALL)}
     entries |= {("sleep", key): key[10:].decode() for key, _ in store.scan("sleep", *ALL)}
     assert not [name for name, count in Counter(entries.values()).items() if count > 1], "one entry a host"
     for record in records.values():

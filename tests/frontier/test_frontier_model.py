@@ -36,6 +36,7 @@ EPSILON = 1e-6
 DRAIN_STEPS_MAX = 3000
 OPTIONS = {
     "bench_hosts_max": 3,
+    "bench_site_hosts_first": 2,
     "window_urls_max": 2,
     "records_cached_max": 2,
     "sleep_s_min": 5.0,

@@ -154,7 +154,7 @@ def test_without_the_option_there_is_no_gate_and_no_site(tmp_path: Path) -> None
     leases = located(shard, T0)
 
     assert len(leases) == len(SITE)
-    assert all(lease.host.site is None for lease in leases)
+    assert all(lease.site is None for lease in leases)
     shard.crash()
 
 

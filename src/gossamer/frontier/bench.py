@@ -1,7 +1,9 @@
 """Bench: the workbench, a heap of addresses each with a heap of its hosts (as in BUbiNG). Time is an argument.
 
 A host is offered only when its own gate, its address's and its site's are open; the one that has been free for longest
-comes first. Every change of a host's turn makes a new heap entry with a new stamp, and older entries are dropped when
+comes first. Several hosts of one site stand in one line at an address, and the line counts as one host, free since its
+last turn: an address has equal turns for all sites that have something for it, however many hosts each of them has.
+Every change of a host's turn makes a new heap entry with a new stamp, and older entries are dropped when
 they come up, so each operation costs O(log n).
 
 The site's gate is looked at when a host comes up: one that finds it in use waits at the site, outside the heaps, and
@@ -11,9 +13,10 @@ comes back when a request to the site ends; one that finds it resting takes its 
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from itertools import count
 
-from gossamer.frontier.host import Host, Place, Site, Turn
+from gossamer.frontier.host import Host, Line, Place, Site, Turn
 
 DAYS_PER_S = 16
 """Addresses whose turn is later than today wait in a list for each such day, so that the heap, whose every operation
@@ -32,8 +35,10 @@ class Bench:
         self._per_address = per_address
         self._per_site = per_site
         self.has_sites = bool(per_site or site_delay_s)
-        """There is a gate per site: every host that is settled has its `site`."""
+        """There is a gate per site."""
         self._sites: dict[str, Site] = {}
+        self._left: dict[str, Site] = {}
+        """Those of them that were left by their last host since somebody last looked."""
         self._crowded: dict[str, Site] = {}
         """Sites at which hosts wait."""
         self._places: dict[str, Place] = {}
@@ -92,6 +97,20 @@ class Bench:
             site = self._sites[name] = Site(name, rest_until)
         return site
 
+    def find_site(self, name: str) -> Site | None:
+        """Return a site that is known here."""
+        return self._sites.get(name)
+
+    def leave_site(self, site: Site) -> None:
+        """Take a host from a site."""
+        site.users -= 1
+        if not site.users:
+            self.left_site(site)
+
+    def left_site(self, site: Site) -> None:
+        """Note that a site has no hosts here, so that it may be forgotten."""
+        self._left[site.name] = site
+
     def settle(self, host: Host, place: Place | None) -> None:
         """Move a host to an address, or to none when it must be looked up."""
         if host.place is not place:
@@ -109,11 +128,15 @@ class Bench:
         host.stamp += 1
         host.turn_at = at
         turn = (at, next(self._order), host.stamp, host)
-        if host.place is None:
+        place, site = host.place, host.site
+        if place is None:
             heapq.heappush(self._unplaced, turn)
+            return
+        if site is None or site.users < 2:
+            heapq.heappush(place.hosts, turn)
         else:
-            heapq.heappush(host.place.hosts, turn)
-            self._offer_place(host.place)
+            self._line_up(place, site.name, turn)
+        self._offer_place(place)
 
     def withdraw(self, host: Host) -> None:
         """Take a host's offer back."""
@@ -129,7 +152,7 @@ class Bench:
                 self.withdraw(host)
                 return host
         while (placed := self._take_placed(now)) is not None:
-            if placed.site is None or self._site_open(placed, placed.site, now):
+            if not self.has_sites or placed.site is None or self._site_open(placed, placed.site, now):
                 return placed
         if self._crowded and self._readmit(now):
             return self.take(now)
@@ -161,6 +184,8 @@ class Bench:
         """Say whether a host's site may be asked; if not, let the host wait."""
         if self._per_site and site.out >= self._per_site:
             host.stamp += 1
+            if site.waiting is None:
+                site.waiting = deque()
             site.waiting.append((host.stamp, host))
             self._crowded[site.name] = site
             return False
@@ -176,7 +201,7 @@ class Bench:
         """
         at_once = False
         for site in [site for site in self._crowded.values() if site.out < self._per_site]:
-            at_once |= site.rest_until <= now and self._call(site, len(site.waiting)) > 0
+            at_once |= site.rest_until <= now and self._call(site, len(site.waiting or ())) > 0
         return at_once
 
     def site_gate(self, site: Site) -> str:
@@ -194,6 +219,7 @@ class Bench:
                 self.offer(host, max(site.rest_until, host.record.rest_until))
                 called += 1
         if not site.waiting:
+            site.waiting = None
             self._crowded.pop(site.name, None)
         return called
 
@@ -229,18 +255,64 @@ class Bench:
     def _take_at(self, place: Place, now: float) -> Host | None:
         hosts = place.hosts
         while hosts and (hosts[0][0] <= now or hosts[0][2] != hosts[0][3].stamp):
-            _, _, stamp, host = heapq.heappop(hosts)
-            if stamp == host.stamp:
-                self.withdraw(host)
-                return host
+            _, _, stamp, first = heapq.heappop(hosts)
+            if stamp != first.stamp:
+                continue
+            taken = self._take_in_line(place, first, now) if isinstance(first, Line) else first
+            if taken is not None:
+                self.withdraw(taken)
+                return taken
         return None
+
+    def _line_up(self, place: Place, site: str, turn: Turn) -> None:
+        """Put a host's turn into the line of its site."""
+        if place.lines is None:
+            place.lines = {}
+        line = place.lines.get(site)
+        if line is None:
+            line = place.lines[site] = Line(site)
+        heapq.heappush(line.hosts, turn)
+        self._offer_line(place, line)
+
+    def _take_in_line(self, place: Place, line: Line, now: float) -> Host | None:
+        """Return the host whose turn it is in a line that came up, and let the line wait for its next turn."""
+        taken, hosts = None, line.hosts
+        line.turn_at = None
+        if _drop_stale(hosts) and hosts[0][0] <= now:
+            taken = heapq.heappop(hosts)[3]
+            line.taken_at = now
+        self._offer_line(place, line)
+        return taken
+
+    def _offer_line(self, place: Place, line: Line) -> None:
+        if not _drop_stale(line.hosts):
+            # Whoever comes next comes after its last turn, so that may be forgotten.
+            line.stamp += 1
+            assert place.lines is not None
+            place.lines.pop(line.site, None)
+            return
+        at = max(line.hosts[0][0], line.taken_at)
+        if line.turn_at != at:
+            line.stamp += 1
+            line.turn_at = at
+            heapq.heappush(place.hosts, (at, next(self._order), line.stamp, line))
+
+    def _settle_first(self, place: Place) -> bool:
+        """See that the first turn at an address is one that counts; False where there is none."""
+        hosts = place.hosts
+        while hosts:
+            if _counts(hosts):
+                return True
+            _, _, stamp, first = heapq.heappop(hosts)
+            if stamp == first.stamp and isinstance(first, Line):
+                first.turn_at = None
+                self._offer_line(place, first)
+        return False
 
     def _offer_place(self, place: Place) -> None:
         hosts = place.hosts
-        while hosts and hosts[0][2] != hosts[0][3].stamp:
-            heapq.heappop(hosts)
         place.stamp += 1
-        if hosts and not place.shut and (not place.most or place.out < place.most):
+        if self._settle_first(place) and not place.shut and (not place.most or place.out < place.most):
             at = max(hosts[0][0], place.rest_until)
             turn, day = (at, next(self._order), place.stamp, place), int(at * DAYS_PER_S)
             if day <= self._day:
@@ -258,7 +330,7 @@ class Bench:
             if not self._turns:
                 self._begin_day()  # Where that lies far ahead, today lasts until then: one heap again, and as right.
             _, _, stamp, place = self._turns[0]
-            if stamp == place.stamp and place.hosts and place.hosts[0][2] == place.hosts[0][3].stamp:
+            if stamp == place.stamp and _counts(place.hosts):
                 break
             heapq.heappop(self._turns)
             if stamp == place.stamp:  # The host that this turn was for has been withdrawn since.
@@ -273,8 +345,30 @@ class Bench:
         for place in idle:
             del self._places[place.name]
         self._unused = {name: p for name, p in self._unused.items() if not p.users and (p.out or p.rest_until > now)}
-        still = [s for s in self._sites.values() if not s.users and not s.out and s.rest_until <= now]
+        left = [site for site in self._left.values() if not site.users]
+        still = [site for site in left if not (site.out or site.crowded or site.rest_until > now)]
         for site in still:
             del self._sites[site.name]
             self._crowded.pop(site.name, None)  # Who waited there has left the bench.
+        self._left = {site.name: site for site in left if site.name in self._sites}
         return idle
+
+
+def _counts(turns: list[tuple[float, int, int, Host | Line]]) -> bool:
+    """Say whether the first turn at an address counts."""
+    if not turns:
+        return False
+    _, _, stamp, first = turns[0]
+    return stamp == first.stamp and not (isinstance(first, Line) and _is_stale(first.hosts))
+
+
+def _is_stale(turns: list[Turn]) -> bool:
+    """Say whether the first turn in a line is one that does not count; also where there is none."""
+    return not turns or turns[0][2] != turns[0][3].stamp
+
+
+def _drop_stale(turns: list[Turn]) -> bool:
+    """Drop turns that do not count from the front of a line; say whether one is left."""
+    while turns and turns[0][2] != turns[0][3].stamp:
+        heapq.heappop(turns)
+    return bool(turns)

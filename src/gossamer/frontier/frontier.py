@@ -100,7 +100,7 @@ class Frontier:
         self._budgets = ledger.budgets
         self._resumed_at = 0.0 if is_new else now
         resting_until = now + politeness.site_delay_s if self._resumed_at else 0.0
-        sites = Sites(self._bench, resting_until)
+        self._sites = sites = Sites(self._bench, resting_until, options, ledger.linking)
         self._turns = Turns(
             self._hosts, self._queues, index, self._bench, self.counts, options, sites,
             ledger.budgets, ledger.host_level, coin,
@@ -109,6 +109,7 @@ class Frontier:
         self._lent: set[int] = set()
         self.under_way = 0
         """Leases with an address that are not ended."""
+        sites.load(index.sites_waiting(store))
         for partition, name in index.load(store):
             self._turns.resume(self._hosts.get(name, partition), now)
 
@@ -328,6 +329,8 @@ class Frontier:
         self._queues.finish(host, item)
         if not item.revisit:
             self.counts.end(outcome)
+        if outcome == "fetched" and host.site is not None:
+            self._sites.fetched(host.site)
         if not host.dirty:
             self._hosts.touch(host)
         if host.window is None or host.turn_at is None or host.turn_at - now > self._options.sleep_s_min:
@@ -473,14 +476,15 @@ class Frontier:
         host.out += 1
         if item is not None:
             host.lent += 1
+            host.turns += 1
             host.lent_again += item.revisit
             self._lent.add(url.fingerprint)
             if self._budgets is not None:
                 self._budgets.lend(host)
         if place is not None:
-            lease.place, lease.site = place, host.site
+            lease.place, lease.site = place, host.site if self._bench.has_sites else None
             self.under_way += 1
-            self._bench.occupy(place, host.site)
+            self._bench.occupy(place, lease.site)
         if host.out < host.rules.per_host and place is not None:
             self._turns.schedule(host, now)  # Else its turn is over until this one comes back.
         return lease

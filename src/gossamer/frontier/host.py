@@ -31,7 +31,7 @@ class Host:
     __slots__ = (
         "contacted", "dirty", "due_next", "due_out", "errands", "fingerprint", "is_new", "lent", "lent_again",
         "located_until", "on_bench", "out", "parked", "partition", "place", "prefix", "readings", "record", "rules",
-        "site", "stamp", "turn_at", "window",
+        "site", "stamp", "turn_at", "turns", "window",
     )  # fmt: skip
 
     def __init__(self, record: HostRecord, partition: int, prefix: bytes, fingerprint: int, rules: Politeness) -> None:
@@ -71,7 +71,9 @@ class Host:
         """When it is offered next; None while it is not."""
         self.place: Place | None = None
         self.site: Site | None = None
-        """Its site while it is on the bench, where sites have a gate."""
+        """Its site while it is on the bench."""
+        self.turns = 0
+        """URLs lent since it came to the bench."""
         self.located_until = 0.0
 
     def next_errand(self) -> Errand:
@@ -95,10 +97,27 @@ Turn = tuple[float, int, int, Host]
 """Instant, order of arrival, stamp, host."""
 
 
+class Line:
+    """The hosts of one site at one address, while it has several: they share the turns that one host would have."""
+
+    __slots__ = ("hosts", "site", "stamp", "taken_at", "turn_at")
+
+    def __init__(self, site: str) -> None:
+        self.site = site
+        self.hosts: list[Turn] = []
+        self.taken_at = 0.0
+        """When one of them had the last turn."""
+        self.turn_at: float | None = None
+        """Instant of its entry at the address; None while that entry does not count."""
+        self.stamp = 0
+
+
 class Place:
     """One IP address."""
 
-    __slots__ = ("address", "fingerprint", "hosts", "most", "name", "out", "rest_until", "shut", "stamp", "users")
+    __slots__ = (
+        "address", "fingerprint", "hosts", "lines", "most", "name", "out", "rest_until", "shut", "stamp", "users",
+    )  # fmt: skip
 
     def __init__(self, name: str, address: str, fingerprint: int, rest_until: float, most: int) -> None:
         self.name = name
@@ -108,7 +127,10 @@ class Place:
         """Requests at once; 0: no limit."""
         self.fingerprint = fingerprint
         self.rest_until = rest_until
-        self.hosts: list[Turn] = []
+        self.hosts: list[tuple[float, int, int, Host | Line]] = []
+        """Heap of turns: of hosts that are alone of their site, and of lines."""
+        self.lines: dict[str, Line] | None = None
+        """By site; None where there are none."""
         self.out = 0
         """Requests under way."""
         self.users = 0
@@ -119,9 +141,9 @@ class Place:
 
 
 class Site:
-    """One registrable domain, where sites have a gate."""
+    """One registrable domain with hosts on the bench."""
 
-    __slots__ = ("name", "out", "rest_until", "users", "waiting")
+    __slots__ = ("crowded", "name", "out", "pages", "partition", "rest_until", "users", "waiting")
 
     def __init__(self, name: str, rest_until: float) -> None:
         self.name = name
@@ -130,8 +152,13 @@ class Site:
         """Requests under way."""
         self.users = 0
         """Its hosts that are on the bench."""
-        self.waiting: deque[tuple[int, Host]] = deque()
-        """Hosts that came up while all its requests were out, with the stamp that they had."""
+        self.waiting: deque[tuple[int, Host]] | None = None
+        """Hosts that came up while all its requests were out, with the stamp that they had; None: no hosts did."""
+        self.pages = 0
+        """Pages that were fetched since its first host came to the bench; what other sites say of it counts as some."""
+        self.crowded = False
+        """Others of its hosts may wait in the index for a place on the bench."""
+        self.partition = 0
 
 
 class Lease(msgspec.Struct, eq=False, gc=False):

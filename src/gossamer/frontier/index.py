@@ -1,19 +1,21 @@
 """Index: the hosts that have work, on disk, so that one is found by a seek at two hosts or two million.
 
 Each host with work has exactly one entry: `ready` under its level and a random number, `sleep` under the time at
-which it wakes, `deferred` under the budget round in which it used up its budget, or `ready` under the level `ON_BENCH`
-while it is in memory, so that a restart finds it again.
+which it wakes, `deferred` under the budget round in which it used up its budget, `waiting` under its site while that
+has enough hosts in memory, or `ready` under the level `ON_BENCH` while it is in memory, so that a restart finds it
+again.
 """
 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
 from math import inf
 
 from gossamer.frontier.bias import LevelBias
 from gossamer.frontier.deferred import Deferred
 from gossamer.frontier.host import Host
-from gossamer.frontier.record import micros
+from gossamer.frontier.record import host_prefix, micros, range_end
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.world.dice import Dice
@@ -103,6 +105,39 @@ class HostIndex:
         """Let a host wait for the next budget round."""
         self._move(host, "deferred", self.deferred.key(host, number))
         self.hosts_deferred += 1
+
+    def enter_waiting(self, host: Host, site: str, level: int) -> None:
+        """Let a host wait until its site has room for it in memory."""
+        chance = self._dice.bits(32)
+        prefix = host_prefix(host.partition, site)
+        self._move(host, "waiting", prefix + bytes((level,)) + chance.to_bytes(4) + host.name.encode())
+
+    def next_waiting(self, partition: int, site: str) -> tuple[int, str] | None:
+        """Return a host that waits for its site, by chance, biased to urgent levels: a seek for each level that holds
+        something, and two more. Move it before asking again.
+        """
+        prefix = host_prefix(partition, site)
+        end, levels = range_end(prefix), []
+        begin = prefix
+        while (key := next((key for key, _ in self._epochs.scan("waiting", begin, end)), None)) is not None:
+            levels.append(level_waiting(key))
+            begin = prefix + bytes((levels[-1] + 1,))
+        if not levels:
+            return None
+        start = prefix + bytes((self._bias.choose(levels),))
+        chance = start + self._dice.bits(32).to_bytes(4)
+        for low, high in ((chance, prefix + bytes((start[-1] + 1,))), (start, chance)):
+            for key, _ in self._epochs.scan("waiting", low, high):
+                return partition, key[len(start) + 4 :].decode()
+        return None
+
+    def sites_waiting(self, store: Store) -> Iterator[tuple[int, str]]:
+        """Yield partition and name of one host for each site of which hosts wait: a seek each. For a start."""
+        begin = _FIRST
+        while (key := _first(store, "waiting", begin)) is not None:
+            end = key.index(b"\0", 2)
+            yield int.from_bytes(key[:2]), key[end + 6 :].decode()
+            begin = range_end(key[: end + 1])
 
     def sleeps_past(self, host: Host, at: float) -> bool:
         """Say whether a host sleeps for longer than until `at`."""
@@ -213,6 +248,11 @@ class HostIndex:
             self.hosts_most = max(self.hosts_most, self.hosts)
         self._epochs.put(family, key, b"")
         record.index_family, record.index_key = family, key
+
+
+def level_waiting(key: bytes) -> int:
+    """Return the level at which a host waits for its site, from its entry."""
+    return key[key.index(b"\0", 2) + 1]
 
 
 def _instant(key: bytes) -> int:

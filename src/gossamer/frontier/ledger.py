@@ -45,6 +45,14 @@ class Ledger:
         self.host_level: Callable[[Host], int] | None = self._level if self._prioritizer is not None else None
         """Says how urgent a host is among those that wait; None: as urgent as its most urgent URL."""
 
+    @property
+    def linking(self) -> Callable[[int, str], float] | None:
+        """What says how many other sites link to one, by partition and name; None where that is not counted."""
+        reputation = self.reputation
+        if reputation is None:
+            return None
+        return lambda partition, site: reputation.linking(self._accounts.get(SITE, partition, site).account)
+
     def reconfigure(self, options: BudgetOptions, hosts: Iterable[Host], now: float) -> None:
         """Go by other budgets from now on; `hosts` are those in memory. A round begins: who was put off for what the
         budgets were may come again.

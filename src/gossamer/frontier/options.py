@@ -74,6 +74,13 @@ class FrontierOptions(BaseModel):
     bench_hosts_first: int = Field(
         1_000, ge=1, description="Hosts in memory from the beginning; more come when requests wait for hosts"
     )
+    bench_site_hosts_first: int = Field(
+        32,
+        ge=1,
+        description="Hosts of one registrable domain in memory at once to begin with; one more for each 16 pages of it "
+        "that were fetched, up to half of bench_hosts_max. The others wait on disk in their turn",
+        json_schema_extra=LIVE,
+    )
     bench_bytes_max: int = Field(48 << 20, ge=1 << 20, description="Memory of those hosts and their URLs")
     window_s_max: float = Field(
         180.0, gt=0, description="URLs of one host in memory for so many seconds of its visits, at least one"

@@ -1,28 +1,130 @@
-"""Sites: a host on the bench meets the gate of its registrable domain."""
+"""Sites: the registrable domains of the hosts on the bench, and how many hosts each of them may have there."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+
 from gossamer.frontier.bench import Bench
-from gossamer.frontier.host import Host
+from gossamer.frontier.host import Host, Site
+from gossamer.frontier.options import FrontierOptions
 from gossamer.url.site import site_of
+
+PAGES_A_HOST = 16
+"""So many fetched pages let one more host of their site onto the bench."""
+LINKING_HOSTS = 4
+"""So many more hosts for each other site that links to theirs, where that is counted."""
+BENCH_SHARE = 0.5
+"""Of the largest bench, at most, for one site that has earned more than its first places."""
+TURNS_MAX = 64
+"""URLs that are lent of a host before it makes room for another one of its site that waits."""
 
 
 class Sites:
-    """Gives hosts their sites. What becomes of a site's rest when the process dies needs no journal: every site rests
-    from the start of a process as if it had been asked at that instant, and none was asked later by one before.
+    """Gives hosts their sites, and says which sites have room on the bench for another host.
+
+    A site may have `hosts_first` hosts on the bench, and more with each page that it has to show. The others wait in
+    the index under their site, so that neither the bench nor the index of ready hosts is full of one site's hosts.
+
+    What becomes of a site's rest when the process dies needs no journal: every site rests from the start of a process
+    as if it had been asked at that instant, and none was asked later by one before.
     """
 
-    def __init__(self, bench: Bench, resting_until: float) -> None:
+    def __init__(
+        self,
+        bench: Bench,
+        resting_until: float,
+        options: FrontierOptions,
+        linking: Callable[[int, str], float] | None = None,
+    ) -> None:
+        """`linking` returns how many other sites link to one, by partition and name; None where that is not counted."""
         self._bench = bench
         self._resting_until = resting_until
+        self._linking = linking
+        self.reconfigure(options)
+        self._thinned: OrderedDict[str, Site] = OrderedDict()
+        """Sites of which hosts wait and that may have room for one."""
+
+    def reconfigure(self, options: FrontierOptions) -> None:
+        """Go by other options from now on."""
+        self._hosts_first = options.bench_site_hosts_first
+        self._hosts_max = max(self._hosts_first, int(BENCH_SHARE * options.bench_hosts_max))
+
+    def load(self, waiting: Iterable[tuple[int, str]]) -> None:
+        """Take partition and name of a host of each site of which hosts wait."""
+        for partition, name in waiting:
+            site = self._of(name, partition)
+            site.crowded = True
+            self._thinned[site.name] = site
 
     def enter(self, host: Host) -> None:
-        """Give a host its site. A few µs, at each activation, and only where sites have a gate."""
-        host.site = self._bench.site(site_of(host.name), self._resting_until)
+        """Give a host its site. A few µs, at each activation."""
+        host.site = self._of(host.name, host.partition)
         host.site.users += 1
 
     def leave(self, host: Host) -> None:
         """Take a host from its site."""
-        if host.site is not None:
-            host.site.users -= 1
+        site = host.site
+        if site is not None:
+            self._bench.leave_site(site)
             host.site = None
+            if site.crowded:
+                self._thinned[site.name] = site
+
+    def has_room(self, host: Host) -> bool:
+        """Say whether another host of a host's site may come to the bench."""
+        site = self._bench.find_site(site_of(host.name))
+        return site is None or site.users < self._room(site)
+
+    def is_here(self, host: Host) -> bool:
+        """Say whether hosts of a host's site are on the bench."""
+        site = self._bench.find_site(site_of(host.name))
+        return site is not None and site.users > 0
+
+    def crowd(self, host: Host) -> str:
+        """Note that a host waits for a place of its site; return the site's name."""
+        site = self._of(host.name, host.partition)
+        site.crowded = True
+        if site.users < self._room(site):
+            self._thinned[site.name] = site
+        return site.name
+
+    def fetched(self, site: Site) -> None:
+        """Count a page that was fetched."""
+        site.pages += 1
+        if site.crowded and site.pages % PAGES_A_HOST == 0:
+            self._thinned[site.name] = site
+
+    def thinned(self) -> Site | None:
+        """Return a site that has room for a host of those that wait, each in its turn."""
+        while self._thinned:
+            name, site = self._thinned.popitem(last=False)
+            if site.crowded and site.users < self._room(site):
+                self._thinned[name] = site
+                return site
+        return None
+
+    @property
+    def may_have(self) -> bool:
+        """There may be such a site; `thinned` finds out."""
+        return bool(self._thinned)
+
+    def emptied(self, site: Site) -> None:
+        """Note that no host of a site waits any more."""
+        site.crowded = False
+        self._thinned.pop(site.name, None)
+        if not site.users:
+            self._bench.left_site(site)
+
+    def _of(self, host: str, partition: int) -> Site:
+        name = site_of(host)
+        site = self._bench.find_site(name)
+        if site is None:
+            site = self._bench.site(name, self._resting_until)
+            site.partition = partition
+            if self._linking is not None:
+                site.pages = int(PAGES_A_HOST * LINKING_HOSTS * self._linking(partition, name))
+        return site
+
+    def _room(self, site: Site) -> int:
+        return min(self._hosts_first + site.pages // PAGES_A_HOST, self._hosts_max)

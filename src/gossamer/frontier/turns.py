@@ -11,11 +11,11 @@ from gossamer.frontier.budgets import LOOK_AGAIN_S, Budgets
 from gossamer.frontier.counts import Counts
 from gossamer.frontier.host import Host
 from gossamer.frontier.hosts import Hosts
-from gossamer.frontier.index import HostIndex
+from gossamer.frontier.index import HostIndex, level_waiting
 from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.queues import NEVER, Queues
 from gossamer.frontier.room import Room
-from gossamer.frontier.sites import Sites
+from gossamer.frontier.sites import TURNS_MAX, Sites
 
 CLOSINGS_TOLD_MAX = 10
 AFTER_ALL_ROUNDS = (1 << 32) - 1
@@ -60,7 +60,7 @@ class Turns:
         self._budgets = budgets
         self._host_level = host_level
         self._is_turn_of_new = is_turn_of_new
-        self._is_turn_of_deferred = False
+        self._is_turn_of_deferred = self._is_turn_of_waiting = False
         self.room = Room(options)
         self.benched: dict[str, Host] = {}
         """Hosts in memory with work, by name."""
@@ -71,11 +71,12 @@ class Turns:
         """Go by other options from now on."""
         self._options = options
         self._budgets = budgets
+        self._sites.reconfigure(options)
         self.room.reconfigure(options)
 
     def schedule(self, host: Host, now: float) -> None:
         """Give a host on the bench its next turn, or let it leave when it has none for long."""
-        if not host.on_bench:
+        if not host.on_bench or (host.turns >= TURNS_MAX and self._makes_room(host)):
             return
         if host.out >= (host.rules.per_host if host.place is not None else 1):
             self._bench.withdraw(host)
@@ -105,13 +106,14 @@ class Turns:
             self._retire(host)
             self._index.enter_sleep(host, at)
             self._hosts.touch(host)
-        elif host.turn_at != at:
-            self._bench.offer(host, at)
+        elif host.turn_at is None or not (host.turn_at == at or max(host.turn_at, at) <= now):
+            # One that has nothing to wait for is free from now on: new hosts do not go before those that waited.
+            self._bench.offer(host, max(at, now))
 
     def bring(self, host: Host, level: int, now: float) -> None:
         """See that a host with new work is on the bench or in the index."""
         if host.on_bench:
-            if host.turn_at is None or host.turn_at > host.record.rest_until:
+            if host.turn_at is None or host.turn_at > max(host.record.rest_until, now):
                 self.schedule(host, now)
         elif host.record.index_family == "deferred":
             return  # What is new waits with the rest.
@@ -119,14 +121,10 @@ class Turns:
             if not host.record.index_key or self._index.sleeps_past(host, host.record.rest_until):
                 self._index.enter_sleep(host, host.record.rest_until)
                 self._hosts.touch(host)
-        elif len(self.benched) < self.room.hosts:
+        elif len(self.benched) < self.room.hosts and host.record.index_family != "waiting":
             self.activate(host, now)
         else:
-            if self._host_level is not None:
-                level = self._host_level(host)
-            if host.record.index_family != "ready" or level < host.record.index_key[2]:
-                self._index.enter_ready(host, level)
-                self._hosts.touch(host)
+            self._stand_by(host, level)
 
     def await_due(self, host: Host, at: float, now: float) -> None:
         """See that a host that is not on the bench is woken when a URL of it is due."""
@@ -139,21 +137,22 @@ class Turns:
     def fill(self, now: float) -> None:
         """Bring hosts from the disk while there is room for them: those whose sleep is over, then any by chance."""
         self._end_round(now)
-        while len(self.benched) < self.room.hosts and self._index.may_have(now):
+        while len(self.benched) < self.room.hosts and (self._index.may_have(now) or self._sites.may_have):
             # Where old pages come due, those who wake could keep out those who wait with new ones.
             found = self._index.draw() if self._is_turn_of_new is not None and self._is_turn_of_new() else None
-            found = found or self._index.wake(now) or self._draw_in_turn() or self._index.draw()
-            found = found or self._draw_deferred(now)
+            found = found or self._index.wake(now) or self._draw_in_turn() or self._draw_of_site()
+            found = found or self._index.draw() or self._draw_waiting() or self._draw_deferred(now)
             if found is None:
                 return
             self.activate(self._hosts.get(found[1], found[0]), now)
 
     def widen(self, now: float) -> bool:
         """Make room for more hosts because somebody waits for one; say whether one came."""
-        if not self._index.may_have(now):
+        if not (self._index.may_have(now) or self._sites.may_have):
             return False
         self._end_round(now)
-        if not (self._awaits_no_round or self._index.has_ready or (self._index.next_wake_at() or NEVER) <= now):
+        is_any = self._awaits_no_round or self._index.has_ready or self._sites.may_have
+        if not (is_any or (self._index.next_wake_at() or NEVER) <= now):
             return False
         before = len(self.benched)
         if not self.room.widen(before, self._queues.window_bytes):
@@ -165,7 +164,7 @@ class Turns:
         """Return when `fill` or `widen` may find a host."""
         if not self.room.may_widen(len(self.benched), self._queues.window_bytes):
             return None
-        if self._index.has_ready:
+        if self._index.has_ready or self._sites.may_have:
             return 0.0
         wake_at = self._index.next_wake_at()
         if not self._index.hosts_deferred:
@@ -176,16 +175,18 @@ class Turns:
         return min((at for at in (wake_at, ends_at) if at is not None), default=None)
 
     def activate(self, host: Host, now: float) -> None:
-        """Put a host on the bench."""
+        """Put a host on the bench, or let it wait where its site has enough there. Errands do not wait."""
         if host.on_bench:
             return
-        host.on_bench = True
+        if not (host.errands or self._sites.has_room(host)):
+            self._wait(host, self._level(host))
+            return
+        host.on_bench, host.turns = True, 0
         self.benched[host.name] = host
         self._index.enter_bench(host)
         self._hosts.touch(host)
         self._bench.settle(host, host.place)
-        if self._bench.has_sites:
-            self._sites.enter(host)
+        self._sites.enter(host)
         self.schedule(host, now)
 
     def resume(self, host: Host, now: float) -> None:
@@ -236,7 +237,7 @@ class Turns:
             reason = "its URLs are tried again then" + (f": {record.error}" if record.error else "")
         if not reason and record.crawl_delay_s:
             reason = f"Crawl-delay of {record.crawl_delay_s:g} s"
-        if first.site is not None and first.site.rest_until >= at:
+        if self._bench.has_sites and first.site is not None and first.site.rest_until >= at:
             reason = f"its site {first.site.name} rests"
         return NextTurn(at, first.name, reason or "politeness")
 
@@ -268,6 +269,58 @@ class Turns:
         self._is_turn_of_deferred = not self._is_turn_of_deferred
         return self._index.deferred.draw(self._round) if self._is_turn_of_deferred else None
 
+    def _draw_of_site(self) -> tuple[int, str] | None:
+        """Return a host that waits for its site, every other time: neither it nor those that are ready starve."""
+        self._is_turn_of_waiting = not self._is_turn_of_waiting
+        return self._draw_waiting() if self._is_turn_of_waiting else None
+
+    def _draw_waiting(self) -> tuple[int, str] | None:
+        """Return the same where nobody is ready."""
+        while (site := self._sites.thinned()) is not None:
+            found = self._index.next_waiting(site.partition, site.name)
+            if found is not None:
+                return found
+            self._sites.emptied(site)
+        return None
+
+    def _stand_by(self, host: Host, level: int) -> None:
+        """Let a host wait on disk for a place on the bench, at least as urgent as `level`."""
+        if self._host_level is not None:
+            level = self._host_level(host)
+        family, key = host.record.index_family, host.record.index_key
+        if family == "waiting":
+            if level < level_waiting(key):
+                self._wait(host, level)
+        elif family == "ready":
+            if level < key[2]:
+                self._ready(host, level)
+        elif self._sites.is_here(host):
+            self._wait(host, level)
+        else:
+            self._ready(host, level)
+
+    def _ready(self, host: Host, level: int) -> None:
+        self._index.enter_ready(host, level)
+        self._hosts.touch(host)
+
+    def _wait(self, host: Host, level: int) -> None:
+        """Let a host wait until its site has room for it on the bench."""
+        self._index.enter_waiting(host, self._sites.crowd(host), level)
+        self._hosts.touch(host)
+
+    def _makes_room(self, host: Host) -> bool:
+        """Let a host that had many turns make room for one of its site that waits; False where it cannot, for it has
+        more to do here than to be lent.
+        """
+        if host.site is None or not host.site.crowded or host.errands or host.parked or not host.record.queued:
+            return False
+        if host.out or host.lent:
+            self._bench.withdraw(host)  # What is out comes back first.
+            return True
+        self._retire(host)
+        self._wait(host, self._level(host))
+        return True
+
     def _draw_deferred(self, now: float) -> tuple[int, str] | None:
         """Return the same where nobody is ready; begin another round when all others are through."""
         if not self._index.hosts_deferred:
@@ -290,7 +343,7 @@ class Turns:
     def _level(self, host: Host) -> int:
         if self._host_level is not None:
             return self._host_level(host)
-        return min(host.record.levels, default=0)
+        return min((level for level, queue in host.record.levels.items() if queue.head < queue.tail), default=0)
 
     def _retire(self, host: Host) -> None:
         host.on_bench = False

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from gossamer.state.store import FAMILIES, Range, Store
 
 _NUMBER = {name: number for number, name in enumerate(FAMILIES)}
-_SCANNED = frozenset(_NUMBER[name] for name in ("ready", "sleep", "due", "deferred", "scope"))
+_SCANNED = frozenset(_NUMBER[name] for name in ("ready", "sleep", "due", "deferred", "waiting", "scope"))
 """Families that are scanned while an epoch grows: a walk through all that it changed would cost its square."""
 
 

@@ -42,7 +42,7 @@ from gossamer.world.files import NO_ROOM, sync_directory
 FAMILIES = (
     "queue", "host", "ready", "sleep", "due", "seen", "content", "page", "outbox", "inbox", "meta", "deferred",
     "account", "walk", "scope", "trap", "revisit", "rhythm",
-    "told", "websub",
+    "told", "websub", "waiting",
 )  # fmt: skip
 ASKED_BY_KEY = ("seen", "host", "queue", "content", "page", "account")
 """Families whose keys are asked for one by one."""
