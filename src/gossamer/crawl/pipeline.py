@@ -186,6 +186,11 @@ class Pipeline(Generic[L]):
     def _quick(self, lease: L) -> bool:
         rooms, now = self._rooms, self._clock.now()
         if not lease.address:
+            if lease.errand is None and (trap := rooms.trapping.reason(lease.url)) is not None:
+                # Hosts of a farm are not looked up only to be left alone.
+                rooms.source.ended(lease, None, now)
+                self._ends.failure(lease, Failure("trapped", trap, started_at=now))
+                return True
             located = rooms.resolver.cached(lease.url.host)
             if located is None:
                 return False

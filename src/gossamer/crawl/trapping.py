@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice
@@ -25,6 +26,9 @@ _WATCHED = b"\0watch:"
 _PARTITIONS_END = b"\xff\xff"
 SCANNED_A_SLICE = 1_000
 """Page records that are looked at before others have a turn."""
+NAMES_MAX, NAME_BYTES_MAX, NAMES_BYTES_MAX = 256, 80, 1 << 18
+"""Names of a site's hosts that are looked for in a page, how much of each, and in how much of the page."""
+_LABELS = re.compile(rb"[A-Za-z0-9._-]+\Z").search
 Discover = Callable[[Sequence[Link]], None]
 
 
@@ -52,7 +56,9 @@ class Watching(Protocol):
 
     def release(self, name: str, partition_of: Callable[[str], int]) -> Sequence[Caught]: ...
 
-    def visited(self, url: Url, sketch: Callable[[], Sketch] | None, year: int) -> Caught | None: ...
+    def visited(
+        self, url: Url, sketch: Callable[[], Sketch] | None, year: int, sketch_but_hosts: Callable[[], Sketch]
+    ) -> Caught | None: ...
 
     def offered(self, links: Sequence[Link], answers: Sequence[int]) -> None: ...
 
@@ -83,7 +89,10 @@ class Trapping:
             return
         copy = bool(row.duplicate_of) and _host_of(row.duplicate_of) == _host_of(row.url)
         sketch = None if copy else lambda: self._sketcher(content.body, row.charset, url.text)
-        trap = self._traps.visited(url, sketch, datetime.fromtimestamp(row.fetched_at, UTC).year)
+        year = datetime.fromtimestamp(row.fetched_at, UTC).year
+        trap = self._traps.visited(
+            url, sketch, year, lambda: self._sketcher(content.body, row.charset, hosts_named(url, content.body))
+        )
         if trap is not None:
             self._tally.note(f"{trap.says()}; `gossamer release DIR '{trap.name}'` lets it go on")
 
@@ -104,12 +113,12 @@ class Trapping:
     async def release(
         self, name: str, namer: Namer, history: History, discover: Discover, enqueue: Callable[[Link], None]
     ) -> list[str]:
-        """Let go of a host's traps, or of one (`host/template`); return their names. What they held is discovered anew,
-        and what ended in them is queued again.
+        """Let go of a host's traps, of one (`host/template`) or of a farm (`*.site`); return their names. What they
+        held is discovered anew, and what ended in them is queued again.
 
         Costs about 3 µs for each page of the sites that share the host's partition, a thousand at a time.
         """
-        host = namer.name(f"http://{name.partition('/')[0]}/")
+        host = namer.name(f"http://{name.partition('/')[0].removeprefix('*.')}/")
         if host is None:
             return []
         released = self._traps.release(name, lambda _: host.partition)
@@ -131,6 +140,20 @@ class Trapping:
             begin = records[-1][0] + b"\0"
             await asyncio.sleep(0)
         return [trap.name for trap in released]
+
+
+def hosts_named(url: Url, body: bytes) -> str:
+    """Return an address that holds the words of a page's host, and of those of its site that it names: pages of hosts
+    that differ in these alone say the same. About 2 µs, and 1 µs for each such name.
+    """
+    site, found = url.site.encode(), [url.host]
+    at = body.find(site, 0, NAMES_BYTES_MAX)
+    while at >= 0 and len(found) < NAMES_MAX:
+        name = _LABELS(body[max(at - NAME_BYTES_MAX, 0) : at])
+        if name is not None:
+            found.append(name.group().decode())
+        at = body.find(site, at + len(site), NAMES_BYTES_MAX)
+    return f"http://{url.site}/{'/'.join(found)}"
 
 
 def watch_key(partition: int, host: str) -> bytes:

@@ -6,10 +6,13 @@ a page or more. A large catalogue, a wiki, a blog with dates lack the second; a 
 
 A page whose address lies in years far from now counts as one that says nothing. A maze whose pages all differ (made of
 random words) has none of that but its size and its shape: nearly every link from page to page in it is a new address.
+
+The same is asked of the hosts of one site (`farms`): a farm is a trap whose addresses differ in their hosts.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 
@@ -17,6 +20,7 @@ import msgspec
 
 from gossamer.model.links import Link
 from gossamer.model.sketches import Sketch
+from gossamer.scope.farms import ANY, Farm, Farms, fingerprint_of, fingerprints_in
 from gossamer.scope.options import ScopeOptions
 from gossamer.scope.patterns import PatternSet
 from gossamer.scope.templates import literal_start, templates_of, width_of, years_of
@@ -67,15 +71,23 @@ class Trap(msgspec.Struct):
     """Rejected addresses with depth and referrer, as far as there is room."""
     released: bool = False
     """It counts no more, and never will again."""
+    spared: bytes = b""
+    """Of a farm: fingerprints of the hosts of the site that are not cut off, 8 bytes each."""
 
     @property
     def name(self) -> str:
         """What people call it: host and template."""
         return self.host + self.template
 
+    @property
+    def is_farm(self) -> bool:
+        """It is made of hosts: `host` is `*.` and a site."""
+        return self.host.startswith(ANY)
+
     def says(self) -> str:
         """Return a sentence for people."""
-        return f"{self.name} is a trap (score {self.score:.2f} after {self.pages} pages): {self.reason}"
+        pages = "hosts" if self.is_farm else "pages"
+        return f"{self.name} is a trap (score {self.score:.2f} after {self.pages} {pages}): {self.reason}"
 
 
 class WardRecord(msgspec.Struct, array_like=True, frozen=True):
@@ -163,18 +175,25 @@ class Traps:
         self._curious: set[str] = set()
         """Hosts of which links are looked at, too."""
         self._traps: dict[str, list[Trap]] = {}
+        self._farms = Farms(recall, MAZE_FROM_PAGES)
+        self._cut: dict[str, tuple[Trap, set[int]]] = {}
+        """Farms by site, with the fingerprints of the hosts that they spare."""
         self._changed: dict[tuple[str, str], tuple[int, Trap]] = {}
 
     def load(self, partition: int, dumped: bytes) -> None:
         """Take a trap that `take_changed` gave, in an earlier run or another shard."""
         trap = msgspec.msgpack.decode(dumped, type=Trap)
         self._traps.setdefault(trap.host, []).append(trap)
+        if trap.is_farm and not trap.released:
+            self._cut[trap.host.removeprefix(ANY)] = (trap, fingerprints_in(trap.spared))
         del partition  # The key's, not the trap's.
 
     # ---- what is cut off
 
     def trap_of(self, url: Url) -> Trap | None:
         """Return the trap that a URL is in. 0.1 µs for a host without any, 8 µs for an address that may be in one."""
+        if self._cut and (found := self._cut.get(url.site)) is not None and fingerprint_of(url.host) not in found[1]:
+            return found[0]
         traps = self._traps.get(url.host)
         if not traps:
             return None
@@ -196,11 +215,14 @@ class Traps:
                 self._changed[trap.host, trap.template] = (link.url.partition, trap)
 
     def release(self, name: str, partition_of: Callable[[str], int]) -> list[Trap]:
-        """Let go of the traps of a host, or of one template (`host/template`), for good; return them."""
+        """Let go of the traps of a host, of one template (`host/template`) or of a farm (`*.site`), for good; return
+        them.
+        """
         host = name.partition("/")[0]
         wanted = [trap for trap in self._traps.get(host, ()) if name in (host, trap.name) and not trap.released]
         for trap in wanted:
             trap.released = True
+            self._cut.pop(host.removeprefix(ANY), None)
             self._changed[host, trap.template] = (partition_of(host), trap)
         return wanted
 
@@ -211,12 +233,24 @@ class Traps:
 
     # ---- what is watched
 
-    def visited(self, url: Url, sketch: Callable[[], Sketch] | None, year: int) -> Trap | None:
+    def visited(
+        self,
+        url: Url,
+        sketch: Callable[[], Sketch] | None,
+        year: int,
+        sketch_but_hosts: Callable[[], Sketch] | None = None,
+    ) -> Trap | None:
         """Take a fetched page in; return the trap that it makes certain. `sketch` is asked for only where it is needed;
-        None stands for an exact copy of another page of the host. `year` is the present one.
+        None stands for an exact copy of another page of the host. `year` is the present one. `sketch_but_hosts` is for
+        comparing pages of several hosts: in it the names of the site's hosts count for nothing.
         """
         if not self._enabled or (self._exempt is not None and self._exempt.matches(url.text)):
             return None
+        sketch_but_hosts = sketch_but_hosts or sketch
+        if sketch_but_hosts is not None and url.host != url.site and ANY + url.site not in self._traps:
+            farm = self._farms.visited(url, sketch_but_hosts)
+            if farm is not None and (trap := self._spring_farm(url, farm)) is not None:
+                return trap
         ward = self._ward(url) if self.trap_of(url) is None else None
         if ward is None:
             return None
@@ -230,6 +264,7 @@ class Traps:
 
     def offered(self, links: Sequence[Link], answers: Sequence[int]) -> None:
         """Take in which of a page's links were new (1) and which were known. Costs nothing but for suspected hosts."""
+        self._farms.offered(links, answers, NEW)
         if not self._curious or not links or not links[0].referrer:
             return
         host = _host_of(links[0].referrer)
@@ -265,6 +300,7 @@ class Traps:
             ward = self._wards[host]
             ward.dirty = ward.touched = False
             yield ward.partition, host, ward.dump()
+        yield from self._farms.take_dirty()
 
     # ---- inside
 
@@ -338,7 +374,22 @@ class Traps:
         self._look_closer(url.host, ward)
         return trap
 
-    def _found_out(self, node: Node, width: int) -> tuple[float, str] | None:
+    def _spring_farm(self, url: Url, farm: Farm) -> Trap | None:
+        """Return the trap that the hosts of a site certainly are."""
+        if farm.is_known_elsewhere:
+            return None
+        found = self._found_out(farm.node, 1, "hosts")
+        if found is None:
+            return None
+        spared = array("Q", sorted(farm.spared)).tobytes()
+        trap = Trap(ANY + url.site, WHOLE_HOST, found[0], farm.node.pages, found[1], spared=spared)
+        self._traps[trap.host] = [trap]
+        self._cut[url.site] = (trap, farm.spared)
+        self._changed[trap.host, trap.template] = (url.partition, trap)
+        self._farms.forget(url.site)
+        return trap
+
+    def _found_out(self, node: Node, width: int, pages: str = "pages") -> tuple[float, str] | None:
         """Return score and reason of a template that is certainly a trap. Wide ones need more pages: a narrower one
         among them may be all that is wrong. So do those that grow by no more than one address a page: calendars,
         galleries and lists do, and some of them have an end.
@@ -346,10 +397,10 @@ class Traps:
         score = node.stale.score
         chain = CHAIN_FACTOR if node.stale.growth < CHAIN_GROWTH else 1
         if score >= SCORE_MIN and node.pages >= self._pages_min * width * chain:
-            return score, f"{node.stale.share:.0%} of its last pages say nothing new, and they go on naming others"
+            return score, f"{node.stale.share:.0%} of its last {pages} say nothing new, and they go on naming others"
         score = node.near.score
         if score >= SCORE_MIN and node.pages >= self._near_pages_min * width:
-            return score, f"{node.near.share:.0%} of its last pages are nearly the same, and they go on naming others"
+            return score, f"{node.near.share:.0%} of its last {pages} are nearly the same, and they go on naming others"
         if node.pages >= self._maze_pages_max and node.fresh_links >= MAZE_SHARE:
             return node.fresh_links, f"{node.fresh_links:.0%} of what its pages name of their like is new, without end"
         return None

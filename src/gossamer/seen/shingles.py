@@ -22,7 +22,7 @@ BODY_BYTES_MAX = 1 << 18
 """Text is sought in so much of a page."""
 WORD_BYTES_MIN = 3
 """Shorter words, and what is left of numbers and ids when their digits are gone, say nothing."""
-ADDRESS_WORDS_MAX = 16
+ADDRESS_WORDS_MAX = 256
 """Words of a page's address that are passed over in its text."""
 LOWEST_MAX = 512
 """Hashes that a sketch keeps."""
@@ -47,8 +47,9 @@ def sketch(body: bytes, charset: str = "", address: str = "", *, lowest: bool = 
     if charset.startswith("utf-16"):
         body = body[:BODY_BYTES_MAX].decode(charset, "replace").encode("utf-8", "replace")
     words, blocks = words_of(text_of(body))
-    for asked in _asked(address):
-        kept = words != asked
+    asked = _asked(address)
+    if len(asked):
+        kept = ~np.isin(words, asked)
         words, blocks = words[kept], blocks[kept]
     if not len(words):
         return Sketch(0, 0, 0)

@@ -1,0 +1,228 @@
+"""Farms: hosts without end of one registrable domain that bring nothing new (wildcard DNS), told as traps are.
+
+What `traps` does with the templates of one host is done here with the hosts of one site: the first page of each host is
+the evidence. The hosts that came first are never judged, nor is one that had something new to say judged again: a farm
+is cut off, and the site that it grows on is not.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+
+import msgspec
+from xxhash import xxh3_64_intdigest
+
+from gossamer.model.links import Link
+from gossamer.model.sketches import Sketch
+from gossamer.scope.watch import Node, NodeRecord, node_of
+from gossamer.url.name import host_of
+from gossamer.url.site import site_of
+from gossamer.url.url import Url
+
+HOSTS_FIRST = 32
+"""So many hosts of a site may come before any is looked at: most sites have fewer. They are spared."""
+SITES_COUNTED_MAX = 20_000
+"""Sites whose first hosts are in memory, 300 bytes each."""
+FARMS_MAX = 100
+"""Sites in memory whose hosts are judged, up to 150 KB each; the others wait in the store."""
+JUDGED_MAX = 2_048
+"""Hosts of such a site that are known to be judged already; one that is not may be judged once more."""
+SPARED_MAX = 1_000
+"""Hosts of such a site that had something new to say, and so are not cut off with the others."""
+OUTSIDE_SHARE = 0.5
+"""A site to which other sites named more than so many new addresses, for each that its own hosts named, is no farm."""
+SAMPLED, SAMPLED_CALM = 4, 16
+"""As in `traps`, of hosts: they are fewer than pages."""
+JUDGED_MIN = 16
+FRESH_MEMORY_PAGES = 64
+ANY = "*."
+"""Before a site's name: all of its hosts."""
+
+
+class FarmRecord(msgspec.Struct, array_like=True, frozen=True):
+    """A site under watch as the store keeps it."""
+
+    node: NodeRecord
+    inside: int
+    outside: int
+    spared: bytes
+
+
+class Farm:
+    """One site under watch. Its `node` counts hosts where that of a template counts pages."""
+
+    __slots__ = ("dirty", "inside", "judged", "node", "outside", "partition", "spared")
+
+    def __init__(self, partition: int, first: Sequence[str]) -> None:
+        self.partition = partition
+        self.node = Node()
+        self.spared = {fingerprint_of(host) for host in first}
+        self.judged: OrderedDict[int, None] = OrderedDict()
+        self.inside = self.outside = 0
+        """New addresses on its hosts that its own hosts named, and other sites, while it was watched closely."""
+        self.dirty = False
+
+    @property
+    def is_suspected(self) -> bool:
+        return self.node.suspected
+
+    def is_new(self, host: int) -> bool:
+        """Say whether a host is to be judged, and note that it was."""
+        if host in self.spared:
+            return False
+        if host in self.judged:
+            self.judged.move_to_end(host)
+            return False
+        self.judged[host] = None
+        if len(self.judged) > JUDGED_MAX:
+            self.judged.popitem(last=False)
+        return True
+
+    def judge(self, host: int, sketch: Callable[[], Sketch]) -> None:
+        """Take the first page of a host in."""
+        node = self.node
+        node.visit()
+        self.dirty = True
+        if node.suspected or node.judged < JUDGED_MIN or host % (SAMPLED_CALM if node.calm else SAMPLED) == 0:
+            is_fresh = node.judge(sketch())
+            if is_fresh and len(self.spared) < SPARED_MAX:
+                self.spared.add(host)
+
+    def named(self, new: int, total: int) -> None:
+        """Take in how many addresses on other hosts of the site a page of one of them named, and how many were new."""
+        self.dirty = True
+        self.inside += new
+        for _ in range(new if self.node.suspected else 0):
+            self.node.grow()
+        self.node.fresh_links += (new / total - self.node.fresh_links) / FRESH_MEMORY_PAGES
+
+    @property
+    def is_known_elsewhere(self) -> bool:
+        """Other sites name its hosts, so they are there for others than each other."""
+        return self.outside > OUTSIDE_SHARE * self.inside
+
+    def dump(self) -> bytes:
+        spared = array("Q", sorted(self.spared)).tobytes()
+        return msgspec.msgpack.encode(FarmRecord(self.node.record(""), self.inside, self.outside, spared))
+
+    def load(self, dumped: bytes) -> None:
+        record = msgspec.msgpack.decode(dumped, type=FarmRecord)
+        self.node, self.inside, self.outside = node_of(record.node), record.inside, record.outside
+        self.spared = fingerprints_in(record.spared)
+
+
+class Farms:
+    """Watches sites of many hosts. A page of a site of few hosts costs 0.4 µs, of another one 1 µs and at times a
+    sketch; links cost nothing but where a site is watched closely.
+    """
+
+    def __init__(self, recall: Callable[[int, str], bytes | None], closely_from_hosts: int) -> None:
+        """`recall` returns what was dumped of a site, by partition and name. From `closely_from_hosts` hosts on the
+        links of a site are looked at although its pages have something to say.
+        """
+        self._recall = recall
+        self._closely_from_hosts = closely_from_hosts
+        self._first: OrderedDict[str, list[str]] = OrderedDict()
+        self._farms: OrderedDict[str, Farm] = OrderedDict()
+        self._close: dict[str, Farm] = {}
+        """Those of them that are watched closely."""
+        self.passed: dict[str, tuple[int, bytes]] = {}
+        """Sites that left the memory since somebody last took this: partition and dump, by `*.` and name."""
+
+    def visited(self, url: Url, sketch: Callable[[], Sketch]) -> Farm | None:
+        """Take a fetched page in; return its site where another one of its many hosts was judged."""
+        site = url.site
+        first = self._first.get(site)
+        if first is None:
+            first = self._first[site] = []
+            if len(self._first) > SITES_COUNTED_MAX:
+                self._first.popitem(last=False)
+        if url.host in first:
+            return None
+        if len(first) < HOSTS_FIRST:
+            self._first.move_to_end(site)
+            first.append(url.host)
+            return None
+        farm = self._farm(url, first)
+        host = fingerprint_of(url.host)
+        if not farm.is_new(host):
+            return None
+        farm.judge(host, sketch)
+        self._look_closer(site, farm)
+        return farm
+
+    def offered(self, links: Sequence[Link], answers: Sequence[int], new: int) -> None:
+        """Take in which of a page's links were `new`. Costs nothing unless a site is watched closely."""
+        if not self._close or not links or not links[0].referrer:
+            return
+        page_host = host_of(links[0].referrer) or ""
+        page_site = site_of(page_host) if page_host else ""
+        ours = self._close.get(page_site)
+        if ours is not None and fingerprint_of(page_host) in ours.spared:
+            return  # A directory of hosts is no evidence, nor are those that it names.
+        named = total = 0
+        for link, answer in zip(links, answers, strict=True):
+            if link.url.site == page_site:
+                total += link.url.host != page_host
+                named += answer == new and link.url.host != page_host
+            elif answer == new and (other := self._close.get(link.url.site)) is not None:
+                other.dirty = True
+                if ours is not None and ours.is_suspected:
+                    other.named(1, 1)  # Farms that name each other are one.
+                else:
+                    other.outside += 1
+        if ours is not None and total:
+            ours.named(named, total)
+
+    def forget(self, site: str) -> None:
+        """Watch a site no more: it was cut off."""
+        self._close.pop(site, None)
+
+    def take_dirty(self) -> list[tuple[int, str, bytes]]:
+        """Return partition, name and dump of what changed since this was last taken."""
+        taken = [(partition, name, dumped) for name, (partition, dumped) in self.passed.items()]
+        self.passed = {}
+        for site, farm in self._farms.items():
+            if farm.dirty:
+                farm.dirty = False
+                taken.append((farm.partition, ANY + site, farm.dump()))
+        return taken
+
+    def _farm(self, url: Url, first: Sequence[str]) -> Farm:
+        site = url.site
+        farm = self._farms.get(site)
+        if farm is not None:
+            self._farms.move_to_end(site)
+            return farm
+        if len(self._farms) >= FARMS_MAX:
+            gone, other = self._farms.popitem(last=False)
+            self._close.pop(gone, None)
+            if other.dirty:
+                self.passed[ANY + gone] = (other.partition, other.dump())
+        farm = self._farms[site] = Farm(url.partition, (*first, site, f"www.{site}"))
+        name = ANY + site
+        dumped = self.passed[name][1] if name in self.passed else self._recall(url.partition, name)
+        if dumped is not None:
+            farm.load(dumped)
+            self._look_closer(site, farm)
+        return farm
+
+    def _look_closer(self, site: str, farm: Farm) -> None:
+        if farm.is_suspected or farm.node.pages >= self._closely_from_hosts:
+            self._close[site] = farm
+        else:
+            self._close.pop(site, None)
+
+
+def fingerprint_of(host: str) -> int:
+    """Return what stands for a host among those that are spared."""
+    return xxh3_64_intdigest(host.encode())
+
+
+def fingerprints_in(packed: bytes) -> set[int]:
+    """Return fingerprints that were packed."""
+    found = array("Q")
+    found.frombytes(packed)
+    return set(found)
