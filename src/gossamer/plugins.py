@@ -7,19 +7,23 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from functools import lru_cache
 from importlib.metadata import entry_points
 from pathlib import Path
 
 from gossamer.model.errors import ConfigError
 
 GROUP = "gossamer.components"
+FILES_MAX = 64
+"""Files of components whose modules are remembered."""
 
 
-def component(name: str, key: str) -> object:
+def component(name: str, key: str, ours: Collection[str] = (), what: str = "component") -> object:
     """Return what `name` names: `module:Name`, `file.py:Name`, or an entry point of the group `gossamer.components`.
 
-    The module is imported now; only `assembly` asks, and only for what the configuration names.
+    The module is imported now; only `assembly` asks, and only for what the configuration names. `ours` are the names
+    that the key takes besides, and `what` is what it names, for the message.
 
     Raises:
         ConfigError: there is no such module or name; the line begins with `key`, the configuration key that asks.
@@ -30,9 +34,10 @@ def component(name: str, key: str) -> object:
     offered = {point.name: point for point in entry_points(group=GROUP)}
     if name in offered:
         return _imported(name, offered[name].module, offered[name].attr, key)
-    near = difflib.get_close_matches(name, offered, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"write module:Name, or install the package that brings {name}"
-    raise ConfigError(f"{key}: no component {name!r}; {hint}")
+    near = difflib.get_close_matches(name, [*ours, *offered], n=1)
+    known = ", ".join([*ours, "module:Name"])
+    hint = f"did you mean {near[0]}?" if near else f"write {known}, or install the package that brings {name}"
+    raise ConfigError(f"{key}: no {what} {name!r}; {hint}")
 
 
 def build(name: str, key: str, **given: object) -> object:
@@ -94,6 +99,12 @@ def _of_path(module_name: str) -> object:
 
 
 def _of_file(path: Path) -> object:
+    return _loaded(path.absolute(), path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=FILES_MAX)
+def _loaded(path: Path, _changed_at: int) -> object:
+    """Return the module that a file holds: one for all names in it, until the file changes."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is no Python file")

@@ -66,7 +66,6 @@ class PatternMatcher(Protocol):
 
     def matching(self, text: str) -> Sequence[int]:
         """Return the places of the patterns that match somewhere in a text."""
-        ...
 
 
 class LinkWatcher(Protocol):
@@ -74,7 +73,6 @@ class LinkWatcher(Protocol):
 
     def linked(self, page: Url, links: Sequence[Link]) -> None:
         """Take in what a page that was just finished links to, as far as that is ours: in one breath with `finish`."""
-        ...
 
 
 class UrlSeen(Protocol):
@@ -138,15 +136,15 @@ class Namer(Protocol):
 
     def name(self, text: str) -> Url | None:
         """Return the name of an absolute address, or None when nobody could visit it."""
-        ...
 
     def names(self, texts: Sequence[str]) -> list[Url | None]:
         """Name several, in order."""
-        ...
+
+    def port(self, url: Url) -> int:
+        """Return the port that a URL names, or its scheme's; 0 where that has none."""
 
     def changes(self, text: str) -> list[tuple[str, str]]:
         """Return the rules that have a part in an address's key, each with what it made: for people who ask why."""
-        ...
 
 
 class Chain(Protocol):
@@ -436,7 +434,9 @@ class Located(Protocol):
 
 
 class ProtocolModule(Protocol):
-    """Speaks one scheme. The only rooms that reach the web are these, and only with a `Request` that passed."""
+    """Speaks one scheme. The only rooms that reach the web are these, and only with a `Request` that passed. A class
+    for an added scheme also has `default_port` (0: none), and `has_robots` where `/robots.txt` is to be requested.
+    """
 
     async def fetch(self, request: Request) -> Reply | Failure:
         """Send one request and return what came. Follows nothing; raises nothing of the web's doing."""

@@ -114,7 +114,7 @@ def test_the_examples_of_the_page_about_priorities_run(local: Path, capsys: pyte
             run(code)
     assert capsys.readouterr().out == "finished\n"
     (local / "whole.toml").write_text('[components]\nprioritizer = "news_first.py:NewsFirst"\n')
-    assert configure(local / "whole.toml").components.prioritizer == "news_first.py:NewsFirst"
+    assert configure(local / "whole.toml").components.prioritizer == f"{local}/news_first.py:NewsFirst"
 
 
 def test_the_configurations_on_the_page_about_priorities_are_right_and_are_kept(tmp_path: Path) -> None:

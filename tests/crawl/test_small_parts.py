@@ -11,13 +11,13 @@ import pytest
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.permit import Permit
-from gossamer.crawl.pipeline import port_of
 from gossamer.crawl.retries import Retries
 from gossamer.crawl.tally import NOTES_MAX, Tally, Totals
 from gossamer.model.visits import Errand, Failure, Reply, Visit
 from gossamer.scope.exclusions import ExcludedHost
 from gossamer.testing import FakeClock, page, reply
 from gossamer.testing.fetching import Answers
+from gossamer.url.name import Namer
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice
 from tests.crawl.ring import Ring, url_of
@@ -301,4 +301,4 @@ def test_a_full_disk_loses_log_lines_and_nothing_else(tmp_path: Path) -> None:
     ],
 )
 def test_a_url_names_its_port_or_has_its_schemes(url: str, port: int) -> None:
-    assert port_of(url_of(url)) == port
+    assert Namer().port(url_of(url)) == port

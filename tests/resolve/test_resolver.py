@@ -9,8 +9,9 @@ import pytest
 
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure
+from gossamer.resolve.guarded import Located
 from gossamer.resolve.options import ResolveOptions
-from gossamer.resolve.resolver import DnsResolver, Located
+from gossamer.resolve.resolver import DnsResolver
 from gossamer.testing import FakeClock
 from tests.resolve.answerer import NXDOMAIN, REFUSED, SERVFAIL, Zone, answerer
 

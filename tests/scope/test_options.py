@@ -28,8 +28,7 @@ def test_defaults() -> None:
     [
         ({"scope": "site"}, "'prefix', 'host', 'domain' or 'any'"),
         ({"follow": ["cannonical"]}, "did you mean 'canonical'?"),
-        ({"schemes": ["htps"]}, "did you mean 'https'?"),
-        ({"schemes": ["xyz"]}, "known are http, https, ftp"),
+        ({"schemes": ["https:"]}, "'https:' is no scheme"),
         ({"depth_max": -1}, "greater than or equal to 0"),
         ({"depht_max": 1}, "Extra inputs"),
     ],

@@ -11,10 +11,10 @@ from pathlib import Path
 from gossamer.archive.views.changes import Change, changes_of, growing_logs, versions_of
 from gossamer.archive.views.export import inputs_of
 from gossamer.archive.views.work import Piece
+from gossamer.assembly.schemes import namer_for
 from gossamer.assembly.views import crawl_in
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError
-from gossamer.url.name import Namer
 from gossamer.world.clock import WallClock
 
 _AGO = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
@@ -35,7 +35,7 @@ def changes(directory: Path, since: str = "", url: str = "") -> Iterator[Change]
         if not url:
             yield from changes_of(pieces, since_s, folder)
             return
-        named = Namer(reopen(directory / "crawl.toml").url.canonicalizer()).name(url)
+        named = namer_for(reopen(directory / "crawl.toml")).name(url)
         if named is None:
             raise ConfigError(f"--url {url}: it is not an address that can be visited")
         begin = f"{datetime.fromtimestamp(since_s, UTC):%Y-%m-%dT%H:%M:%S.%f}Z"

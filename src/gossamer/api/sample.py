@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from gossamer.api.given import directory_of
-from gossamer.assembly import open_stopped
+from gossamer.assembly import namer_for, open_stopped
 from gossamer.config.gather import reopen
 from gossamer.frontier.sample import sample
 from gossamer.model.errors import ConfigError
 from gossamer.state.epoch import Epochs
-from gossamer.url.name import Namer
 from gossamer.world.dice import Dice
 
 
@@ -28,7 +27,7 @@ def sample_of(directory: str | Path, size: int, seed: int | None = None) -> list
         )
     opened = open_stopped(config, directory)
     try:
-        namer = Namer(config.url.canonicalizer())
+        namer = namer_for(config)
         drawn = sample(Epochs(opened.store), size, config.walk.restart_share, namer.name, Dice(seed))
     finally:
         opened.close()

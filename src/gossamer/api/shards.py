@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from gossamer.assembly import Home, homes, locked
+from gossamer.assembly import Home, homes, locked, namer_for
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError
-from gossamer.url.name import Namer
 from gossamer.world.files import write_whole
 
 STANDING = "state/standing.json"
@@ -45,7 +44,7 @@ def map_of(config: Config, directory: Path) -> PartitionMap:
 
 def owner_of(config: Config, directory: Path, url: str) -> int:
     """Return the shard that has a URL; 0 of what is none."""
-    named = Namer(config.url.canonicalizer()).name(url)
+    named = namer_for(config).name(url)
     return map_of(config, directory).owner(named.partition) if named is not None else 0
 
 

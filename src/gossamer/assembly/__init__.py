@@ -12,6 +12,7 @@ from gossamer.assembly.home import Home, homes
 from gossamer.assembly.live import reconfigure
 from gossamer.assembly.parts import LOCK_S_MAX, budget_of, chosen_modules, examiner, locked, protocol_modules, text_of
 from gossamer.assembly.scaling import Scaled, scale
+from gossamer.assembly.schemes import namer_for
 from gossamer.assembly.shard import INDEX, Assembled, assemble
 from gossamer.assembly.stopped import Opened, open_stopped
 
@@ -28,6 +29,7 @@ __all__ = [
     "examiner",
     "homes",
     "locked",
+    "namer_for",
     "open_stopped",
     "protocol_modules",
     "reconfigure",

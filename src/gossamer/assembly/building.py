@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gossamer.assembly.parts import chosen_modules, filters_of, prioritizer_of
+from gossamer.assembly.schemes import namer_for
 from gossamer.config import Config
 from gossamer.config.lists import scope_lists
 from gossamer.fetch.decoding import BoundedDecoder
@@ -46,7 +47,7 @@ def judge_of(config: Config) -> Judge:
     """
     roots = Roots(config.scope.scope)
     chain = scope_chain(config.scope, roots, None, filters_of(config), scope_lists(config))
-    return Judge(Namer(config.url.canonicalizer()), roots, chain, prioritizer_of(config))
+    return Judge(namer_for(config), roots, chain, prioritizer_of(config))
 
 
 def reader_of(config: Config) -> Reader:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import sys
@@ -19,6 +18,7 @@ from gossamer.archive.archive import Archives, Closing, Followers
 from gossamer.archive.followed import followed
 from gossamer.archive.tables import Tables
 from gossamer.archive.warc import About, WarcArchive
+from gossamer.assembly.schemes import keep_schemes, namer_for
 from gossamer.config import Config, effective_toml
 from gossamer.config.secret import common_headers, origin_headers, redacted
 from gossamer.crawl.apart import Apart
@@ -64,6 +64,7 @@ from gossamer.process.chain import Modules, Watch
 from gossamer.process.choice import Chosen, chosen
 from gossamer.process.registry import MODULES, NEEDED
 from gossamer.process.text import TitleAndText
+from gossamer.resolve.guarded import GuardedResolver
 from gossamer.resolve.resolver import DnsResolver
 from gossamer.robots.robots import SiteRobots
 from gossamer.scope.chain import Chain
@@ -183,10 +184,7 @@ def chosen_modules(config: Config, watch: Watch | None = None) -> Chosen:
             if needed is not None and find_spec(needed) is None:
                 raise ConfigError(f"{key}: {name} needs {needed}; pip install 'gossamer[modules]'")
             return cast("ProcessingModule", build(MODULES[name], key, options=options))
-        near = difflib.get_close_matches(name, MODULES, n=1)
-        if near and ":" not in name:
-            raise ConfigError(f"{key}: no module {name!r}; did you mean {near[0]}?")
-        found = component(name, key)
+        found = component(name, key, MODULES, "module")
         is_made = hasattr(found, "process") and not isinstance(found, type)
         module = found if is_made else build(name, key)
         if not hasattr(module, "process"):
@@ -237,7 +235,8 @@ def namer_of(config: Config, epochs: Epochs) -> Namer:
         epochs.put("meta", URL_RULES, rules)
     elif begun != rules:
         raise ConfigError("this crawl began with other rules in the section [url] and keeps them; set them back")
-    return Namer(config.url.canonicalizer())
+    keep_schemes(config, epochs)
+    return namer_for(config)
 
 
 def keep_mode(config: Config, epochs: Epochs) -> None:
@@ -359,7 +358,8 @@ def resolver_of(config: Config, clock: Clock, archives: Archives) -> Resolver:
     """Return what finds addresses."""
     name = config.components.resolver
     if name:
-        return cast("Resolver", fitting(name, "components.resolver", Resolver, options=config.resolve, clock=clock))
+        made = fitting(name, "components.resolver", Resolver, options=config.resolve, clock=clock)
+        return GuardedResolver(cast("Resolver", made), allow_private=config.resolve.allow_private)
     told = partial(archives.add_prerequisite, via="", link_type="dns") if config.archive.warc_dns else None
     return DnsResolver(config.resolve, clock, told)
 
@@ -377,13 +377,14 @@ def archives_of(
         configuration=effective_toml(config, shown=redacted),
     )
     warc = WarcArchive(config.archive, journals, about, shard, incarnation)
-    more = [
-        cast("Closing", fitting(name, "components.archives", Closing, journals=journals, directory=directory))
+    key = "components.archives"
+    components = [
+        (name, cast("Closing", fitting(name, key, Closing, journals=journals, directory=directory)))
         for name in config.components.archives
     ]
     tables = Tables(config.archive, journals, shard, incarnation, modules.columns, modules.tables)
     logs, followers = followed(config.search, journals, clock, shard, incarnation)
-    return Archives([warc, tables, *more, *logs]), followers
+    return Archives([warc, tables, *logs], components), followers
 
 
 @runtime_checkable

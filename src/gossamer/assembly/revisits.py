@@ -15,7 +15,7 @@ from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.walk import Walk
 from gossamer.model.errors import ConfigError
-from gossamer.plugins import fitting
+from gossamer.plugins import component, fitting
 from gossamer.ports import Namer, RevisitPolicy
 from gossamer.revisit.policies import POLICIES
 from gossamer.revisit.schedule import Schedule
@@ -74,8 +74,7 @@ def policy_of(name: str) -> RevisitPolicy:
     """
     if name in POLICIES:
         return POLICIES[name]()
-    if ":" not in name:
-        raise ConfigError(f"revisit.policy: no policy {name!r}; write {', '.join(POLICIES)}, or module:Name")
+    component(name, "revisit.policy", POLICIES, "policy")
     return cast("RevisitPolicy", fitting(name, "revisit.policy", RevisitPolicy))
 
 

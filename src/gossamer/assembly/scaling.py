@@ -18,6 +18,7 @@ import msgspec
 
 from gossamer.assembly.home import Home
 from gossamer.assembly.parts import locked, store_sizes, stored
+from gossamer.assembly.schemes import namer_for
 from gossamer.cluster.frames import Batch, decode_batch, encode, links_of
 from gossamer.cluster.outbox import KEPT, Kept, Repacked, batch_key
 from gossamer.cluster.partitions import FILE, PartitionMap
@@ -98,7 +99,7 @@ def scale(config: Config, directory: Path, shards: int, note: Note, write_config
             if not plan.copied:
                 _settle_meta(directory, stores, plan)
                 moved, keys = _copy(stores, partitions, target, note)
-                _readdress(stores, plan, target, Namer(config.url.canonicalizer()))
+                _readdress(stores, plan, target, namer_for(config))
                 plan = msgspec.structs.replace(plan, copied=True)
                 _write(directory, plan)
             _clear(stores, partitions, target)

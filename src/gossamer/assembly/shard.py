@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -56,6 +56,7 @@ from gossamer.assembly.revisits import (
     share_new_of,
 )
 from gossamer.assembly.scaling import refuse_half_scaled
+from gossamer.assembly.schemes import without_robots
 from gossamer.assembly.told import hints_of, hubs_of, scope_options
 from gossamer.config import Config
 from gossamer.config.lists import scope_lists
@@ -164,24 +165,27 @@ class Assembled:
     """Its part in a crawl of several shards; None where it is alone."""
 
     async def close(self) -> None:
-        """Let go of everything. What was committed is safe whether this is called or not."""
-        self.watchdogs.close()
-        if self.alarm is not None:
-            self.alarm.close()
-        await self.apart.close()
-        await self.protocols.close()
-        await self.resolver.close()
-        self.committer.close()
-        close(self.url_seen)
-        self.logs.close()
-        self.journals.close_files()
-        self.store.close()
-        if self.hosts_kept is not None:
-            self.hosts_kept.close(self.contacts)
-        else:
-            self.contacts.close()
-        self.slots.close()
-        self.lock.release()
+        """Let go of everything, also where a component raises. What was committed is safe whether this is called or
+        not.
+        """
+        async with AsyncExitStack() as last_first:
+            last_first.callback(self.lock.release)
+            last_first.callback(self.slots.close)
+            if self.hosts_kept is not None:
+                last_first.callback(self.hosts_kept.close, self.contacts)
+            else:
+                last_first.callback(self.contacts.close)
+            last_first.callback(self.store.close)
+            last_first.callback(self.journals.close_files)
+            last_first.callback(self.logs.close)
+            last_first.callback(close, self.url_seen)
+            last_first.callback(self.committer.close)
+            last_first.push_async_callback(self.resolver.close)
+            last_first.push_async_callback(self.protocols.close)
+            last_first.push_async_callback(self.apart.close)
+            if self.alarm is not None:
+                last_first.callback(self.alarm.close)
+            last_first.callback(self.watchdogs.close)
 
     async def checkpoint(self) -> Path:
         """Make a consistent copy of the last commit by hard links, and return its directory.
@@ -314,7 +318,7 @@ def _assembled(
     protocols = protocol_modules(config, config.operator.user_agent(__version__), clock, spills)
     resolver = resolver_of(config, clock, archives)
     quarantine, apart = quarantine_of(config, directory, epochs, slots), apart_of(config, directory, modules.apart)
-    robots = SiteRobots(epochs, config.robots, namer.name, dice, kept.host_store)
+    robots = SiteRobots(epochs, config.robots, namer.name, dice, kept.host_store, without=without_robots(config))
     rooms = Rooms(
         namer=namer, chain=chain, roots=roots, url_seen=url_seen, prioritizer=prioritizer,
         sink=frontier, source=frontier, hosts=frontier.control,

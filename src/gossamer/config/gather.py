@@ -33,6 +33,9 @@ PATHS = frozenset(
     }
 )  # fmt: skip
 
+COMPONENTS = frozenset({"process.isolated", "process.modules", "process.types", "revisit.policy"})
+"""Beside the section `components`: keys that may name a component by its file, which is a path too."""
+
 Values = dict[str, object]
 """Values by dotted key; a top-level name that is no table stands under its own name."""
 
@@ -161,6 +164,8 @@ def _take(values: Values, origins: dict[str, str], new: Values, place: Callable[
             value = _referring(value, here)
         elif key == "seeds.urls" and isinstance(value, list | tuple):
             value = [drop_user_info(seed) if isinstance(seed, str) else seed for seed in value]
+        elif key in COMPONENTS or key.startswith("components."):
+            value = _with_files(value, here)
         values[key] = value
         origins[key] = place(key)
 
@@ -171,6 +176,17 @@ def _referring(value: object, here: Path) -> object:
         return {name: _referring(one, here) for name, one in value.items()}
     if isinstance(value, str) and value.startswith("file:"):
         return f"file:{(here / value.removeprefix('file:')).absolute()}"
+    return value
+
+
+def _with_files(value: object, here: Path) -> object:
+    """Return names of components with their files (`mine.py:Mine`) as absolute paths: `resume` runs elsewhere."""
+    if isinstance(value, dict):
+        return {key: _with_files(one, here) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_files(one, here) for one in value]
+    if isinstance(value, str) and value.partition(":")[0].endswith(".py"):
+        return _absolute(value, here)
     return value
 
 

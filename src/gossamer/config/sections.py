@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from ipaddress import ip_address
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.search.options import SearchOptions
@@ -20,6 +21,7 @@ from gossamer.frontier.options import (
     PolitenessOptions,
     WalkOptions,
 )
+from gossamer.model.errors import ConfigError
 from gossamer.model.live import LIVE
 from gossamer.process.options import ProcessOptions
 from gossamer.resolve.options import ResolveOptions
@@ -30,11 +32,13 @@ from gossamer.scope.options import ScopeOptions
 from gossamer.scope.patterns import PatternSet
 from gossamer.seen.options import SeenOptions
 from gossamer.state.options import StateOptions
+from gossamer.url.name import SCHEMES
 from gossamer.url.options import UrlOptions
 
 HEADER_CHARACTERS_MAX = 400
 BUDGET_BYTES_MIN = 192 << 20
 """Less does not hold the interpreter with its libraries and one page of each kind."""
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*").fullmatch
 _UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "kb": 10**3, "mb": 10**6, "gb": 10**9}
 
 
@@ -124,7 +128,19 @@ class ComponentsOptions(Section):
     resolver: str = Field("", description="Finds the addresses of hosts.")
     filters: tuple[str, ...] = Field((), description="Filters beside ours, in order.")
     archives: tuple[str, ...] = Field((), description="Archives beside WARC and tables, in order.")
-    protocols: dict[str, str] = Field(default_factory=dict, description="Protocol modules by scheme.")
+    protocols: dict[str, str] = Field(
+        default_factory=dict, description="Protocol modules by scheme: in place of ours, or of a scheme of your own."
+    )
+
+    @field_validator("protocols")
+    @classmethod
+    def _schemes(cls, protocols: dict[str, str]) -> dict[str, str]:
+        for scheme in protocols:
+            if not _SCHEME(scheme):
+                raise ValueError(f"{scheme!r} is no scheme; write one in lower case, such as 'finger', without colon")
+            if scheme.startswith("http") and scheme not in SCHEMES:
+                raise ValueError(f"{scheme!r} begins with 'http', by which web addresses are told; name it otherwise")
+        return protocols
 
 
 class MemoryOptions(Section):
@@ -232,6 +248,20 @@ class Config(Section):
     def _patterns_are_regular(cls, revisit: RevisitOptions) -> RevisitOptions:
         PatternSet((*revisit.importance, *revisit.max_age_s))
         return revisit
+
+    @model_validator(mode="after")
+    def _schemes_have_modules(self) -> Self:
+        known = tuple(dict.fromkeys((*SCHEMES, *self.components.protocols)))
+        for scheme in self.scope.schemes:
+            if scheme not in known:
+                near = difflib.get_close_matches(scheme, known, n=1, cutoff=0.5)
+                hint = (
+                    f"did you mean {near[0]!r}?"
+                    if near
+                    else f"known are {', '.join(known)}, and those that components.protocols adds"
+                )
+                raise ConfigError(f"no scheme is called {scheme!r}; {hint}")
+        return self
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
 

@@ -17,7 +17,7 @@ from typing import Generic
 import msgspec
 
 from gossamer.crawl.beyond import SCOPE, Beyond
-from gossamer.crawl.ends import Ends, disk_refused, visit_of
+from gossamer.crawl.ends import Ends, is_fatal, visit_of
 from gossamer.crawl.errands import Errands
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
@@ -41,7 +41,6 @@ HUB_BYTES_MAX = 65_536
 SITEMAP_GATHER_S = 10.0
 """A sitemap that was read before more hosts named it is read again after so long: hosts that name it by then share that
 visit."""
-DEFAULT_PORTS = {"http": 80, "https": 443, "ftp": 21, "ftps": 990, "gopher": 70}
 
 
 class Pipeline(Generic[L]):
@@ -294,16 +293,17 @@ class Pipeline(Generic[L]):
 
     def _request(self, lease: L, held: Held | None) -> Request:
         url, visit = lease.url, lease.visit
+        port = self._rooms.namer.port(url)
         if lease.errand is not None and lease.errand.form:
-            return Request(url.text, lease.address, port_of(url), body_bytes_max=HUB_BYTES_MAX, form=lease.errand.form)
+            return Request(url.text, lease.address, port, body_bytes_max=HUB_BYTES_MAX, form=lease.errand.form)
         hints = self._rooms.hints
         if hints is not None and visit is not None and visit.link_type == SITEMAP_FILE:
             most = hints.sitemap_bytes_max
-            return Request(url.text, lease.address, port_of(url), Revisiting.conditions(held), body_bytes_max=most)
+            return Request(url.text, lease.address, port, Revisiting.conditions(held), body_bytes_max=most)
         wanted = self._rooms.chain.media_types if visit is not None else ()
         again = visit is not None and visit.attempt > 1
         headers = Revisiting.conditions(held)
-        return Request(url.text, lease.address, port_of(url), headers, media_types=wanted, fresh=again)
+        return Request(url.text, lease.address, port, headers, media_types=wanted, fresh=again)
 
     def _contact(self, result: Reply | Failure, started: float) -> Contact:
         now = self._clock.now()
@@ -364,7 +364,7 @@ class Pipeline(Generic[L]):
                 rooms.sink.add(link, rooms.prioritizer.level(link), now)
 
     def _caught(self, lease: L, error: Exception) -> None:
-        if disk_refused(error):
+        if is_fatal(error):
             self._tally.fatal(error)  # Not this page's fault: it stays queued.
         else:
             self._fail(lease, error)
@@ -381,16 +381,6 @@ class Pipeline(Generic[L]):
             self._answered(lease.errand, b"", Failure("internal_error", str(error)), now)
         elif not lease.is_finished:
             self._ends.internal_error(lease, error)
-
-
-def port_of(url: Url) -> int:
-    """Return the port that a URL names, or its scheme's."""
-    origin = url.origin
-    scheme, _, authority = origin.partition("://")
-    _, colon, port = authority.rpartition(":")
-    if colon and port.isdigit() and not authority.endswith("]"):
-        return int(port)
-    return DEFAULT_PORTS.get(scheme, 0)
 
 
 def _one_of(located: Located, lease: L) -> str:

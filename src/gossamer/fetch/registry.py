@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.ports import ProtocolModule
@@ -29,6 +30,7 @@ class Protocols:
         return await module.fetch(request)
 
     async def close(self) -> None:
-        """Close every module, each once."""
-        for module in {id(module): module for module in self._modules.values()}.values():
-            await module.close()
+        """Close every module, each once; one that raises keeps none of the others open."""
+        async with AsyncExitStack() as stack:
+            for module in {id(module): module for module in self._modules.values()}.values():
+                stack.push_async_callback(module.close)

@@ -10,7 +10,7 @@ from gossamer.process.html import document_of
 from gossamer.process.links import Links
 from gossamer.process.options import ProcessOptions
 
-_ADDRESS = re.compile(r"(?i:\b(?:https?|ftp|gopher)://)[^\s<>\"'`{}|\\^\x00-\x20\x7f]++")
+_ADDRESS = re.compile(r"(?i:\b[a-z][a-z0-9]{1,30}://)[^\s<>\"'`{}|\\^\x00-\x20\x7f]++")
 _CLOSING = {")": "(", "]": "["}
 
 

@@ -11,7 +11,8 @@ import msgspec
 
 from gossamer.model.visits import Failure, Reply
 from gossamer.resolve.answers import failed, reply_of
-from gossamer.resolve.guard import canonical, refused
+from gossamer.resolve.guard import canonical
+from gossamer.resolve.guarded import Located, guarded
 from gossamer.resolve.hosts import Hosts
 from gossamer.resolve.options import ResolveOptions
 from gossamer.world.clock import Clock
@@ -22,13 +23,6 @@ if TYPE_CHECKING:
 _LOCALHOST: Final = ("127.0.0.1", "::1")
 _NOWHERE: Final = ("invalid", "onion")
 """Top-level names that no name server may be asked for (RFC 6761, section 6.4; RFC 7686)."""
-
-
-class Located(msgspec.Struct, frozen=True, gc=False):
-    """Where a host is: addresses that passed the guard, best first, never none."""
-
-    addresses: tuple[str, ...]
-    expires_at: float
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -136,20 +130,8 @@ class DnsResolver:
 
     def _judge(self, host: str, addresses: tuple[str, ...], ttl_s: float) -> Located | Failure:
         """Let through what the guard lets through; when that is nothing, say why."""
-        passed: list[str] = []
-        reason = ""
-        for address in addresses:
-            why = refused(address, allow_private=self._options.allow_private)
-            if why is None:
-                passed.append(canonical(address))
-            elif not reason:
-                reason = f"address {address} is {why}"
-        if not passed:
-            # What passes with --allow-private, the operator may well have meant.
-            hint = any(refused(address, allow_private=True) is None for address in addresses)
-            error = reason + ("; --allow-private lets it pass" if hint else "")
-            return self._remember(host, Failure("excluded", error, host_level=True, ip=addresses[0]))
-        return self._remember(host, Located(tuple(dict.fromkeys(passed)), self._clock.now() + ttl_s))
+        expires_at = self._clock.now() + ttl_s
+        return self._remember(host, guarded(addresses, expires_at, allow_private=self._options.allow_private))
 
     def _remember(self, host: str, answer: Located | Failure) -> Located | Failure:
         failure_until = self._clock.now() + self._options.failure_ttl_s

@@ -33,11 +33,14 @@ class SiteRobots:
         name: Callable[[str], Url | None],
         dice: Dice | None = None,
         kept: HostsStore | None = None,
+        *,
+        without: tuple[str, ...] = WITHOUT,
     ) -> None:
         """Take the store, the options, what makes a `Url` of an address, where jitter comes from, and what earlier
-        crawls learned, where somebody keeps that.
+        crawls learned, where somebody keeps that. `without` is how addresses begin that no robots.txt rules.
         """
         self._kept = kept
+        self._without = without
         self._epochs = epochs
         self._options = options
         self._name = name
@@ -46,7 +49,7 @@ class SiteRobots:
 
     def verdict(self, url: Url, now: float) -> Verdict:
         """Return what the rules in force say; `unknown` when they must be fetched first. 2 µs from memory."""
-        if url.text.startswith(WITHOUT):
+        if url.text.startswith(self._without):
             return ALLOWED
         verdict = self._gate.verdict(self._record(url), url, now)
         if verdict.kind == "wait":

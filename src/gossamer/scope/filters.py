@@ -156,7 +156,7 @@ class OwnSite:
         if (
             referrer is not self._referrer
         ):  # Links of one page come one after another, and have one text for its address.
-            self._referrer, self._site = referrer, site_of(host_of(referrer) or "")
+            self._referrer, self._site = referrer, site_of(host_of(referrer, None) or "")
         return link.url.site != self._site
 
     def detail(self, link: Link) -> str:

@@ -14,9 +14,9 @@ from gossamer.model.live import LIVE
 from gossamer.scope.exclusions import ExcludedHost
 from gossamer.scope.patterns import PatternSet
 from gossamer.scope.useless import USELESS, USELESS_DEFAULT
-from gossamer.url.name import SCHEMES
 
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/(?:\*|[\w.+-]+)|\*/\*", re.ASCII).fullmatch
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*").fullmatch
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*").fullmatch
 
 Mode = Literal["prefix", "host", "domain", "any"]
@@ -86,7 +86,10 @@ class ScopeOptions(BaseModel):
     )
     hops_max: int = Field(json_schema_extra=LIVE, default=5, ge=0, description="Redirects in a row.")
     url_bytes_max: int = Field(json_schema_extra=LIVE, default=2048, ge=16, description="Length of a URL.")
-    schemes: tuple[str, ...] = Field(default=("http", "https"), description="Schemes that are visited.")
+    schemes: tuple[str, ...] = Field(
+        default=("http", "https"),
+        description="Schemes that are visited: those of docs/fetching.md and of components.protocols.",
+    )
     path_segments_max: int = Field(
         json_schema_extra=LIVE, default=40, ge=1, description="Segments of a path: `/a/b/c` has three."
     )
@@ -129,8 +132,10 @@ class ScopeOptions(BaseModel):
 
     @field_validator("schemes")
     @classmethod
-    def _known_schemes(cls, schemes: tuple[str, ...]) -> tuple[str, ...]:
-        return _known(schemes, SCHEMES, "scheme")
+    def _schemes(cls, schemes: tuple[str, ...]) -> tuple[str, ...]:
+        if unwritable := next((one for one in schemes if not _SCHEME(one)), ""):
+            raise ValueError(f"{unwritable!r} is no scheme; write one such as 'https' or 'ftp', without colon")
+        return schemes
 
     @field_validator("useless_paths")
     @classmethod

@@ -39,7 +39,7 @@ def seed_url(text: str, schemes: Sequence[str] | None = ("http", "https")) -> st
         hint = _hint(scheme[1].lower(), text[scheme.end() :], schemes)
         raise ConfigError(f"the seed {shown} has the scheme {scheme[1].lower()!r}; {hint}")
     url = absolute(text)
-    if url is None or host_of(url) is None:
+    if url is None or host_of(url, schemes) is None:
         raise ConfigError(f"the seed {shown} is not an address: its host or its port cannot be; check it for misprints")
     return url
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gossamer.api.seeding import Seeding
-from gossamer.assembly import Assembled, assemble
+from gossamer.assembly import Assembled, assemble, namer_for
 from gossamer.assembly.home import Home
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.quotas import Quotas
@@ -21,7 +21,6 @@ from gossamer.cluster.termination import ScopeFinal, Termination
 from gossamer.config import Config
 from gossamer.crawl.history import read_page_record
 from gossamer.state.store import META_PARTITION, Store
-from gossamer.url.name import Namer
 from gossamer.world.clock import WallClock
 from gossamer.world.dice import Dice
 
@@ -258,7 +257,7 @@ def ends_of(config: Config, directory: Path, shards: int) -> dict[str, str]:
     ends: dict[str, str] = {}
     for number in range(shards):
         store = Store(Home(directory, number, shards).store)
-        namer = Namer(config.url.canonicalizer())
+        namer = namer_for(config)
         for _, value in store.scan("page", bytes(2), META_PARTITION):
             record = read_page_record(value)
             url = namer.name(record.url)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -11,11 +12,12 @@ from xxhash import xxh3_64_intdigest
 from gossamer.url.canonical import Canonicalizer, Search, is_plain_start
 from gossamer.url.join import absolute
 from gossamer.url.parts import split_authority
+from gossamer.url.rules import DEFAULT_PORTS
 from gossamer.url.site import partition_of, site_of
 from gossamer.url.url import Url
 
 SCHEMES: Final = ("http", "https", "ftp", "ftps", "gopher", "file")
-"""Schemes whose addresses can be visited."""
+"""Schemes whose addresses can be visited without a protocol module of the operator's."""
 
 STARTS_MAX: Final = 16_384
 """Starts of addresses (`https://host:port`) remembered in each of two generations: about 10 MB in all."""
@@ -44,7 +46,11 @@ class Start(msgspec.Struct, frozen=True, gc=False):
     occasion: Search
     """What finds in the rest of an address that a rule may change it."""
     bare: str = ""
-    """Where they hold credentials: how they begin without them."""
+    """How they begin without credentials, and for an added scheme with its host in lower case and without its default
+    port; empty where they begin so.
+    """
+    rooted: bool = False
+    """An empty path is `/` (RFC 3986, section 6.2.3): of added schemes."""
 
 
 class Namer:
@@ -53,7 +59,13 @@ class Namer:
     With rules that cost more it also remembers the keys that took work: pages of a site repeat their links.
     """
 
-    def __init__(self, canonicalizer: Canonicalizer | None = None) -> None:
+    def __init__(
+        self, canonicalizer: Canonicalizer | None = None, added: Mapping[str, int] = MappingProxyType({})
+    ) -> None:
+        """`added` are schemes beside `SCHEMES` with their default ports; 0 where there is none. Their addresses are
+        written by the generic syntax of RFC 3986: host in lower case, no default port, no empty path.
+        """
+        self._added = dict(added)
         self.canonicalizer = canonicalizer or Canonicalizer()
         self._young: dict[str, Start | None] = {}
         self._old: dict[str, Start | None] = {}
@@ -73,6 +85,12 @@ class Namer:
         if start is None or not start.plain or "%" in text or "#" in text:
             return self.names((text,))[0]
         return Url(text, text, xxh3_64_intdigest(text.encode()), start.host, start.site, start.partition)
+
+    def port(self, url: Url) -> int:
+        """Return the port that a URL names, or its scheme's; 0 where that has none."""
+        scheme, _, authority = url.origin.partition("://")
+        port = split_authority(authority)[2]
+        return int(port) if port else self._added.get(scheme) or int(DEFAULT_PORTS.get(scheme, 0))
 
     def changes(self, text: str) -> list[tuple[str, str]]:
         """Return the rules that have a part in an address's key, each with what it made: for people who ask why."""
@@ -95,8 +113,10 @@ class Namer:
                 key = text
             else:
                 rest = text[len(prefix) :]
-                if start.bare:
-                    text = start.bare + rest
+                if start.rooted and rest[:1] != "/":
+                    rest = "/" + rest
+                if start.bare or start.rooted:
+                    text = (start.bare or prefix) + rest
                 if not self._keeps:
                     key = self.canonicalizer.key_by_rules(text)
                 else:
@@ -125,18 +145,20 @@ class Namer:
         return start
 
     def _start(self, prefix: str) -> Start | None:
-        host = host_of(prefix)
+        scheme = prefix.partition(":")[0]
+        rooted = scheme in self._added
+        host = host_of(prefix, self._added if rooted else SCHEMES)
         if host is None:
             return None
         site, hosts = site_of(host), self.canonicalizer.hosts
-        bare = _bare(prefix)
+        bare = _plain_authority(prefix, host, self._added[scheme]) if rooted else _bare(prefix)
         prefix = bare or prefix
         plain = not bare and self.canonicalizer.cautious and is_plain_start(prefix)
         begun, occasion = self.canonicalizer.start(prefix)
         if not hosts:
-            return Start(host, site, partition_of(site), plain, begun, occasion, bare)
+            return Start(host, site, partition_of(site), plain, begun, occasion, bare, rooted)
         home = partition_of(hosts.home(site))
-        return Start(host, site, home, plain and hosts.resolve(host) == host, begun, occasion, bare)
+        return Start(host, site, home, plain and hosts.resolve(host) == host, begun, occasion, bare, rooted)
 
 
 def _bare(prefix: str) -> str:
@@ -144,6 +166,13 @@ def _bare(prefix: str) -> str:
     scheme, mark, authority = prefix.partition("://")
     _, at, host = authority.rpartition("@")
     return scheme + mark + host if at else ""
+
+
+def _plain_authority(prefix: str, host: str, default_port: int) -> str:
+    """Return the start of an added scheme's address as all that mean the same are written."""
+    scheme, mark, authority = prefix.partition("://")
+    port = split_authority(authority)[2]
+    return f"{scheme}{mark}{host}" + (f":{int(port)}" if port and int(port) != default_port else "")
 
 
 def _prefix(text: str) -> str:
@@ -155,18 +184,18 @@ def _prefix(text: str) -> str:
     return text[: min((end for end in ends if end >= 0), default=len(text))]
 
 
-def host_of(text: str) -> str | None:
+def host_of(text: str, schemes: Container[str] | None = SCHEMES) -> str | None:
     """Return the host of an address that `join` or `absolute` gave, as `Url.host` has it.
 
-    None where the scheme is none of `SCHEMES`, and where no such host can exist.
+    None where the scheme is none of `schemes` (None: any will do), and where no such host can exist.
     """
     scheme, _, authority = _prefix(text).partition("://")
-    if scheme not in SCHEMES:
+    if schemes is not None and scheme not in schemes:
         return None
     _, host, _ = split_authority(authority)
     if scheme == "file" and not host:
         return "localhost"  # RFC 8089, section 2.
-    if scheme in {"gopher", "ftps"}:
+    if scheme in {"gopher", "ftps"} or scheme not in SCHEMES:
         # The WHATWG rules keep hosts of schemes that they do not know as written; these name hosts like the others.
         web = absolute(f"http://{host}/") if host else None
         host = web[len("http://") : -1] if web else ""

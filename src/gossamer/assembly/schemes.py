@@ -1,0 +1,74 @@
+"""Schemes: those that the operator's protocol modules add, and what names addresses with them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gossamer.config import Config
+from gossamer.model.errors import ConfigError
+from gossamer.plugins import component
+from gossamer.robots.robots import WITHOUT
+from gossamer.state.epoch import Epochs
+from gossamer.state.store import META_PARTITION
+from gossamer.url.name import SCHEMES, Namer
+
+ADDED = META_PARTITION + b"schemes"
+PORT_MAX = 65_535
+
+
+def added_ports(config: Config) -> dict[str, int]:
+    """Return the default port of each scheme that is not ours; 0 where it has none.
+
+    Raises:
+        ConfigError: there is no such component, or it does not say.
+    """
+    ports: dict[str, int] = {}
+    for scheme, name in config.components.protocols.items():
+        if scheme in SCHEMES:
+            continue
+        key = f"components.protocols.{scheme}"
+        port = getattr(component(name, key), "default_port", None)
+        if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= PORT_MAX:
+            raise ConfigError(f"{key}: {name} has no default_port; give it a number, 0 where every address has a port")
+        ports[scheme] = port
+    return ports
+
+
+def without_robots(config: Config) -> tuple[str, ...]:
+    """Return how addresses begin that no robots.txt rules. Of added schemes: all that do not say otherwise."""
+    added = [
+        f"{scheme}://"
+        for scheme in added_ports(config)
+        if not getattr(
+            component(config.components.protocols[scheme], f"components.protocols.{scheme}"), "has_robots", False
+        )
+    ]
+    return (*WITHOUT, *added)
+
+
+def namer_for(config: Config) -> Namer:
+    """Return what names addresses by a configuration's rules and schemes.
+
+    Raises:
+        ConfigError: as `added_ports`.
+    """
+    return Namer(config.url.canonicalizer(), added_ports(config))
+
+
+def keep_schemes(config: Config, epochs: Epochs) -> None:
+    """Require the schemes that this crawl has queued addresses of: nothing else can name those. More may be added.
+
+    Raises:
+        ConfigError: one is missing, or has another default port.
+    """
+    ports = added_ports(config)
+    stored = epochs.get("meta", ADDED)
+    begun = {} if stored is None else msgspec.msgpack.decode(stored, type=dict[str, int])
+    for scheme, port in begun.items():
+        key = f"components.protocols.{scheme}"
+        if scheme not in ports:
+            raise ConfigError(f"{key}: this crawl began with this scheme and keeps it; set it back")
+        if ports[scheme] != port:
+            raise ConfigError(f"{key}: this crawl began with the default port {port} and keeps it; set it back")
+    if ports != begun:
+        epochs.put("meta", ADDED, msgspec.msgpack.encode(ports))
