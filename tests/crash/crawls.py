@@ -21,8 +21,9 @@ SOURCE = Path(__file__).parents[2] / "src"
 
 
 def environment() -> dict[str, str]:
-    """Return ours, with the sources of this tree."""
-    return {**os.environ, "PYTHONPATH": str(SOURCE)}
+    """Return ours, with the sources of this tree first."""
+    ours = os.environ.get("PYTHONPATH")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(SOURCE), *([ours] if ours else [])])}
 
 
 class Crawl:

@@ -36,7 +36,7 @@ from gossamer.config.secret import holds_secrets
 from gossamer.crawl.control import Verb, answered
 from gossamer.crawl.options import LimitsOptions
 from gossamer.crawl.shard import first_of
-from gossamer.model.errors import ConfigError, CrawlFailedError
+from gossamer.model.errors import ComponentFailedError, ConfigError, CrawlFailedError
 from gossamer.world.clock import WallClock
 from gossamer.world.files import NO_ROOM, write_whole
 from gossamer.world.loop import calm_collector, loop_factory
@@ -255,17 +255,21 @@ async def _crawl(job: Job) -> int:
 
 def _kept(error: Exception, directory: Path) -> str:
     """Write an error of ours to `logs/critical.log`, and return it in one line; what others can mend is that line."""
-    if isinstance(error, CrawlFailedError):
+    is_component = isinstance(error, ComponentFailedError)
+    if isinstance(error, CrawlFailedError) and not is_component:
         return str(error)
     line = f"{type(error).__name__}: {error}"
     if isinstance(error, OSError) and error.errno in NO_ROOM:
         return f"the disk of {directory} is full ({os.strerror(error.errno or 0).lower()}); nothing is lost: make room"
     entry = {"at": WallClock().now(), "event": "internal_error", "error": line}
-    entry["traceback"] = "".join(traceback.format_exception(error))
+    trace = error.trace if isinstance(error, ComponentFailedError) else "".join(traceback.format_exception(error))
+    entry["traceback"] = trace
     with suppress(OSError):
         (directory / "logs").mkdir(parents=True, exist_ok=True)
         with (directory / "logs/critical.log").open("a", encoding="utf-8") as log:
             log.write(json.dumps(entry) + "\n")
+    if is_component:
+        return str(error)
     return f"internal error: {line}; the state is saved, logs/critical.log says more"
 
 

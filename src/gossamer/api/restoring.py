@@ -122,7 +122,7 @@ class Vault:
             membership = shard.membership
             assert membership is not None
             activity = membership.report().activity if not shard.shard.in_flight else -1
-            shard.archives.close()
+            shard.archives.finish_segments()
             await shard.committer.commit()
             folder = self._home.state / "checkpoint"
             taking = importlib.import_module("gossamer.assembly.snapshot").snapshot

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol
 
+from gossamer.model.errors import ComponentFailedError
 from gossamer.model.visits import Archived, EpochRow, Reply, Visited
 from gossamer.ports import Archive, EpochArchive, PrerequisiteArchive
+from gossamer.world.files import NO_ROOM
 
 
 class Closing(Archive, Protocol):
     """An archive that can be finished."""
 
     def close(self) -> None:
-        """Finish what grows; takes effect with the commit."""
+        """Finish what grows; takes effect with the commit. A component's is called once, when a run ends in order,
+        after a last `cut`; nothing is called after it. After a kill or a failure it is not called.
+        """
         ...
 
 
@@ -61,46 +67,110 @@ class Followers:
 
 
 class Archives:
-    """Gives each attempt to every archive. The WARC archive comes first, since it fills in the row's place."""
+    """Gives each attempt to every archive: our own first, since the WARC archive fills in the row's place.
 
-    def __init__(self, archives: Sequence[Closing]) -> None:
-        self._archives = tuple(archives)
-        self._of_epochs = [archive for archive in self._archives if isinstance(archive, EpochArchive)]
-        self._of_prerequisites = [archive for archive in self._archives if isinstance(archive, PrerequisiteArchive)]
+    A component that raises ends the crawl (`ComponentFailedError`): the open epoch does not count then, for any
+    archive, and `resume` fetches its pages again.
+    """
+
+    def __init__(self, own: Sequence[Closing], components: Sequence[tuple[str, Closing]] = ()) -> None:
+        """`components` are the operator's, each with the name that the configuration gives."""
+        self._own = tuple(own)
+        self._components = tuple(components)
+        every = [*self._own, *(component for _, component in self._components)]
+        self._of_epochs = [archive for archive in every if isinstance(archive, EpochArchive)]
+        self._of_prerequisites = [archive for archive in every if isinstance(archive, PrerequisiteArchive)]
+        self._names = {id(component): name for name, component in self._components}
+        self._closed = False
+        self.failure: ComponentFailedError | None = None
+        """The first component that failed in `close`: raise it once everything else is saved."""
 
     def add(self, visited: Visited) -> Archived:
         """Return where the first archive that keeps responses put this one.
 
         Raises:
             OSError: the disk is full.
+            ComponentFailedError: a component failed.
         """
         place = Archived()
-        for archive in self._archives:
+        for archive in self._own:
             archived = archive.add(visited)
             if archived.warc_file and not place.warc_file:
                 place = archived
+        for name, component in self._components:
+            with _blaming(name, f"add ({visited.row.url})"):
+                archived = component.add(visited)
+                if archived.warc_file and not place.warc_file:
+                    place = archived
         return place
 
     def add_prerequisite(self, reply: Reply, via: str, link_type: str) -> None:
-        """Give it to those archives that keep such replies.
+        """Give it to those archives that keep such replies. What comes after `close` is dropped: no page waits for it.
 
         Raises:
             OSError: the disk is full.
+            ComponentFailedError: a component failed.
         """
-        for archive in self._of_prerequisites:
-            archive.add_prerequisite(reply, via, link_type)
+        if not self._closed:
+            for archive in self._of_prerequisites:
+                with self._blaming_component(archive, f"add_prerequisite ({reply.url})"):
+                    archive.add_prerequisite(reply, via, link_type)
 
     def add_epoch(self, row: EpochRow) -> None:
         """Give the row of a commit to those archives that keep such rows."""
-        for archive in self._of_epochs:
-            archive.add_epoch(row)
+        if not self._closed:
+            for archive in self._of_epochs:
+                with self._blaming_component(archive, "add_epoch"):
+                    archive.add_epoch(row)
 
     def cut(self) -> None:
-        """Write what is buffered to the journals."""
-        for archive in self._archives:
+        """Write what is buffered to the journals. After `close` nothing is buffered.
+
+        Raises:
+            OSError: the disk is full.
+            ComponentFailedError: a component failed.
+        """
+        if self._closed:
+            return
+        for archive in self._own:
             archive.cut()
+        for name, component in self._components:
+            with _blaming(name, "cut"):
+                component.cut()
+
+    def finish_segments(self) -> None:
+        """Finish the files of our own that grow, and go on: a checkpoint copies finished files once."""
+        for archive in self._own:
+            archive.close()
 
     def close(self) -> None:
-        """Finish everything: the commit that follows makes the files final."""
-        for archive in self._archives:
-            archive.close()
+        """Finish everything, once: the commit that follows makes the files final. A component that fails here keeps
+        no other archive from it; it is in `failure`.
+        """
+        if self._closed:
+            return
+        self.finish_segments()
+        for name, component in self._components:
+            try:
+                with _blaming(name, "close"):
+                    component.cut()
+                    component.close()
+            except ComponentFailedError as error:
+                self.failure = self.failure or error
+        self._closed = True
+
+    def _blaming_component(self, archive: object, what: str) -> AbstractContextManager[None]:
+        name = self._names.get(id(archive))
+        return nullcontext() if name is None else _blaming(name, what)
+
+
+@contextmanager
+def _blaming(name: str, what: str) -> Iterator[None]:
+    """Raise what a component raises as an error that names it; a full disk is not its fault."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in NO_ROOM:
+            raise
+        line = f"components.archives: {name} failed in {what}: {type(error).__name__}: {error}"
+        raise ComponentFailedError(line, "".join(traceback.format_exception(error))) from error

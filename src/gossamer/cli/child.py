@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from gossamer.cli.directory import unmake
 from gossamer.cli.exits import Exit, complain
 from gossamer.cli.job import Job, Spool, decode, encode, read_words
-from gossamer.model.errors import ConfigError, CrawlFailedError
+from gossamer.model.errors import ComponentFailedError, ConfigError, CrawlFailedError
 from gossamer.world.files import NO_ROOM
 from gossamer.world.process import die_with_parent
 
@@ -135,6 +135,8 @@ def guarded(job: Job, work: Callable[[Job], int]) -> int:
             complain(str(mistake))
             return Exit.REFUSED
         if isinstance(error, CrawlFailedError):
+            if isinstance(error, ComponentFailedError):
+                keep(error, Path(job.directory))
             complain(f"{error}; the state is saved, gossamer resume {job.directory} continues")
             return Exit.FAILED
         if isinstance(error, SystemExit | GeneratorExit):
@@ -208,13 +210,18 @@ def config_error(error: BaseException) -> ConfigError | None:
     return None
 
 
+def trace_of(error: BaseException) -> str:
+    """Return where an error happened, in lines; of a component's, where that raised it."""
+    return error.trace if isinstance(error, ComponentFailedError) else "".join(traceback.format_exception(error))
+
+
 def keep(error: BaseException, directory: Path) -> None:
     """Write an internal error to `logs/critical.log`, so that it can be reported."""
     entry = {
         "time": time.time(),
         "event": "internal_error",
         "error": f"{type(error).__name__}: {error}",
-        "traceback": "".join(traceback.format_exception(error)),
+        "traceback": trace_of(error),
     }
     try:
         (directory / "logs").mkdir(parents=True, exist_ok=True)

@@ -17,6 +17,7 @@ from gossamer.crawl.revisiting import NOT_MODIFIED
 from gossamer.crawl.rooms import Rooms
 from gossamer.crawl.rows import attempt_row, digest_text
 from gossamer.crawl.tally import Tally
+from gossamer.model.errors import CrawlFailedError
 from gossamer.model.links import ANNOUNCING, EMBED, NOT_SEED, SEED_ARGUMENT, Found, Link
 from gossamer.model.revisits import Held
 from gossamer.model.visits import Again, Failure, Findings, Original, PageRow, Reply, Visit, Visited
@@ -325,7 +326,7 @@ class Ends(Generic[L]):
         try:
             self._conclude(lease, Visited(visit.url, row))
         except Exception as again:  # noqa: BLE001 - see `Pipeline.turn`
-            if disk_refused(again):
+            if is_fatal(again):
                 self._tally.fatal(again)
             elif not lease.is_finished:  # Recording is what fails; the URL must end nevertheless.
                 self._rooms.source.finish(lease, "internal_error", now)
@@ -338,6 +339,8 @@ def visit_of(lease: L) -> Visit:
     return visit
 
 
-def disk_refused(error: BaseException) -> bool:
-    """Say whether an error is the disk's: no page's fault, and the crawl's end."""
-    return isinstance(error, OSError) and error.errno in DISK_ERRORS
+def is_fatal(error: BaseException) -> bool:
+    """Say whether an error is the disk's or a component's that the crawl cannot do without: it ends the crawl, and the
+    page stays queued.
+    """
+    return isinstance(error, CrawlFailedError) or (isinstance(error, OSError) and error.errno in DISK_ERRORS)

@@ -7,3 +7,11 @@ class ConfigError(Exception):
 
 class CrawlFailedError(Exception):
     """What a crawl cannot go on for, in one line for people; its state is saved."""
+
+
+class ComponentFailedError(CrawlFailedError):
+    """A component of the operator's failed, and the crawl cannot go on without it. `trace` says where, in lines."""
+
+    def __init__(self, line: str, trace: str) -> None:
+        super().__init__(line)
+        self.trace = trace
