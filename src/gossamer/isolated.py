@@ -16,6 +16,9 @@ from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.crawl.apart import answer_questions
 from gossamer.crawl.quarantine import examine_alone
+from gossamer.model.visits import Page
+from gossamer.process.chain import Processed
+from gossamer.world.alarm import ProcessorLimit
 from gossamer.world.clock import WallClock
 from gossamer.world.process import die_with_parent, limit_memory
 from gossamer.world.spill import Spill, Spills
@@ -43,7 +46,16 @@ def _answer_for_modules(config: Config, spills: Spills) -> None:
     questions, answers = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # What a module prints must not be taken for an answer.
     held_max = config.fetch.body_memory_bytes_max
-    answer_questions(questions, answers, modules.process_one, lambda *given: _spilled(spills, *given), held_max)
+    limit = ProcessorLimit(config.process.module_s_max)
+
+    def look(index: int, page: Page) -> Processed:
+        limit.begin()
+        try:
+            return modules.process_one(index, page)
+        finally:
+            limit.end()
+
+    answer_questions(questions, answers, look, lambda *given: _spilled(spills, *given), held_max)
 
 
 def _spilled(spills: Spills, source: BinaryIO, size: int = sys.maxsize) -> Spill:

@@ -19,8 +19,9 @@ import pytest
 from gossamer.crawl.apart import Apart, answer_questions, merge
 from gossamer.model.links import Found
 from gossamer.model.visits import Findings, Page
-from gossamer.process.chain import Modules
+from gossamer.process.chain import Modules, Processed
 from gossamer.process.options import ProcessOptions
+from gossamer.world.alarm import ProcessorLimit
 from gossamer.world.process import limit_memory
 from gossamer.world.spill import Spill, Spills
 
@@ -35,6 +36,8 @@ answer()
 """,
 )
 HELD_MAX = 1000
+LIMIT_S = 0.5
+"""Of processor time, as the processes keep it."""
 MEMORY_MAX = 1 << 30
 
 
@@ -90,7 +93,15 @@ def answer() -> None:
 
     answers = sys.stdout.buffer
     sys.stdout = sys.stderr
-    answer_questions(sys.stdin.buffer, answers, modules.process_one, spilled, HELD_MAX)
+    limit = ProcessorLimit(LIMIT_S)
+
+    def look(index: int, page: Page) -> Processed:
+        limit.begin()
+        seen = modules.process_one(index, page)
+        limit.end()
+        return seen
+
+    answer_questions(sys.stdin.buffer, answers, look, spilled, HELD_MAX)
 
 
 @asynccontextmanager
@@ -118,7 +129,7 @@ def html(body: bytes) -> Page:
 
 async def look(apart: Apart, body: bytes) -> tuple[Findings, list[str]]:
     findings = Findings()
-    return findings, await apart.look(html(body), findings)
+    return findings, [str(error) for error in await apart.look(html(body), findings)]
 
 
 @in_loop
@@ -152,13 +163,19 @@ async def test_a_module_that_fails_harms_only_itself(tmp_path: Path, body: bytes
         assert (await look(apart, b"fine"))[1] == []
 
 
-@pytest.mark.parametrize("body", [b"sleep", b"blind"])
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (b"sleep", "obedient: took longer than 5 s in a process of its own"),
+        (b"blind", "obedient: took more than 0.5 s of processor time"),
+    ],
+)
 @in_loop
-async def test_a_module_that_hangs_is_ended(tmp_path: Path, body: bytes) -> None:
-    async with asking(tmp_path, limit_s=1.0) as apart:
+async def test_a_module_that_hangs_is_ended(tmp_path: Path, body: bytes, error: str) -> None:
+    async with asking(tmp_path, limit_s=LIMIT_S) as apart:
         await look(apart, b"begin")
         findings, errors = await look(apart, body)
-        assert errors == ["obedient: took longer than 1 s in a process of its own"]
+        assert errors == [error]
         assert [link.url for link in findings.links] == ["https://e.example/second"]
 
 

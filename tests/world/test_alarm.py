@@ -15,7 +15,7 @@ pytestmark = pytest.mark.timeout(60, method="thread")  # Its other method uses t
 
 
 def test_a_run_that_does_not_end_is_interrupted_and_the_next_is_not() -> None:
-    alarm = Alarm.set(TICK_S)
+    alarm = Alarm.set(TICK_S, 60.0)
     assert alarm is not None
     try:
         for _ in range(2):
@@ -34,8 +34,36 @@ def test_a_run_that_does_not_end_is_interrupted_and_the_next_is_not() -> None:
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
+def test_a_busy_machine_interrupts_nobody_and_a_run_that_waits_is_interrupted() -> None:
+    processor, now = [5.0], [100.0]
+    alarm = Alarm(600.0, 1_800.0, lambda: processor[0], lambda: now[0])  # Its own ticks do not come.
+    try:
+        alarm.begin()
+        for _ in range(1_790):  # A second of the machine brings this thread a third of one.
+            alarm.tick()
+            now[0] += 1.0
+            processor[0] += 0.33
+        alarm.end()
+        alarm.tick()
+        now[0] += 10_000
+        alarm.begin()  # Another run, and time between two runs is nobody's.
+        alarm.tick()
+        processor[0] += 599.0
+        alarm.tick()
+        processor[0] += 2.0
+        with pytest.raises(TimeoutError, match="more than 600 s of processor time"):
+            alarm.tick()
+        alarm.begin()
+        alarm.tick()
+        now[0] += 1_801.0  # It waits: no time of any processor.
+        with pytest.raises(TimeoutError, match="more than 1800 s"):
+            alarm.tick()
+    finally:
+        alarm.close()
+
+
 def test_whoever_swallows_it_is_interrupted_again() -> None:
-    alarm = Alarm.set(TICK_S)
+    alarm = Alarm.set(TICK_S, 60.0)
     assert alarm is not None
     times = 0
     try:
@@ -54,11 +82,11 @@ def test_whoever_swallows_it_is_interrupted_again() -> None:
 def test_there_is_none_where_another_uses_the_signal_or_outside_the_main_thread() -> None:
     signal.signal(signal.SIGALRM, signal.SIG_IGN)
     try:
-        assert Alarm.set(1.0) is None
+        assert Alarm.set(1.0, 3.0) is None
     finally:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
     found: list[Alarm | None] = []
-    thread = threading.Thread(target=lambda: found.append(Alarm.set(1.0)))
+    thread = threading.Thread(target=lambda: found.append(Alarm.set(1.0, 3.0)))
     thread.start()
     thread.join()
     assert found == [None]

@@ -411,8 +411,8 @@ class Crawler:
         await asyncio.to_thread(shard.followers.close)
         if shard.uploads is not None and not shard.shard.hurried:
             await self._finish_uploads(shard, shard.uploads)
-        if shard.archives.failure is not None:
-            raise shard.archives.failure  # Only now: the others' files are whole.
+        if failure := shard.tally.failure or shard.archives.failure:
+            raise failure  # Only now: everything that could be saved is.
 
     async def _make_views(self, shard: Assembled) -> None:
         await asyncio.to_thread(shard.write_index)

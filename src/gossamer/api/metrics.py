@@ -1,7 +1,8 @@
 """Metrics: a status as Prometheus reads it. Made when somebody asks, of what is counted anyway: no page pays for it.
 
 Names follow https://prometheus.io/docs/practices/naming/: base units, `_total` for what only grows. Labels come from
-sets that are bounded: outcomes, filters, levels, limits, alarms, file systems, and at most 51 media types.
+sets that are bounded: outcomes, filters, levels, limits, alarms, file systems, processing modules, and at most 51
+media types.
 """
 
 from __future__ import annotations
@@ -103,6 +104,15 @@ class _Collected(Collector):
             counter = CounterMetricFamily(PREFIX + name, what, labels=[label])
             for value, count in _mapping(status, key).items():
                 counter.add_metric([str(value) or "unknown"], _float(count))
+            yield counter
+        modules = _mapping(status, "modules")
+        for name, key, what in (
+            ("module_pages", "pages", "Pages that a processing module was given"),
+            ("module_failures", "failed", "Pages that a processing module failed on"),
+        ):
+            counter = CounterMetricFamily(PREFIX + name, what, labels=["module"])
+            for module in modules:
+                counter.add_metric([module], _number(_mapping(modules, module), key))
             yield counter
         yield _by_label("level_urls", "URLs in queues by level, 0 the most urgent", "level", _mapping(status, "levels"))
         limits = _mapping(_mapping(status, "hosts"), "limits")

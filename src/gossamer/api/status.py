@@ -18,6 +18,7 @@ from gossamer.crawl.options import LimitsOptions
 from gossamer.crawl.tally import Totals
 from gossamer.frontier.budgets import stored_round
 from gossamer.frontier.counts import COUNTS_KEY, Counts
+from gossamer.model.modules import module_facts
 from gossamer.revisit.facts import whole_facts
 from gossamer.scope.traps import Traps
 from gossamer.state.epoch import Epochs
@@ -185,6 +186,7 @@ def _common(counts: Counts, totals: Totals, elapsed_s: float, limits: LimitsOpti
         "wire_bytes": totals.wire_bytes,
         "body_bytes": totals.body_bytes,
         "media_types": dict(totals.media_types),
+        "modules": module_facts(totals.modules),
         "levels": {str(level): max(0, urls) for level, urls in enumerate(counts.levels) if urls > 0},
         "elapsed_s": elapsed_s,
         "hosts_known": counts.hosts,

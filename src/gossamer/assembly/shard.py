@@ -60,7 +60,7 @@ from gossamer.assembly.schemes import without_robots
 from gossamer.assembly.told import hints_of, hubs_of, scope_options
 from gossamer.config import Config
 from gossamer.config.lists import scope_lists
-from gossamer.crawl.apart import Apart
+from gossamer.crawl.apart import WALL_FACTOR, Apart
 from gossamer.crawl.commit import MANIFEST, Committer, Cuts
 from gossamer.crawl.enrolment import Enrolment
 from gossamer.crawl.history import History
@@ -114,6 +114,8 @@ from gossamer.world.process import DirectoryLock, boot_id
 from gossamer.world.spill import Spills
 
 INDEX = "index.cdxj"
+PAGE_SHARE = 0.8
+"""Of `crawl.process_s_max`: a module that waits for so long is interrupted."""
 
 
 @dataclass(slots=True)
@@ -363,7 +365,9 @@ def _assembled(
 
 
 def _alarm(config: Config, undo: ExitStack) -> Alarm | None:
-    alarm = Alarm.set(config.process.module_s_max)
+    limit_s = config.process.module_s_max
+    # Rather than have the supervisor end the process for it.
+    alarm = Alarm.set(limit_s, min(WALL_FACTOR * limit_s, PAGE_SHARE * config.crawl.process_s_max))
     return held(alarm, undo) if alarm is not None else None
 
 

@@ -14,7 +14,16 @@ from gossamer.cli.control import NotRunningError, SilentError, ask
 from gossamer.cli.directory import require_crawl
 from gossamer.cli.picture import picture_rows
 from gossamer.cli.silence import why_silent
-from gossamer.cli.standing import errors_of, line_of, number, revisits_of, state_of, to_upload_of, uploaded_of
+from gossamer.cli.standing import (
+    errors_of,
+    line_of,
+    modules_of,
+    number,
+    revisits_of,
+    state_of,
+    to_upload_of,
+    uploaded_of,
+)  # fmt: skip
 from gossamer.cli.words import count, harmless, size
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import duration
@@ -79,7 +88,7 @@ def report(directory: Path, *, as_json: bool, page: Path | None = None) -> int:
     """Print the statistics of a crawl, or write them to `page` as HTML."""
     require_crawl(directory)
     status = _standing(directory)
-    found = door.report_of(directory, _rejected(status))
+    found = door.report_of(directory, _rejected(status), _modules(status))
     if page is not None:
         _write(page, door.written(found, "html", directory.resolve().name))
     if as_json:
@@ -115,6 +124,12 @@ def _rejected(status: Mapping[str, object]) -> dict[str, int]:
     """Return what each filter refused."""
     counts = status.get("rejected")
     return {str(name): int(n) for name, n in counts.items()} if isinstance(counts, Mapping) else {}
+
+
+def _modules(status: Mapping[str, object]) -> dict[str, Mapping[str, object]]:
+    """Return what each processing module did."""
+    told = status.get("modules")
+    return {str(name): one for name, one in told.items()} if isinstance(told, Mapping) else {}
 
 
 def sample(directory: Path, size: int, seed: int | None, *, as_json: bool) -> int:
@@ -190,6 +205,7 @@ def status_text(status: Mapping[str, object]) -> str:
         ("epoch", count(number(status, "epoch"))),
         ("not fetched", ", ".join(f"{name} {count(n)}" for name, n in errors_of(status).items())),
         ("rejected", _tally(status.get("rejected"))),
+        *(("failing", says) for says in modules_of(status)),
         ("uploaded", uploaded_of(status)),
         ("to upload", to_upload_of(status)),
     ]

@@ -141,11 +141,12 @@ def conformance_of(served: Web, directory: Path) -> tuple[str, bool]:
     return table(rows), all(row.right for row in rows)
 
 
-def report_of(directory: Path, rejected: Mapping[str, int]) -> Report:
-    """Return the statistics of a crawl, from the tables it has written."""
+def report_of(directory: Path, rejected: Mapping[str, int], modules: Mapping[str, Status]) -> Report:
+    """Return the statistics of a crawl, from the tables it has written; `rejected` and `modules` are of its status."""
+    from gossamer.report.figures import failed_modules
     from gossamer.report.report import summary
 
-    return summary(directory, rejected=rejected)
+    return summary(directory, rejected=rejected, modules=failed_modules(modules))
 
 
 def written(report: Report, form: Literal["text", "json", "html"], title: str = "", width: int = 80) -> str:

@@ -79,6 +79,13 @@ def revisits_of(status: Status) -> list[tuple[str, str]]:
     return lines
 
 
+def modules_of(status: Status) -> list[str]:
+    """Return a sentence for each processing module that failed."""
+    modules = status.get("modules")
+    told = [one.get("says") for one in modules.values() if isinstance(one, dict)] if isinstance(modules, dict) else []
+    return [harmless(says) for says in told if says]
+
+
 def done_of(status: Status) -> str:
     """Return how far a crawl with a limit has come, or nothing."""
     parts = []
@@ -104,6 +111,8 @@ def line_of(status: Status) -> str:
     ]
     if errors := errors_of(status):
         parts.append("not fetched: " + ", ".join(f"{name} {count(n)}" for name, n in list(errors.items())[:5]))
+    if failing := modules_of(status):
+        parts.append(failing[0] if len(failing) == 1 else f"{len(failing)} modules failed on pages")
     if done := done_of(status):
         parts.append(done)
     if to_upload := to_upload_of(status):
@@ -131,6 +140,7 @@ def summary_of(status: Status, directory: str, ended: str) -> str:
     closings = status.get("closings")
     if isinstance(closings, list) and closings and not number(status, "pages"):
         lines += [f"Closed: {harmless(one['host'])}: {harmless(one['reason'])}." for one in closings]
+    lines += [f"{says[:1].upper()}{says[1:]}." for says in modules_of(status)]
     if queued := number(status, "queued"):
         lines.append(f"Still queued: {count(queued)}; gossamer resume {harmless(directory)} continues.")
     if uploaded := uploaded_of(status):

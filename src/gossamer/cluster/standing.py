@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from gossamer.model.modules import summed
+
 Status = Mapping[str, object]
 
 SUMS = (
@@ -48,6 +50,7 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
     found["traps"] = [trap for status in statuses for trap in _list(status.get("traps"))][:TRAPS_TOLD_MAX]
     for key in LISTS:
         found[key] = [one for status in statuses for one in _list(status.get(key))][:LISTED_MAX]
+    found["modules"] = summed([one for status in statuses if isinstance(one := status.get("modules"), Mapping)])
     found["waiting_for"] = _waiting_for(statuses)
     found["uploads"] = _uploads(statuses)
     found["eta_s"] = _eta_s(found)

@@ -7,16 +7,20 @@ framed by their length, so that a process answers many.
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Literal, Protocol
 
 import msgspec
 
+from gossamer.model.modules import ModuleError
 from gossamer.model.visits import Findings, LargeBody, Page
 
 START_S_MAX = 10.0
 """What a process takes to begin and to import its modules, on a busy machine: no page's fault."""
+WALL_FACTOR = 10.0
+"""A module may take so many times its processor time of any time: on a busy machine others run meanwhile."""
 ANSWER_BYTES_MAX = 64 << 20
 """A longer answer is none: the process is ended."""
 _PIECE_BYTES = 1 << 20
@@ -39,7 +43,14 @@ class Answer(msgspec.Struct, array_like=True, frozen=True):
     """What a module found, and what went wrong."""
 
     findings: Findings
-    errors: list[str]
+    errors: list[ModuleError]
+
+
+class _Ended(msgspec.Struct, frozen=True):
+    """There is no answer, and why."""
+
+    kind: Literal["failed", "timeout", "died"]
+    how: str
 
 
 class Named(Protocol):
@@ -56,8 +67,9 @@ _decode_answer = msgspec.msgpack.Decoder(Answer).decode
 class Apart:
     """Asks processes that `command` starts, `processes_max` at once; each is started when first needed.
 
-    A module that hangs for `limit_s` or dies costs its process and says so in one line; other pages wait for none but
-    a free process. A page costs the copy of its content through a pipe, about 0.2 ms and 1 ms a MB.
+    A module that takes more than `limit_s` of processor time (of which its process ends by SIGPROF) or `WALL_FACTOR`
+    times that of any time, or that dies, costs its process and says so in one line; other pages wait for none but a
+    free process. A page costs the copy of its content through a pipe, about 0.2 ms and 1 ms a MB.
     """
 
     def __init__(
@@ -80,15 +92,19 @@ class Apart:
         """Say whether any module is for such a page."""
         return bool(self._chosen(media_type))
 
-    async def look(self, page: Page, findings: Findings) -> list[str]:
-        """Add to the findings what the modules see; return what went wrong in them, one line each."""
-        errors: list[str] = []
+    def names(self, media_type: str) -> list[str]:
+        """Return the modules for such a page, in order."""
+        return [module.name for module in self._chosen(media_type)]
+
+    async def look(self, page: Page, findings: Findings) -> list[ModuleError]:
+        """Add to the findings what the modules see; return what went wrong in them."""
+        errors: list[ModuleError] = []
         for index, module in enumerate(self._chosen(page.media_type)):
             question = Question(index, page.url, page.media_type, page.charset, page.headers, page.body_bytes)
             async with self._free:
                 answer = await self._asked(question, page)
-            if isinstance(answer, str):
-                errors.append(f"{module.name}: {answer}")
+            if isinstance(answer, _Ended):
+                errors.append(ModuleError(module.name, answer.how, answer.kind))
             else:
                 errors += answer.errors
                 merge(findings, answer.findings)
@@ -99,24 +115,26 @@ class Apart:
         while self._idle:
             await _end(self._idle.pop())
 
-    async def _asked(self, question: Question, page: Page) -> Answer | str:
+    async def _asked(self, question: Question, page: Page) -> Answer | _Ended:
         began = not self._idle
         process = await self._begin() if began else self._idle.pop()
         keep = False
         try:
-            async with asyncio.timeout(self._limit_s + (START_S_MAX if began else 0.0)):
+            async with asyncio.timeout(WALL_FACTOR * self._limit_s + (START_S_MAX if began else 0.0)):
                 data = await _exchange(process, question, page)
             answer = _decode_answer(data)
             keep = True
         except TimeoutError:
-            return f"took longer than {self._limit_s:g} s in a process of its own"
+            return _Ended("timeout", f"took longer than {WALL_FACTOR * self._limit_s:g} s in a process of its own")
         except (asyncio.IncompleteReadError, ConnectionError):
             with suppress(TimeoutError):  # The status comes a moment after the pipe has closed.
                 async with asyncio.timeout(1.0):
                     await process.wait()
-            return f"its process died ({_ended_by(process.returncode)})"
+            if process.returncode == -signal.SIGPROF:
+                return _Ended("timeout", f"took more than {self._limit_s:g} s of processor time")
+            return _Ended("died", f"its process died ({_ended_by(process.returncode)})")
         except (msgspec.MsgspecError, ValueError) as error:
-            return f"its process answered what cannot be read: {error}"
+            return _Ended("failed", f"its process answered what cannot be read: {error}")
         finally:
             if keep:
                 self._idle.append(process)
@@ -156,7 +174,7 @@ class Answers(Protocol):
     def findings(self) -> Findings: ...
 
     @property
-    def errors(self) -> Sequence[object]: ...
+    def errors(self) -> Sequence[ModuleError]: ...
 
 
 def answer_questions(
@@ -177,7 +195,7 @@ def answer_questions(
                 body = reader.read(memory_bytes_max)
         page = Page(question.url, question.media_type, question.charset, question.headers, body, file)
         seen = look(question.index, page)
-        data = _encode(Answer(seen.findings, [str(error) for error in seen.errors]))
+        data = _encode(Answer(seen.findings, list(seen.errors)))
         sink.write(len(data).to_bytes(_LENGTH_BYTES) + data)
         sink.flush()
 

@@ -217,6 +217,8 @@ class Ends(Generic[L]):
         content, findings = examined.content, examined.findings
         if rooms.apart is not None and rooms.apart.wants(reply.media_type):
             examined.errors += await rooms.apart.look(page_of(reply, content), findings)
+            examined.ran += rooms.apart.names(reply.media_type)
+        self._tally.processed(examined.ran, examined.errors, url.text)
         row.body_bytes = content.body_bytes
         if findings.announcement is not None:
             row.error = findings.announcement.error
@@ -225,7 +227,7 @@ class Ends(Generic[L]):
         row.title = findings.title
         row.charset = findings.charset or row.charset
         for error in examined.errors:
-            self._logs.critical("module_failed", url=url.text, error_text=error)
+            self._logs.critical("module_failed", url=url.text, error_text=str(error))
         return examined
 
     def _linked(self, visit: Visit, findings: Findings, visited: Visited) -> list[Link]:

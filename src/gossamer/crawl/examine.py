@@ -7,6 +7,7 @@ from typing import Protocol
 
 import msgspec
 
+from gossamer.model.modules import ModuleError
 from gossamer.model.visits import Content, Findings, Page, Reply
 from gossamer.ports import Decoder
 from gossamer.state.slots import STAGES, Slots
@@ -22,8 +23,13 @@ class Seen(Protocol):
     def findings(self) -> Findings: ...
 
     @property
-    def errors(self) -> Sequence[object]:
-        """What went wrong in modules, each readable as text."""
+    def errors(self) -> Sequence[ModuleError]:
+        """What went wrong in modules."""
+        ...
+
+    @property
+    def ran(self) -> Sequence[str]:
+        """The modules that were given the page."""
         ...
 
 
@@ -35,7 +41,9 @@ class Examined(msgspec.Struct):
 
     content: Content
     findings: Findings
-    errors: list[str]
+    errors: list[ModuleError]
+    ran: list[str]
+    """The modules that were given the page."""
 
 
 class Examiner:
@@ -55,7 +63,7 @@ class Examiner:
             if self._slots is not None:
                 self._slots.enter(0, fingerprint, _PROCESS, now)
             seen = self._look(page_of(reply, content, link_type))
-            return Examined(content, seen.findings, [str(error) for error in seen.errors])
+            return Examined(content, seen.findings, list(seen.errors), list(seen.ran))
         finally:
             self._leave()
 

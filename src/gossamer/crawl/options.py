@@ -127,6 +127,13 @@ class CrawlOptions(BaseModel):
     errors_max: int = Field(
         20, ge=1, description="Errors of our own within errors_s that end the crawl", json_schema_extra=LIVE
     )
+    module_failures_max: int = Field(
+        100,
+        ge=0,
+        description="Pages on which a processing module may fail from the start of a run without having worked on one; "
+        "then the crawl stops and is saved. 0: never",
+        json_schema_extra=LIVE,
+    )
     errors_s: float = Field(60.0, gt=0, description="See errors_max", json_schema_extra=LIVE)
     request_s_max: float = Field(
         300.0, gt=0, description="No request is waited for longer, whatever its module says", json_schema_extra=LIVE

@@ -209,7 +209,7 @@ class Shard(Generic[L]):
     async def _lend_until_over(self, group: asyncio.TaskGroup) -> End:
         while True:
             self._raise_fatal()
-            if self._stopping:
+            if self._stopping or self._tally.failure is not None:
                 return "stopped"
             if self._early is not None:
                 return self._early

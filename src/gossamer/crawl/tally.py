@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import groupby
 
 import msgspec
 
@@ -11,6 +12,8 @@ from gossamer.crawl.course import Course, Point
 from gossamer.crawl.delivery import Delivery
 from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.recent import Recent
+from gossamer.model.errors import CrawlFailedError
+from gossamer.model.modules import ModuleCounts, ModuleError
 from gossamer.model.visits import Visited
 from gossamer.state.store import META_PARTITION
 
@@ -18,6 +21,8 @@ KEY = META_PARTITION + b"tally"
 NOTES_MAX = 1000
 RATE_SAMPLES = 10
 MEDIA_TYPES_MAX = 50
+ERROR_CHARACTERS_MAX = 300
+"""Of a module's last error, which is shown and committed."""
 OTHER = "other"
 """Stands for the media types that came when there were so many already."""
 
@@ -35,6 +40,8 @@ class Totals(msgspec.Struct):
     elapsed_s: float = 0.0
     media_types: dict[str, int] = msgspec.field(default_factory=dict)
     """Of what was fetched, as far as there are few."""
+    modules: dict[str, ModuleCounts] = msgspec.field(default_factory=dict)
+    """What each processing module did."""
     incarnation: int = 0
     """How often the shard was opened."""
     ended: str = ""
@@ -49,6 +56,10 @@ class Tally:
         self._options = options
         self._failures: deque[float] = deque()
         self.fatal_error: BaseException | None = None
+        self.failure: CrawlFailedError | None = None
+        """Why the crawl ends in order, everything saved, and is then told to have failed."""
+        self._modules_before = {name: (one.pages, one.failed) for name, one in totals.modules.items()}
+        """What there was before this run."""
         self.listeners: list[Callable[[str], None]] = []
         self.notes: deque[str] = deque(maxlen=NOTES_MAX)
         self.delivery: Delivery | None = None
@@ -109,6 +120,34 @@ class Tally:
             failures.popleft()
         if len(failures) >= self._options.errors_max:
             self.fatal(error)
+
+    def processed(self, ran: Sequence[str], errors: Sequence[ModuleError], url: str) -> None:
+        """Count what processing modules did on a page. One that fails on the first `module_failures_max` pages of a
+        run, all of them, is broken: the crawl ends. About 0.1 µs a module.
+        """
+        modules = self.totals.modules
+        for name in ran:
+            counts = modules.get(name)
+            if counts is None:
+                counts = modules[name] = ModuleCounts()
+            counts.pages += 1
+        for name, of_one in groupby(errors, lambda error: error.module):
+            self._module_failed(name, list(of_one)[-1], url, counted=name in ran)
+
+    def _module_failed(self, name: str, error: ModuleError, url: str, *, counted: bool) -> None:
+        counts = self.totals.modules.setdefault(name, ModuleCounts())
+        counts.pages += not counted  # `columns`: what was found and does not fit.
+        counts.failed += 1
+        counts.timeouts += error.kind == "timeout"
+        counts.died += error.kind == "died"
+        counts.error, counts.url = error.error[:ERROR_CHARACTERS_MAX], url
+        most, (pages, failed) = self._options.module_failures_max, self._modules_before.get(name, (0, 0))
+        failed_now = counts.failed - failed
+        if counted and most and failed_now >= most and failed_now == counts.pages - pages and self.failure is None:
+            self.failure = CrawlFailedError(
+                f"the processing module {name} failed on all {failed_now} pages of this run ({counts.error}, last on "
+                f"{url}): mend it, leave it out, or go on with --set crawl.module_failures_max=0"
+            )
 
     def fatal(self, error: BaseException) -> None:
         """Note that the crawl cannot go on."""

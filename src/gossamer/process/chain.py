@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
 from gossamer.model.links import ANNOUNCING
+from gossamer.model.modules import ModuleError
 from gossamer.model.visits import Findings, Page
 from gossamer.ports import ProcessingModule
 from gossamer.process.announcements import Announcements
@@ -23,22 +24,13 @@ CHOICES_MAX = 256
 """Media types whose modules are remembered."""
 
 
-class ModuleError(msgspec.Struct, frozen=True):
-    """A module of ours (or a user's) failed on a page; the others went on."""
-
-    module: str
-    error: str
-    """The exception, as `Type: text`."""
-
-    def __str__(self) -> str:
-        return f"{self.module}: {self.error}"
-
-
 class Processed(msgspec.Struct, frozen=True):
     """What all modules made of one page."""
 
     findings: Findings
     errors: tuple[ModuleError, ...] = ()
+    ran: tuple[str, ...] = ()
+    """The modules that were given the page."""
 
 
 class Watch(Protocol):
@@ -95,6 +87,7 @@ class Modules:
         self._types = dict(types or {})
         self._watch = watch or Unwatched()
         self._chosen: dict[str, tuple[ProcessingModule, ...]] = {}
+        self._named: dict[tuple[ProcessingModule, ...], tuple[str, ...]] = {}
         self._announcing = tuple(one for one in (*self._modules, *_all(self._types)) if one.name == Announcements.name)
         self._fitting = fitting or Fitting({}, {})
 
@@ -116,13 +109,14 @@ class Modules:
                 errors.append(error)
         if findings.columns or findings.rows:
             errors += self._checked(findings)
-        return Processed(findings, tuple(errors))
+        return Processed(findings, tuple(errors), self._names(chosen))
 
     def process_one(self, index: int, page: Page) -> Processed:
         """Return what the module at a place of `chosen` finds, alone."""
         findings = Findings()
-        error = self._run(self.chosen(page.media_type)[index], self._carried(page), findings)
-        return Processed(findings, (*([error] if error else ()), *self._checked(findings)))
+        module = self.chosen(page.media_type)[index]
+        error = self._run(module, self._carried(page), findings)
+        return Processed(findings, (*([error] if error else ()), *self._checked(findings)), (module.name,))
 
     def chosen(self, media_type: str) -> tuple[ProcessingModule, ...]:
         """Return the modules for a media type, in order."""
@@ -138,6 +132,14 @@ class Modules:
         found = [one for pattern in (media_type, f"{kind}/*", "*/*") for one in self._types.get(pattern, ())]
         found += [one for one in self._modules if one.wants(media_type)]
         return tuple(dict.fromkeys(found))
+
+    def _names(self, chosen: tuple[ProcessingModule, ...]) -> tuple[str, ...]:
+        names = self._named.get(chosen)
+        if names is None:  # Kinds of pages, most of which share their modules.
+            names = tuple(module.name for module in chosen)
+            if len(self._named) < CHOICES_MAX:
+                self._named[chosen] = names
+        return names
 
     def _carried(self, page: Page) -> HtmlPage:
         return HtmlPage(
@@ -159,7 +161,8 @@ class Modules:
             finally:
                 self._watch.end()
         except Exception as error:  # noqa: BLE001  # Any module's mistake is that module's alone.
-            return ModuleError(module.name, f"{type(error).__name__}: {error}")
+            kind: Literal["failed", "timeout"] = "timeout" if isinstance(error, TimeoutError) else "failed"
+            return ModuleError(module.name, f"{type(error).__name__}: {error}", kind)
         return None
 
     def _checked(self, findings: Findings) -> list[ModuleError]:

@@ -53,7 +53,10 @@ class ProcessOptions(BaseModel):
         description="Names of modules that run in a process of their own, besides those that ask for it themselves.",
     )
     module_s_max: float = Field(
-        default=10.0, gt=0, description="Time for one module on one page: then it is given up, and the others go on."
+        default=10.0,
+        gt=0,
+        description="Processor time of one module on one page, and a tenth of the time it may take on a busy machine: "
+        "then it is given up, and the others go on.",
     )
     isolated_bytes_max: int = Field(
         default=2_147_483_648, ge=1, description="Memory (address space) of a process for isolated modules."

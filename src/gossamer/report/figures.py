@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 
@@ -146,6 +148,23 @@ class Copies(msgspec.Struct, frozen=True):
     """Of all copies together."""
 
 
+class FailedModule(msgspec.Struct, frozen=True):
+    """A processing module that failed on pages."""
+
+    name: str
+    pages: int
+    """That it was given."""
+    failed: int
+    timeouts: int
+    """Among the failures."""
+    died: int
+    """Among the failures: its process ended."""
+    error: str
+    """The last one."""
+    url: str
+    """The page of the last one."""
+
+
 class Report(msgspec.Struct, frozen=True):
     """A crawl in figures. Lists are in falling order and end where they would grow with the crawl."""
 
@@ -193,6 +212,8 @@ class Report(msgspec.Struct, frozen=True):
     """Share of all links."""
     rejected: tuple[Count, ...] = ()
     """Links that each filter refused; share of all refused. Empty when the state was not at hand."""
+    failed_modules: tuple[FailedModule, ...] = ()
+    """Processing modules that failed, by failures. Empty when the state was not at hand."""
     document_sizes: tuple[Bucket, ...] = ()
     """Pages fetched, by bytes of decoded content."""
     hosts_by_pages: tuple[Bucket, ...] = ()
@@ -222,6 +243,12 @@ class Past(msgspec.Struct, frozen=True):
     """The last attempts that went well, the oldest first; each with a number by which it comes after others."""
     errors: list[dict[str, object]]
     """The last of the others."""
+
+
+def failed_modules(modules: Mapping[str, Mapping[str, object]]) -> list[FailedModule]:
+    """Return the modules of a status that failed."""
+    found = [msgspec.convert({"name": name, **one}, FailedModule) for name, one in modules.items()]
+    return [one for one in found if one.failed]
 
 
 def as_json(report: Report) -> str:

@@ -77,6 +77,23 @@ def _sections(report: Report) -> Iterator[str]:
         ),
         wide=True,
     )
+    yield _table(
+        "Processing modules that failed",
+        "By failures, with the last error of each.",
+        ("module", "failures", "pages", "timed out", "died", "last error"),
+        (
+            (
+                _text(m.name),
+                f"{m.failed:,}",
+                f"{m.pages:,}",
+                f"{m.timeouts:,}",
+                f"{m.died:,}",
+                f"{_text(m.url)}<br><small>{_text(m.error)}</small>",
+            )
+            for m in report.failed_modules
+        ),
+        wide=True,
+    )
 
 
 def _cards(report: Report) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import msgspec
 
 from gossamer.report import shape
 from gossamer.report.course import course
-from gossamer.report.figures import Copies, Count, Course, FetchTimes, Host, Report, Trouble
+from gossamer.report.figures import Copies, Count, Course, FailedModule, FetchTimes, Host, Report, Trouble
 from gossamer.report.manners import manners
 from gossamer.report.tables import NEAR, Tables, opened
 
@@ -51,16 +53,20 @@ _TROUBLES = """
 
 
 def summary(
-    directory: Path, memory_bytes_max: int = MEMORY_BYTES_MAX, rejected: Mapping[str, int] | None = None
+    directory: Path,
+    memory_bytes_max: int = MEMORY_BYTES_MAX,
+    rejected: Mapping[str, int] | None = None,
+    modules: Sequence[FailedModule] = (),
 ) -> Report:
     """Return the figures of a crawl's directory; of one without pages, an empty report.
 
     Reads finished Parquet files only, so figures of a running crawl lag behind. Memory is bounded by
-    `memory_bytes_max`; what does not fit goes to a temporary folder. `rejected` is what each filter refused, which
-    the tables do not know. docs/report.md says what it costs.
+    `memory_bytes_max`; what does not fit goes to a temporary folder. `rejected` is what each filter refused and
+    `modules` those that failed, which the tables do not know. docs/report.md says what it costs.
     """
     with opened(directory, memory_bytes_max) as tables:
-        return _asked(tables, rejected or {}) if tables is not None else Report()
+        report = _asked(tables, rejected or {}) if tables is not None else Report()
+    return msgspec.structs.replace(report, failed_modules=tuple(sorted(modules, key=lambda one: -one.failed)))
 
 
 def _asked(tables: Tables, rejected: Mapping[str, int]) -> Report:

@@ -6,7 +6,19 @@ from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len, set_cell_size
 
-from gossamer.report.figures import Bucket, Copies, Count, Course, Domain, Gaps, Host, Manners, Report, Trouble
+from gossamer.report.figures import (
+    Bucket,
+    Copies,
+    Count,
+    Course,
+    Domain,
+    FailedModule,
+    Gaps,
+    Host,
+    Manners,
+    Report,
+    Trouble,
+)  # fmt: skip
 from gossamer.report.words import bit_rate, bucket_name, duration, instant, printable, seconds, size
 
 WIDTH_MIN = 60
@@ -47,6 +59,17 @@ def _lines(report: Report, width: int) -> Iterator[str]:
     yield from _copied(report.copied, width)
     yield from _bars("Traps, by host", report.trapped_hosts, width)
     yield from _troubles(report.troubles, width)
+    yield from _modules(report.failed_modules)
+
+
+def _modules(modules: tuple[FailedModule, ...]) -> Iterator[str]:
+    if modules:
+        yield ""
+        yield "Processing modules that failed"
+    for one in modules:
+        how = f"{one.timeouts:,} timed out, {one.died:,} died"
+        yield f"  {printable(one.name)}: on {one.failed:,} of {one.pages:,} pages ({how})"
+        yield f"    {printable(one.error)}, last on {printable(one.url)}"
 
 
 def _totals(report: Report) -> Iterator[str]:

@@ -4,31 +4,49 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
+from collections.abc import Callable
 from types import FrameType
+
+TICKS = 4
+"""Looks within one limit: a run is interrupted at the latest after 1 + 1 / TICKS of it, once a tick has come."""
 
 
 class Alarm:
-    """Raises `TimeoutError` in Python code that runs between `begin` and `end` for longer than `limit_s`.
+    """Raises `TimeoutError` in Python code that runs between `begin` and `end` for longer than it may.
 
-    At the latest after twice that time. A tick looks whether the same run is still on, so a run costs 0.1 µs. Native
-    code that does not come back to the interpreter cannot be interrupted, nor can code outside the main thread: `set`
-    returns None there, and where somebody else uses the signal.
+    That is `limit_s` of its thread's own processor time, so that a busy machine interrupts nobody, or `wall_s` of any
+    time. A tick looks whether the same run is still on, so a run costs 0.1 µs. Native code that does not come back to
+    the interpreter cannot be interrupted, nor can code outside the main thread: `set` returns None there, and where
+    somebody else uses the signal.
     """
 
-    def __init__(self, limit_s: float) -> None:
+    def __init__(
+        self,
+        limit_s: float,
+        wall_s: float,
+        processor_s: Callable[[], float] = time.thread_time,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`processor_s` and `now_s` tell the main thread's processor time and any time, from anywhere."""
+        self._limit_s = limit_s
+        self._wall_s = wall_s
+        self._processor_s = processor_s
+        self._now_s = now_s
         self._run = 0
         self._seen = -1
+        self._seen_at = (0.0, 0.0)
         self._running = False
-        signal.signal(signal.SIGALRM, self._tick)
-        signal.setitimer(signal.ITIMER_REAL, limit_s, limit_s)
+        signal.signal(signal.SIGALRM, self.tick)
+        signal.setitimer(signal.ITIMER_REAL, limit_s / TICKS, limit_s / TICKS)
 
     @classmethod
-    def set(cls, limit_s: float) -> Alarm | None:
+    def set(cls, limit_s: float, wall_s: float) -> Alarm | None:
         """Return an alarm, where there can be one."""
         is_main = threading.current_thread() is threading.main_thread()
         if not is_main or not hasattr(signal, "SIGALRM") or signal.getsignal(signal.SIGALRM) != signal.SIG_DFL:
             return None
-        return cls(limit_s)
+        return cls(limit_s, wall_s)
 
     def begin(self) -> None:
         """Run from here."""
@@ -44,7 +62,29 @@ class Alarm:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
-    def _tick(self, _number: int, _frame: FrameType | None) -> None:
-        if self._running and self._seen == self._run:
-            raise TimeoutError("it took too long")
-        self._seen = self._run
+    def tick(self, _number: int = 0, _frame: FrameType | None = None) -> None:
+        """Look what runs, and interrupt it when it has run for too long. The timer calls it."""
+        if not self._running:
+            return
+        processor_s, now_s = self._processor_s(), self._now_s()
+        if self._seen != self._run:
+            self._seen, self._seen_at = self._run, (processor_s, now_s)
+        elif processor_s - self._seen_at[0] >= self._limit_s:
+            raise TimeoutError(f"it took too long: more than {self._limit_s:g} s of processor time")
+        elif now_s - self._seen_at[1] >= self._wall_s:
+            raise TimeoutError(f"it took too long: more than {self._wall_s:g} s")
+
+
+class ProcessorLimit:
+    """Ends this process by SIGPROF when a run takes more than `limit_s` of its processor time, in native code too."""
+
+    def __init__(self, limit_s: float) -> None:
+        self._limit_s = limit_s
+
+    def begin(self) -> None:
+        """Run from here."""
+        signal.setitimer(signal.ITIMER_PROF, self._limit_s)
+
+    def end(self) -> None:
+        """Run to here."""
+        signal.setitimer(signal.ITIMER_PROF, 0)

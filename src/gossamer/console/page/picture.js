@@ -35,6 +35,7 @@ function notices(status, at) {
     const more = waiting?.until ? ` (until ${clock(waiting.until)}${waiting.until > at ? "" : ", now"})` : "";
     told.push(["", "Waiting for", `${status.waiting_for}${more}`]);
   }
+  for (const module of Object.values(status.modules ?? {})) if (module.says) told.push(["bad", "Failing", module.says]);
   for (const closing of (status.closings ?? []).slice(-3)) told.push(["", "Closed", `${closing.host}: ${closing.reason}`]);
   const lines = told.map(([kind, title, says]) => make("p", { class: `notice ${kind}` }, make("b", {}, title), harmless(says)));
   const place = by("notices");
@@ -85,6 +86,7 @@ function hosts(status, at) {
     make("tr", {}, name(host), cell(mean(host)), cell(number(host.requests)), act(host))), "No host has answered so far.");
   const failures = (host) => (host.sleeps ? `${count(host.failures)}, slept ${count(host.sleeps)}×` : number(host.failures));
   const failing = [...(told.failing ?? [])];
+  for (const module of Object.values(status.modules ?? {})) if (module.says) told.push(["bad", "Failing", module.says]);
   for (const closing of status.closings ?? []) {
     if (!failing.some((host) => host.host === closing.host)) failing.push({ host: closing.host, limit: "closed", failures: null, reason: closing.reason });
   }

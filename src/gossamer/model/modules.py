@@ -1,0 +1,66 @@
+"""Modules: what processing modules did on pages, as counts and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+
+class ModuleError(msgspec.Struct, frozen=True):
+    """A processing module failed on a page; the others went on."""
+
+    module: str
+    error: str
+    """The exception, as `Type: text`, or what became of its process."""
+    kind: Literal["failed", "timeout", "died"] = "failed"
+
+    def __str__(self) -> str:
+        return f"{self.module}: {self.error}"
+
+
+class ModuleCounts(msgspec.Struct):
+    """What one processing module did in a crawl, over all runs."""
+
+    pages: int = 0
+    """That it was given."""
+    failed: int = 0
+    """Of them it failed on so many; `timeouts` and `died` are among these."""
+    timeouts: int = 0
+    died: int = 0
+    error: str = ""
+    """The last error."""
+    url: str = ""
+    """The page of the last error."""
+
+    def add(self, other: ModuleCounts) -> None:
+        """Add what the same module did in another shard."""
+        self.pages += other.pages
+        self.failed += other.failed
+        self.timeouts += other.timeouts
+        self.died += other.died
+        self.error, self.url = self.error or other.error, self.url or other.url
+
+    def says(self, name: str) -> str:
+        """Return a sentence about a module that failed; empty for one that did not."""
+        if not self.failed:
+            return ""
+        how = ((self.timeouts, "timed out"), (self.died, "died"))
+        parts = [f"{count} {what}" for count, what in how if count]
+        among = f" ({', '.join(parts)})" if parts else ""
+        return f"module {name} failed on {self.failed} of {self.pages} pages{among}: {self.error}, last on {self.url}"
+
+
+def module_facts(counts: Mapping[str, ModuleCounts]) -> dict[str, dict[str, object]]:
+    """Return the counts of each module as a status shows them."""
+    return {name: {**msgspec.structs.asdict(one), "says": one.says(name)} for name, one in counts.items()}
+
+
+def summed(shards: list[Mapping[str, object]]) -> dict[str, dict[str, object]]:
+    """Return what `module_facts` gives of several shards as one."""
+    sums: dict[str, ModuleCounts] = {}
+    for facts in shards:
+        for name, one in facts.items():
+            sums.setdefault(name, ModuleCounts()).add(msgspec.convert(one, ModuleCounts))
+    return module_facts(sums)
