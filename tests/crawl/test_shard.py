@@ -11,7 +11,10 @@ import pytest
 
 from gossamer.crawl.delivery import Delivery
 from gossamer.crawl.shard import EPOCH_SPAN_MAX, End, Shard
-from gossamer.testing import page, reply
+from gossamer.model.visits import Page
+from gossamer.process.chain import Modules, Processed, standard_modules
+from gossamer.process.options import ProcessOptions
+from gossamer.testing import FakeClock, page, reply
 from gossamer.testing.fetching import Answers
 from gossamer.world.clock import WallClock
 from tests.crawl.ring import Ring
@@ -103,6 +106,34 @@ def test_max_time_ends_a_crawl_that_waits(tmp_path: Path) -> None:
         ring.seed(ROOT)
         assert asyncio.run(ring.shard().run()) == "limit"
         assert ring.tally.totals.elapsed_s >= 0.1
+
+
+@pytest.mark.parametrize(("stop_s", "grace_s"), [(30.0, 4.0), (2.0, 2.0)])
+def test_heavy_pages_do_not_carry_a_crawl_beyond_its_time(tmp_path: Path, stop_s: float, grace_s: float) -> None:
+    """Each takes a second, and all replies are there at once: the loop that lends runs when they are done."""
+    clock = FakeClock()
+    began = clock.now()
+    modules = Modules(standard_modules(ProcessOptions()), ProcessOptions())
+
+    def heavy(seen: Page) -> Processed:
+        clock.advance(1.0)
+        return modules.process(seen)
+
+    crawl, limits = {"concurrency": 64, "stop_s": stop_s}, {"max_time_s": 40.0}
+    with ring_of(tmp_path, star(200), clock=clock, look=heavy, crawl=crawl, limits=limits) as ring:
+        ring.seed(ROOT)
+        assert asyncio.run(ring.shard().run()) == "limit"
+        assert 40.0 <= clock.now() - began <= 40.0 + grace_s + 1.0
+        assert ring.tally.totals.pages == len(ring.archive.added) <= 40 + grace_s + 1
+        assert ring.frontier.counts.pending
+        assert ring.adds_up()
+        fetched = set(ring.archive.urls)
+        clock.advance(10.0)
+        assert ring.store.epoch
+    with ring_of(tmp_path, star(200)) as ring:  # What was left is still queued, and fetched then.
+        assert asyncio.run(ring.shard().run()) == "finished"
+        assert set(ring.archive.urls) | fetched == {ROOT, *(f"{ROOT}{n}" for n in range(200))}
+        assert not set(ring.archive.urls) & fetched
 
 
 def test_a_stop_lets_what_is_in_flight_finish(tmp_path: Path) -> None:

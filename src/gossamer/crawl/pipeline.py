@@ -11,7 +11,7 @@ digest to record, is told in `crawl.ends`; the commit is `crawl.commit`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Generic
 
 import msgspec
@@ -58,6 +58,8 @@ class Pipeline(Generic[L]):
         self._tally = tally
         self.judges_again = False
         """Filters are others than when some of what is queued was: they are asked again before each request."""
+        self.is_late: Callable[[], bool] = bool
+        """Says that the crawl ends and what was fetched is not to be processed any more."""
         self.errands = Errands(rooms.permit, rooms.hosts, rooms.namer, logs, rooms.router)
 
     def reconfigure(self, retries: Retries, options: CrawlOptions) -> None:
@@ -207,6 +209,8 @@ class Pipeline(Generic[L]):
             return
         held = self._held(lease)
         result = await self._fetch(lease, started, held)
+        if self.is_late():
+            return  # It stays queued, as what is cancelled does.
         if lease.errand is not None:
             self._answer(lease.errand, result)
         else:

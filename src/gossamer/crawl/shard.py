@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from math import inf
 from typing import Any, Generic, Literal
 
 from gossamer.crawl.commit import Committer
@@ -21,8 +22,12 @@ EPOCH_SPAN_MAX = 2
 """An epoch may grow to so many times the visits, or the bytes, after which it should have been committed."""
 HELD_COMMIT_S = 30.0
 """Between commits while nothing may begin and nothing is under way."""
+TIME_GRACE_SHARE, TIME_GRACE_S_MIN = 0.1, 1.0
+"""Of limits.max_time_s: what is in flight when it is reached has so long to end, and at most crawl.stop_s."""
 IDLE_S_MAX = 1.0
 """Longest sleep without looking whether something changed."""
+DRAIN_POLL_S = 0.2
+"""The same while what is in flight is waited for."""
 
 
 class Shard(Generic[L]):
@@ -56,6 +61,9 @@ class Shard(Generic[L]):
         self._stopping: Literal["", "drain", "now"] = ""
         self._early: End | None = None
         self._over = False
+        self._leave_at = inf
+        """From then on what is in flight is left: it stays queued."""
+        pipeline.is_late = self.is_late
         self._started_at = clock.now()
         self.paused = False
         self.held: dict[str, str] = {}
@@ -265,6 +273,17 @@ class Shard(Generic[L]):
             or (limits.max_time_s is not None and self.elapsed_s() >= limits.max_time_s)
         )
 
+    def is_late(self) -> bool:
+        """Say that what was fetched is not to be processed any more. Asked before each page, for many heavy ones may
+        be ready at once, and the loop that lends does not run before they are done.
+        """
+        limit_s = self._limits.max_time_s
+        over = limit_s is not None and self.elapsed_s() >= limit_s + self._time_grace_s(limit_s)
+        return over or self._stopping == "now" or self._clock.now() >= self._leave_at
+
+    def _time_grace_s(self, limit_s: float) -> float:
+        return min(self._options.stop_s, max(TIME_GRACE_S_MIN, TIME_GRACE_SHARE * limit_s))
+
     def elapsed_s(self) -> float:
         """Return the seconds of crawling over all runs."""
         return self._committer.elapsed_s()
@@ -286,11 +305,11 @@ class Shard(Generic[L]):
     async def _drain(self) -> None:
         """Wait for what is in flight, for a bounded time, unless told to go at once."""
         self.state = "stopping"
-        deadline = self._clock.now() + self._options.stop_s
-        while self._turns and self._stopping != "now" and self._clock.now() < deadline:
+        deadline = self._leave_at = self._clock.now() + self._options.stop_s
+        while self._turns and not self.is_late():
             self._wake.clear()
             try:
-                async with asyncio.timeout(min(IDLE_S_MAX, max(0.0, deadline - self._clock.now()))):
+                async with asyncio.timeout(min(DRAIN_POLL_S, max(0.0, deadline - self._clock.now()))):
                     await self._wake.wait()
             except TimeoutError:
                 pass
