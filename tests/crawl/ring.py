@@ -128,7 +128,7 @@ class Ring:
         process = ProcessOptions()
         self.robots = SiteRobots(self.epochs, RobotsOptions.model_validate(robots or {}), self.namer.name, dice)
         self.quarantine = Quarantine(self.epochs, accused, command, self.options.process_s_max)
-        content_seen = ExactContentSeen(self.epochs, "site")
+        content_seen = ExactContentSeen(self.epochs, "site" if self.options.process_copies else "shard")
         near_seen = NearContentSeen(self.epochs, near) if near else None
         modules = Modules(standard_modules(process), process)
         self.memory = memory = ScopeMemory(self.epochs, self.roots, self.exclusions, self.chain.counts)
@@ -154,7 +154,7 @@ class Ring:
             history=self.history,
             copies=Copies(
                 content_seen, near_seen, sketch, self.history, self.url_seen, self.namer,
-                follow=self.options.follow_copies,
+                follow=self.options.follow_copies, process=self.options.process_copies,
             ),
             trapping=self.trapping,
             beyond=memory.beyond,

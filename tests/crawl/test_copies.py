@@ -8,8 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.testing.fetching import page, reply
-from tests.crawl.ring import Ring
+from gossamer.assembly.parts import content_seen_of
+from gossamer.config import configure
+from gossamer.model.visits import Original, Page
+from gossamer.process.chain import Modules, Processed, standard_modules
+from gossamer.process.options import ProcessOptions
+from gossamer.testing.fetching import Answers, page, reply
+from tests.crawl.ring import Ring, url_of
 
 ROOT = "http://example.org/"
 PROSE = " ".join(
@@ -42,6 +47,74 @@ def test_what_copies_lead_to_does_not_depend_on_their_order(tmp_path: Path) -> N
             ring.crawl(ROOT)
             found.add(frozenset(ring.outcomes))
     assert found == {frozenset(ROOT + end for end in ("", "1/", "2/", "3", "1/x", "2/x", "x", "common"))}
+
+
+def mirrors() -> dict[str, Answers]:
+    same = page("x", "http://example.net/from-copy", title="same")
+    coded = reply(gzip.compress(same.body, mtime=0), headers=[("Content-Encoding", "gzip")])
+    one, other, third = "http://example.org/1/", "http://mirror.example.net/2/", "http://third.example.com/3/"
+    return {
+        ROOT: page(one, other, third, ROOT + "unlike"),
+        one: same,
+        other: same,
+        third: coded,
+        ROOT + "unlike": page(),
+    }
+
+
+def test_copies_are_not_processed_any_further_where_that_is_asked_for(tmp_path: Path) -> None:
+    processed: list[str] = []
+    modules = Modules(standard_modules(ProcessOptions()), ProcessOptions())
+
+    def look(seen: Page) -> Processed:
+        processed.append(seen.url)
+        return modules.process(seen)
+
+    with Ring(tmp_path, mirrors(), crawl={"process_copies": False}, look=look) as ring:
+        ring.crawl(ROOT)
+        rows = {row.url: row for row in ring.rows}
+        copies = {url for url, row in rows.items() if row.duplicate_of and row.outcome == "fetched"}
+        assert len(copies) == 2
+        assert {rows[url].title for url in copies} == {""}
+        assert not copies & set(processed)
+        (original,) = {rows[url].duplicate_of for url in copies}
+        assert [url for url in processed if url.endswith(("1/", "2/", "3/"))] == [original]
+        followed = {url for url in rows if url.endswith("/x")}
+        assert followed == {original + "x"}
+        archived = [visited for visited in ring.archive.added if visited.row.url in copies]
+        assert [(visited.links, visited.reply is not None) for visited in archived] == [([], True)] * 2
+
+
+def test_what_unprocessed_copies_hide_depends_on_their_order_and_by_default_nothing_does(tmp_path: Path) -> None:
+    """As docs/duplicates.md says of each."""
+    found: dict[bool, set[frozenset[str]]] = {True: set(), False: set()}
+    hosts = ("http://one.example/", "http://two.example/")
+    for process, outcomes in found.items():
+        for number, order in enumerate(permutations(hosts)):
+            pages = {ROOT: page(*order), **{host: page("x", title="same") for host in hosts}}
+            with Ring(tmp_path / f"{process}{number}", pages, crawl={"process_copies": process}) as ring:
+                ring.crawl(ROOT)
+                outcomes.add(frozenset(ring.outcomes))
+    assert found[True] == {frozenset([ROOT, *hosts, *(host + "x" for host in hosts)])}
+    assert found[False] == {frozenset([ROOT, *hosts, host + "x"]) for host in hosts}
+
+
+@pytest.mark.parametrize(
+    ("sets", "found"),
+    [
+        ((), False),
+        (("crawl.process_copies=false",), True),
+        (("crawl.process_copies=false", "seen.content_scope=site"), False),
+    ],
+)
+def test_copies_that_are_not_processed_are_looked_for_on_all_hosts(
+    tmp_path: Path, sets: tuple[str, ...], found: bool
+) -> None:
+    config = configure(sets=sets)
+    with Ring(tmp_path, {}) as ring:
+        seen = content_seen_of(config, ring.epochs)
+        seen.remember(b"digest", url_of("http://a.example/"), Original("http://a.example/", 1.0, ""))
+        assert (seen.find(b"digest", url_of("http://b.example.org/")) is not None) == found
 
 
 def test_links_that_lead_to_the_same_pages_are_not_offered_again(tmp_path: Path) -> None:

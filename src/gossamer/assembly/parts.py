@@ -336,7 +336,15 @@ def copies_of(
     near_sketch = partial(sketch, lowest=False)
     crawl, walks = config.crawl, config.frontier.form == "walk"
     return Copies(
-        content_seen, near_seen, near_sketch, history, url_seen, namer, follow=crawl.follow_copies, every=walks
+        content_seen,
+        near_seen,
+        near_sketch,
+        history,
+        url_seen,
+        namer,
+        follow=crawl.follow_copies,
+        every=walks,
+        process=crawl.process_copies,
     )
 
 
@@ -351,7 +359,10 @@ def content_seen_of(config: Config, epochs: Epochs) -> ContentSeen:
     name = config.components.content_seen
     if name:
         return cast("ContentSeen", fitting(name, "components.content_seen", ContentSeen, epochs=epochs))
-    return ExactContentSeen(epochs, config.seen.content_scope)
+    scope = config.seen.content_scope
+    if not config.crawl.process_copies and config.origin("seen.content_scope") == "default":
+        scope = "shard"
+    return ExactContentSeen(epochs, scope)
 
 
 def resolver_of(config: Config, clock: Clock, archives: Archives) -> Resolver:

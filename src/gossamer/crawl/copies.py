@@ -11,6 +11,7 @@ from gossamer.model.links import Link
 from gossamer.model.sketches import Sketch
 from gossamer.model.visits import Content, Original, PageRow, Visit
 from gossamer.ports import ContentSeen, Namer, NearSeen, UrlSeen
+from gossamer.url.url import Url
 
 _DECODED = b"decoded:"
 """Before the digests of decoded bodies: those of payloads stand beside them."""
@@ -34,6 +35,7 @@ class Copies:
         *,
         follow: bool,
         every: bool = False,
+        process: bool = True,
     ) -> None:
         self._content_seen = content_seen
         self._near_seen = near_seen
@@ -44,6 +46,14 @@ class Copies:
         self._follow = follow
         self._every = every
         """A walk goes on from every page that it is at, copies too."""
+        self._process = process or every
+
+    def is_left(self, url: Url, content: Content, truncated: str) -> bool:
+        """Say whether a page is not processed any further, since another URL had this content before (Mercator)."""
+        if self._process or not _is_whole(content, truncated):
+            return False
+        original = self._content_seen.find(_digest_of(content), url)
+        return original is not None and original.url != url.text
 
     def judge(self, visit: Visit, content: Content, links: Sequence[Link], row: PageRow) -> bool:
         """Fill in whose copy a page is; return whether its links are to be followed. Parts of pages are nobody's copy.
@@ -52,9 +62,9 @@ class Copies:
         the original led, from no nearer: that changes nothing but the work. A copy at another path may name other pages
         by the same relative links; to leave those out would make what is found depend on which copy came first.
         """
-        if not content.body or content.truncated or content.error or row.truncated:
+        if not _is_whole(content, row.truncated):
             return True
-        digest = _DECODED + (xxh3_128_digest(content.body) if content.file is None else content.file.digest)
+        digest = _digest_of(content)
         led_to = xxh3_64_intdigest("\n".join([link.url.key for link in links]).encode()) if links else 0
         original = self._content_seen.find(digest, visit.url)
         if original is None:
@@ -64,6 +74,8 @@ class Copies:
         if original.url == row.url:
             return True
         row.duplicate_of = original.url
+        if not self._process:
+            return False
         return self._every or not self._leads_nowhere_new(visit, original, led_to)
 
     def _leads_nowhere_new(self, visit: Visit, original: Original, led_to: int) -> bool:
@@ -86,6 +98,14 @@ class Copies:
         else:
             address = self._history.address(*found)
             row.near_duplicate_of = address if address != row.url else ""  # Itself, as it was before.
+
+
+def _is_whole(content: Content, truncated: str) -> bool:
+    return bool(content.body) and not (content.truncated or content.error or truncated)
+
+
+def _digest_of(content: Content) -> bytes:
+    return _DECODED + (xxh3_128_digest(content.body) if content.file is None else content.file.digest)
 
 
 def is_text(media_type: str) -> bool:

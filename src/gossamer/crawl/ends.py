@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 from collections.abc import Sequence
+from functools import partial
 from typing import Generic
 
 import msgspec
@@ -207,7 +208,9 @@ class Ends(Generic[L]):
     async def _examine(self, reply: Reply, url: Url, row: PageRow, link_type: str) -> Examined | None:
         rooms = self._rooms
         if not rooms.quarantine.suspects(url.fingerprint):
-            examined: Examined | None = rooms.examiner.examine(reply, url.fingerprint, link_type)
+            # A sitemap says of its own host what its copy says of another.
+            is_left = None if link_type in ANNOUNCING else partial(rooms.copies.is_left, url, truncated=row.truncated)
+            examined: Examined | None = rooms.examiner.examine(reply, url.fingerprint, link_type, is_left)
         else:
             examined = await rooms.quarantine.examine(reply, url.fingerprint)
         if examined is None:
@@ -215,7 +218,7 @@ class Ends(Generic[L]):
             self._logs.info(row.outcome, url=url.text, error=row.error)
             return None
         content, findings = examined.content, examined.findings
-        if rooms.apart is not None and rooms.apart.wants(reply.media_type):
+        if rooms.apart is not None and not examined.left and rooms.apart.wants(reply.media_type):
             examined.errors += await rooms.apart.look(page_of(reply, content), findings)
             examined.ran += rooms.apart.names(reply.media_type)
         self._tally.processed(examined.ran, examined.errors, url.text)

@@ -44,6 +44,8 @@ class Examined(msgspec.Struct):
     errors: list[ModuleError]
     ran: list[str]
     """The modules that were given the page."""
+    left: bool = False
+    """It was decoded and not processed: a copy."""
 
 
 class Examiner:
@@ -55,11 +57,17 @@ class Examiner:
         self._clock = clock
         self._slots = slots
 
-    def examine(self, reply: Reply, fingerprint: int, link_type: str = "") -> Examined:
-        """Return a page's content and findings. May kill or hang the process: that is what the slot is for."""
+    def examine(
+        self, reply: Reply, fingerprint: int, link_type: str = "", is_left: Callable[[Content], bool] | None = None
+    ) -> Examined:
+        """Return a page's content and findings, without any where `is_left` says so of the content. May kill or hang
+        the process: that is what the slot is for.
+        """
         now = self._clock.now()
         try:
             content = self._stage_decode(reply, fingerprint, now)
+            if is_left is not None and is_left(content):
+                return Examined(content, Findings(), [], [], left=True)
             if self._slots is not None:
                 self._slots.enter(0, fingerprint, _PROCESS, now)
             seen = self._look(page_of(reply, content, link_type))

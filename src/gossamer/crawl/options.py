@@ -139,6 +139,12 @@ class CrawlOptions(BaseModel):
         300.0, gt=0, description="No request is waited for longer, whatever its module says", json_schema_extra=LIVE
     )
     process_s_max: float = Field(30.0, gt=0, description="Time to decode and process one page before it is suspected")
+    process_copies: bool = Field(
+        True,
+        description="Process exact copies like other pages. false: a page whose content another URL had before, on any "
+        "host, is archived and not processed any further: no modules, no links (Mercator); what is found depends on "
+        "which copy came first. seen.content_scope is then `shard` unless it is set",
+    )
     follow_copies: bool = Field(
         True,
         description="Follow the links of an exact copy on the same host where they lead elsewhere than the original's; "

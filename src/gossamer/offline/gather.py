@@ -222,7 +222,9 @@ def _flags(build: Build, batch: pa.RecordBatch, kinds: pa.Array) -> npt.NDArray[
     if build.config.scope.languages:
         told = pc.starts_with(_plain(batch["error"]).fill_null(""), "the filter `language` rejects")
         silent |= told.to_numpy(zero_copy_only=False)
-    if not build.config.crawl.follow_copies:
+    if not build.config.crawl.process_copies:
+        silent |= pc.not_equal(_plain(batch["duplicate_of"]).fill_null(""), "").to_numpy(zero_copy_only=False)
+    elif not build.config.crawl.follow_copies:
         silent |= _copies(build, batch)
     beyond = np.zeros(batch.num_rows, bool)
     if EMBED in build.followed and part.any():
