@@ -35,7 +35,6 @@ class Filter(Protocol):
 
     def rejects(self, link: Link) -> bool:
         """Say whether the link is none of ours. Pure and quick: it runs for every link of every page."""
-        ...
 
 
 class Prioritizer(Protocol):
@@ -43,7 +42,6 @@ class Prioritizer(Protocol):
 
     def level(self, link: Link) -> int:
         """Return a level from 0, the most urgent, to 7."""
-        ...
 
 
 @runtime_checkable
@@ -58,7 +56,6 @@ class HostPrioritizer(Prioritizer, Protocol):
 
     def host_level(self, standing: Standing) -> int:
         """Return a level from 0, the most urgent, to 7. Pure, and quick: it may run for every URL that is queued."""
-        ...
 
 
 class PatternMatcher(Protocol):
@@ -83,11 +80,9 @@ class UrlSeen(Protocol):
 
         Of equal keys in one call the first is new. What is remembered is durable with the epoch.
         """
-        ...
 
     def way(self, url: Url) -> tuple[int, int] | None:
         """Return the least depth and the least hops by which a URL was reached, or None when it was never offered."""
-        ...
 
 
 @runtime_checkable
@@ -96,7 +91,6 @@ class WaylessUrlSeen(UrlSeen, Protocol):
 
     def knows(self, url: Url) -> bool:
         """Say whether a URL was offered, as far as it can tell; False is sure. It remembers nothing by being asked."""
-        ...
 
 
 class ContentSeen(Protocol):
@@ -104,11 +98,9 @@ class ContentSeen(Protocol):
 
     def find(self, digest: bytes, url: Url) -> Original | None:
         """Return who had this content first, within the configured scope."""
-        ...
 
     def remember(self, digest: bytes, url: Url, original: Original) -> None:
         """Remember the first holder of a content. Durable with the epoch."""
-        ...
 
 
 class NearSeen(Protocol):
@@ -116,11 +108,9 @@ class NearSeen(Protocol):
 
     def find(self, sketch: Sketch, url: Url) -> tuple[int, int] | None:
         """Return partition and fingerprint of who had nearly this content first, within the configured scope."""
-        ...
 
     def remember(self, sketch: Sketch, url: Url) -> None:
         """Remember a content unlike all others. Durable with the epoch."""
-        ...
 
 
 class LinkSink(Protocol):
@@ -128,7 +118,6 @@ class LinkSink(Protocol):
 
     def add(self, link: Link, level: int, now: float) -> None:
         """Queue a link's URL; it is lent until it is finished."""
-        ...
 
 
 class Namer(Protocol):
@@ -159,31 +148,24 @@ class Chain(Protocol):
 
     def reason(self, link: Link) -> str | None:
         """Return the name of the first filter that rejects a link."""
-        ...
 
     def explain(self, link: Link) -> str | None:
         """Return what `reason` returns, uncounted."""
-        ...
 
     def rejects_again(self, link: Link) -> tuple[str, str] | None:
         """Return name and reason, for people, of a filter that rejects a URL which was queued by other options."""
-        ...
 
     def detail(self, link: Link) -> str:
         """Return what the filter that rejects a link says about it, for people; often nothing."""
-        ...
 
     def reason_but_depth(self, link: Link) -> str | None:
         """Return the same, as if no depth were too deep."""
-        ...
 
     def unwanted(self, reply: Reply) -> str | None:
         """Return the name of the filter that rejects what a server sent."""
-        ...
 
     def leads_nowhere(self, reply: Reply, content: bytes, language: str = "") -> str | None:
         """Return the language for whose sake a page's links are not followed."""
-        ...
 
 
 class Roots(Protocol):
@@ -191,7 +173,6 @@ class Roots(Protocol):
 
     def redirected(self, seed: Url, target: Url, *, from_argument: bool) -> str | None:
         """Widen the scope by where a seed redirects to; return a sentence for people when it was."""
-        ...
 
 
 class Said(Protocol):
@@ -203,7 +184,6 @@ class Said(Protocol):
     @property
     def until(self) -> float:
         """For `wait`: when to ask again."""
-        ...
 
     @property
     def reason(self) -> str: ...
@@ -211,7 +191,6 @@ class Said(Protocol):
     @property
     def alone(self) -> bool:
         """For `wait`: only this URL must wait, not its whole host."""
-        ...
 
 
 class Robots(Protocol):
@@ -219,23 +198,18 @@ class Robots(Protocol):
 
     def verdict(self, url: Url, now: float) -> Said:
         """Return what the rules in force say; `unknown` when they must be fetched first."""
-        ...
 
     def errand(self, url: Url) -> Errand:
         """Return the request that makes the rules of a URL's origin known."""
-        ...
 
     def answer(self, errand: Errand, result: Reply | Failure, body: bytes, now: float) -> str | None:
         """Take what the request brought (`body`: its content); return where it redirects to, if anywhere."""
-        ...
 
     def crawl_delay_s(self, url: Url) -> float | None:
         """Return the delay that the rules in force ask for."""
-        ...
 
     def sitemaps(self, url: Url) -> Sequence[str]:
         """Return the sitemaps that the file of a URL's origin names, as written."""
-        ...
 
 
 class Exclusions(Protocol):
@@ -250,12 +224,10 @@ class Lease(Protocol):
     @property
     def url(self) -> Url:
         """What to fetch."""
-        ...
 
     @property
     def visit(self) -> Visit | None:
         """The queued URL; None for an errand."""
-        ...
 
     @property
     def errand(self) -> Errand | None: ...
@@ -263,22 +235,18 @@ class Lease(Protocol):
     @property
     def address(self) -> str:
         """Where to fetch it; empty when the host must be looked up first."""
-        ...
 
     @property
     def host_failures(self) -> int:
         """How often the host failed in a row."""
-        ...
 
     @property
     def is_ended(self) -> bool:
         """The gates were given back."""
-        ...
 
     @property
     def is_finished(self) -> bool:
         """The URL was given back."""
-        ...
 
 
 L = TypeVar("L", bound=Lease)
@@ -292,35 +260,27 @@ class VisitSource(Protocol[L]):
 
     def select(self, now: float) -> L | None:
         """Lend a visit whose gates are open, or None."""
-        ...
 
     def wake_at(self) -> float | None:
         """Return when `select` may have something again; None when only the end of a visit can bring it."""
-        ...
 
     def locate(self, lease: L, address: str, until: float, now: float) -> None:
         """Give back a lease without address, now that it is known."""
-        ...
 
     def begin(self, lease: L, now: float) -> bool:
         """Say that the request goes out now; False when it may not: the host's gate closed since the visit was lent."""
-        ...
 
     def ended(self, lease: L, contact: Contact | None, now: float) -> None:
         """Give the gates back; None when no request was made."""
-        ...
 
     def finish(self, lease: L, outcome: str, now: float) -> None:
         """Take a visit's URL off its queue for good."""
-        ...
 
     def retry(self, lease: L, again: Again, now: float) -> None:
         """Queue a visit's URL anew."""
-        ...
 
     def give_back(self, lease: L, now: float) -> None:
         """Take it back as if it had not been lent."""
-        ...
 
 
 class RevisitPolicy(Protocol):
@@ -332,7 +292,6 @@ class RevisitPolicy(Protocol):
 
     def rate(self, habits: Habits, price: float) -> float:
         """Return visits a second. Pure and quick: it runs for each visit, and for each cell of the census."""
-        ...
 
 
 class Revisits(Protocol):
@@ -340,19 +299,15 @@ class Revisits(Protocol):
 
     def held(self, url: Url) -> Held | None:
         """Return what the last visit left; None when there was none that was answered."""
-        ...
 
     def change(self, sight: Sight) -> str:
         """Return what a visit means for its page: `appeared`, `changed`, `same`, `vanished`, or nothing."""
-        ...
 
     def seen(self, sight: Sight) -> float | None:
         """Take in what a visit saw; return the wall time at which the page is due again, None when never."""
-        ...
 
     def enrol(self, sight: Sight, at: float) -> bool:
         """Take in a visit of which little is remembered, and let its page be due at `at`; False when it is given up."""
-        ...
 
     def told(self, notice: Notice, now: float) -> bool:
         """Take in what somebody said of a page; its due time moves where that follows.
@@ -360,7 +315,6 @@ class Revisits(Protocol):
         False when no visit of the page is remembered: what is said of it is lost, and its URL is to be discovered as
         any link is.
         """
-        ...
 
 
 class RevisitSource(VisitSource[L], Protocol[L]):
@@ -368,19 +322,15 @@ class RevisitSource(VisitSource[L], Protocol[L]):
 
     def finish_until(self, lease: L, outcome: str, at: float, now: float) -> None:
         """Take a visit's URL off its queue until it is due again, at `at`."""
-        ...
 
     def enlist(self, url: Url, depth: int, referrer: str, at: float, now: float) -> bool:
         """Let a URL that was finished for good be due at `at`; False when its host is closed."""
-        ...
 
     def move(self, url: Url, at: float, to: float, now: float) -> bool:
         """Let a URL that is due at `at` be due at `to` instead; False when it does not wait any more."""
-        ...
 
     def permitted_per_s(self, url: Url) -> float:
         """Return how many visits a second politeness leaves for old pages of a URL's host."""
-        ...
 
 
 class HostControl(Protocol):
@@ -388,17 +338,14 @@ class HostControl(Protocol):
 
     def run_errand(self, errand: Errand, now: float) -> bool:
         """Have a request made through the gates of its host; False when that host is closed."""
-        ...
 
     def park(self, url: Url, now: float) -> None:
         """Lend nothing of a host but errands."""
-        ...
 
     def unpark(self, url: Url, now: float) -> None: ...
 
     def rest(self, url: Url, until: float, reason: str, now: float) -> None:
         """Leave a host alone until an instant."""
-        ...
 
     def set_crawl_delay(self, url: Url, delay_s: float | None, now: float) -> None: ...
 
@@ -408,15 +355,12 @@ class Resolver(Protocol):
 
     def cached(self, host: str) -> Located | None:
         """Return what is known without asking anybody."""
-        ...
 
     async def resolve(self, host: str) -> Located | Failure:
         """Return addresses to try, best first, or why there are none. Answers from memory where it can."""
-        ...
 
     async def close(self) -> None:
         """End what is under way."""
-        ...
 
 
 class Located(Protocol):
@@ -425,12 +369,10 @@ class Located(Protocol):
     @property
     def addresses(self) -> tuple[str, ...]:
         """Checked addresses, IPv6 without brackets; never empty."""
-        ...
 
     @property
     def expires_at(self) -> float:
         """Wall time from which it must be asked again."""
-        ...
 
 
 class ProtocolModule(Protocol):
@@ -440,11 +382,9 @@ class ProtocolModule(Protocol):
 
     async def fetch(self, request: Request) -> Reply | Failure:
         """Send one request and return what came. Follows nothing; raises nothing of the web's doing."""
-        ...
 
     async def close(self) -> None:
         """Let go of all connections."""
-        ...
 
 
 class Decoder(Protocol):
@@ -452,7 +392,6 @@ class Decoder(Protocol):
 
     def decode(self, reply: Reply) -> Content:
         """Return the content; broken or endless codings give what could be had."""
-        ...
 
 
 class ProcessingModule(Protocol):
@@ -466,11 +405,9 @@ class ProcessingModule(Protocol):
 
     def wants(self, media_type: str) -> bool:
         """Say whether pages of this type are for it."""
-        ...
 
     def process(self, page: Page, findings: Findings) -> None:
         """Add to the findings what it sees."""
-        ...
 
 
 class Archive(Protocol):
@@ -478,11 +415,9 @@ class Archive(Protocol):
 
     def add(self, visited: Visited) -> Archived:
         """Take one finished attempt; fill the row's place in the archive; return where the response went."""
-        ...
 
     def cut(self) -> None:
         """Write what is buffered to the journals: the epoch closes now."""
-        ...
 
 
 @runtime_checkable
@@ -494,7 +429,6 @@ class PrerequisiteArchive(Archive, Protocol):
 
         It has no row.
         """
-        ...
 
 
 @runtime_checkable
@@ -503,4 +437,3 @@ class EpochArchive(Archive, Protocol):
 
     def add_epoch(self, row: EpochRow) -> None:
         """Take the row of a commit that is durable. It is durable itself with the next one."""
-        ...

@@ -20,7 +20,38 @@ FARM = "http://www.farm.example/"
 NAME = "*.farm.example/**"
 Web = Callable[[str, str], Reply | None]
 """Host and path to what is there."""
-SYLLABLES = ["ba", "be", "bi", "bo", "bu", "da", "de", "di", "do", "du", "ga", "ge", "gi", "go", "gu", "ka", "ke", "ki", "ko", "ku", "la", "le", "li", "lo", "lu", "ma", "me", "mi", "mo", "mu"]
+SYLLABLES = [
+    "ba",
+    "be",
+    "bi",
+    "bo",
+    "bu",
+    "da",
+    "de",
+    "di",
+    "do",
+    "du",
+    "ga",
+    "ge",
+    "gi",
+    "go",
+    "gu",
+    "ka",
+    "ke",
+    "ki",
+    "ko",
+    "ku",
+    "la",
+    "le",
+    "li",
+    "lo",
+    "lu",
+    "ma",
+    "me",
+    "mi",
+    "mo",
+    "mu",
+]
 COMMON = "The garden shop sells seeds, bulbs and tools for every season and sends them within two days. " * 3
 
 
