@@ -32,3 +32,12 @@ def test_alarms_and_closings_of_all_are_told_within_a_bound() -> None:
     found = whole([shard(1, alarms=[alarm]), shard(2, alarms=[alarm], closings=[closing] * 100)])
     assert found["alarms"] == [alarm, alarm]
     assert found["closings"] == [closing] * LISTED_MAX
+
+
+def test_no_seed_was_fetched_where_none_was_by_any_shard() -> None:
+    one = {"url": "http://a.test/", "state": "dns_error", "reason": "no such name"}
+    none = {"count": 1, "any_fetched": False, "not_fetched": [one]}
+    found = whole([shard(1, seeds=none), shard(2, seeds=none)])["seeds"]
+    assert found == {"count": 2, "any_fetched": False, "not_fetched": [one, one]}
+    some = {"count": 1, "any_fetched": True, "not_fetched": []}
+    assert whole([shard(1, seeds=none), shard(2, seeds=some)])["seeds"] == {**some, "count": 2}

@@ -255,8 +255,8 @@ def test_an_epoch_that_cannot_close_stops_growing(tmp_path: Path) -> None:
         sizes = []
         ended = ring.tally.ended
 
-        def counting(visited: Any) -> None:
-            ended(visited)
+        def counting(visited: Any, *, seed: bool) -> None:
+            ended(visited, seed=seed)
             sizes.append(ring.tally.in_epoch)
 
         ring.tally.ended = counting  # type: ignore[method-assign]

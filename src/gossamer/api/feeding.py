@@ -65,6 +65,7 @@ class Feeding:
         self._shard = shard
         self._given = [Path(path) for path in shard.config.seeds.segments]
         self._visitable = Visitable(shard.config)
+        self._has = shard.membership.exchange.has if shard.membership is not None else None
         self._busy = bool(self._given)
         directory = shard.config.seeds.watch_directory
         self._directory = Path(directory) if directory else None
@@ -161,6 +162,7 @@ class Feeding:
                 continue
             ours.append(Link(url, link.link_type, link.depth, link.hops, link.referrer, link.seed))
             at.append(min(level, LEVEL_MAX))
+        self._shard.tally.seeded([link.url.text for link in ours if self._has is None or self._has(link.url)])
         self._shard.pipeline.take_in(ours, at)
 
     def _taken(self, key: bytes) -> Taken | None:

@@ -55,7 +55,8 @@ class Seeding:
     async def run(self) -> None:
         """Add all seeds, giving way to the crawl between steps; then wait to be cancelled."""
         if not self._done:
-            seeds = self._shard.config.seeds
+            seeds, counted = self._shard.config.seeds, self._shard.tally.totals.seeds
+            counted.count, counted.first = 0, []
             self.add(seeds.urls, SEED_ARGUMENT)
             if seeds.file:
                 await self._add_all(file_seeds(Path(seeds.file), self._schemes))
@@ -80,6 +81,7 @@ class Seeding:
             ConfigError: one of them is no address; those before it were taken.
         """
         links = list(self._links(texts, kind))
+        self._shard.tally.seeded([link.url.text for link in links])
         self._shard.pipeline.discover(links)
         self._shard.shard.stir()
         return len(links)

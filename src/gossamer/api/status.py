@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -15,7 +16,7 @@ from gossamer.cluster.standing import whole
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.crawl.options import LimitsOptions
-from gossamer.crawl.tally import Totals
+from gossamer.crawl.tally import Seeds, Totals
 from gossamer.frontier.budgets import stored_round
 from gossamer.frontier.counts import COUNTS_KEY, Counts
 from gossamer.model.modules import module_facts
@@ -26,6 +27,7 @@ from gossamer.world.clock import WallClock
 
 TRAPS_TOLD_MAX = 100
 HOSTS_TOLD_MAX = 10
+REDIRECTS_TOLD_MAX = 5
 
 
 def running_status(shard: Assembled, *, detail: bool = False) -> dict[str, object]:
@@ -35,6 +37,7 @@ def running_status(shard: Assembled, *, detail: bool = False) -> dict[str, objec
     counts, totals, tally = shard.frontier.counts, shard.tally.totals, shard.tally
     elapsed_s = shard.shard.elapsed_s()
     status = _common(counts, totals, elapsed_s, shard.config.limits)
+    status["seeds"] = seeds_told(totals.seeds, shard.story.why)
     pages_s, bytes_s = tally.rates(shard.clock.now())
     under_way, awaited = shard.shard.in_flight, waiting(shard)
     if shard.revisits is None:
@@ -116,6 +119,7 @@ def _status_of(config: Config, directory: Path, shard: int) -> dict[str, object]
         stored = opened.store.get("meta", COUNTS_KEY)
         counts = Counts() if stored is None else msgspec.msgpack.decode(stored, type=Counts)
         status = _common(counts, opened.totals, opened.totals.elapsed_s, config.limits)
+        status["seeds"] = seeds_told(opened.totals.seeds, opened.story.why)
         status |= {
             "state": _state_of(counts, config),
             "in_flight": 0,
@@ -147,6 +151,30 @@ def _status_of(config: Config, directory: Path, shard: int) -> dict[str, object]
 def _state_of(counts: Counts, config: Config) -> str:
     is_over = not counts.pending and counts.discovered and config.crawl.mode != "continuous"
     return "finished" if is_over else "stopped"
+
+
+def seeds_told(seeds: Seeds, why: Callable[[str], dict[str, object]]) -> dict[str, object]:
+    """Return how many seeds there are and whether any was fetched; while none is, the state of the first ones with the
+    reason: about 0.1 ms for each.
+    """
+    first = [] if seeds.any_fetched else seeds.first
+    return {
+        "count": seeds.count,
+        "any_fetched": seeds.any_fetched,
+        "not_fetched": [{"url": text, **_seed_state(text, why)} for text in first],
+    }
+
+
+def _seed_state(text: str, why: Callable[[str], dict[str, object]]) -> dict[str, object]:
+    """Return the state of a seed, or of the last URL to which it redirects, and the reason."""
+    reasons = []
+    for _ in range(REDIRECTS_TOLD_MAX):
+        told = why(text)
+        reasons.append(str(told["reason"]))
+        if told["state"] != "redirected" or not told.get("redirect_to"):
+            break
+        text = str(told["redirect_to"])
+    return {"state": told["state"], "reason": "; ".join(reasons)}
 
 
 def traps_told(traps: Traps) -> list[str]:

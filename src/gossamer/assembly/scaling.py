@@ -29,7 +29,7 @@ from gossamer.crawl.commit import MANIFEST
 from gossamer.crawl.memory import REJECTED
 from gossamer.crawl.quarantine import SUSPECTS
 from gossamer.crawl.tally import KEY as TALLY
-from gossamer.crawl.tally import Totals
+from gossamer.crawl.tally import SEEDS_NAMED_MAX, Totals
 from gossamer.frontier.counts import COUNTS_KEY, Counts
 from gossamer.frontier.record import decode_record
 from gossamer.model.errors import ConfigError
@@ -251,6 +251,9 @@ def _summed(kept: Totals, others: Iterable[Totals]) -> Totals:
         kept.body_bytes += one.body_bytes
         kept.fetch_s += one.fetch_s
         kept.incarnation = max(kept.incarnation, one.incarnation)
+        kept.seeds.count += one.seeds.count
+        kept.seeds.first = (kept.seeds.first + one.seeds.first)[:SEEDS_NAMED_MAX]
+        kept.seeds.any_fetched |= one.seeds.any_fetched
         outcomes.update(one.outcomes)
     kept.outcomes = dict(outcomes)
     return kept

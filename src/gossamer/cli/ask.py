@@ -20,10 +20,12 @@ from gossamer.cli.standing import (
     modules_of,
     number,
     revisits_of,
+    seeds_not_fetched,
+    seeds_not_fetched_lines,
     state_of,
     to_upload_of,
     uploaded_of,
-)  # fmt: skip
+)
 from gossamer.cli.words import count, harmless, size
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import duration
@@ -88,7 +90,8 @@ def report(directory: Path, *, as_json: bool, page: Path | None = None) -> int:
     """Print the statistics of a crawl, or write them to `page` as HTML."""
     require_crawl(directory)
     status = _standing(directory)
-    found = door.report_of(directory, _rejected(status), _modules(status))
+    unfetched = seeds_not_fetched(status) if _has_ended(status) else ()
+    found = door.report_of(directory, _rejected(status), _modules(status), unfetched)
     if page is not None:
         _write(page, door.written(found, "html", directory.resolve().name))
     if as_json:
@@ -203,6 +206,7 @@ def status_text(status: Mapping[str, object]) -> str:
         *picture_rows(status),
         ("time", duration(number(status, "elapsed_s"))),
         ("epoch", count(number(status, "epoch"))),
+        ("seeds", "\n             ".join(seeds_not_fetched_lines(status)) if _has_ended(status) else ""),
         ("not fetched", ", ".join(f"{name} {count(n)}" for name, n in errors_of(status).items())),
         ("rejected", _tally(status.get("rejected"))),
         *(("failing", says) for says in modules_of(status)),
@@ -216,6 +220,11 @@ def status_text(status: Mapping[str, object]) -> str:
     traps = status.get("traps")
     rows += [("trap", harmless(trap)) for trap in traps] if isinstance(traps, list) else []
     return "\n".join(f"{name:<12} {value}" for name, value in rows if value)
+
+
+def _has_ended(status: Mapping[str, object]) -> bool:
+    """Say whether the crawl ended by itself: not one that runs, was stopped or has died."""
+    return status.get("ended") not in ("", "stopped", None)
 
 
 def _shard(one: Mapping[str, object]) -> str:

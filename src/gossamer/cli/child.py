@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -191,7 +191,20 @@ def crawl(config: Config, supervisor: Supervisor, job: Job) -> int:
             f"they are kept, gossamer resume {job.directory} uploads them"
         )
         return Exit.INTERRUPTED if ended == "stopped" else Exit.FAILED
-    return Exit.INTERRUPTED if ended == "stopped" else Exit.FINISHED
+    return ended_as(ended, status)
+
+
+def ended_as(ended: str, status: Mapping[str, object]) -> Exit:
+    """Return the exit status of a crawl that ended with nothing wrong in it; say why, where nothing was fetched."""
+    from gossamer.cli.standing import seeds_not_fetched_lines
+
+    if ended == "stopped":
+        return Exit.INTERRUPTED
+    if lines := seeds_not_fetched_lines(status):
+        for line in lines:
+            complain(line)
+        return Exit.NOTHING
+    return Exit.FINISHED
 
 
 def full(error: OSError, directory: Path) -> str:

@@ -141,12 +141,17 @@ def conformance_of(served: Web, directory: Path) -> tuple[str, bool]:
     return table(rows), all(row.right for row in rows)
 
 
-def report_of(directory: Path, rejected: Mapping[str, int], modules: Mapping[str, Status]) -> Report:
-    """Return the statistics of a crawl, from the tables it has written; `rejected` and `modules` are of its status."""
+def report_of(
+    directory: Path,
+    rejected: Mapping[str, int],
+    modules: Mapping[str, Status],
+    seeds_not_fetched: Sequence[Mapping[str, object]],
+) -> Report:
+    """Return the statistics of a crawl, from the tables it has written; all but the directory is of its status."""
     from gossamer.report.figures import failed_modules
     from gossamer.report.report import summary
 
-    return summary(directory, rejected=rejected, modules=failed_modules(modules))
+    return summary(directory, rejected=rejected, modules=failed_modules(modules), seeds_not_fetched=seeds_not_fetched)
 
 
 def written(report: Report, form: Literal["text", "json", "html"], title: str = "", width: int = 80) -> str:

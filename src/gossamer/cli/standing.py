@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from gossamer.cli.door import Status
 from gossamer.cli.words import count, counted, harmless, size
 from gossamer.model.words import duration
@@ -29,6 +31,32 @@ def state_of(status: Status) -> str:
     """Return the state in words; when nothing happens, for what it waits."""
     state, waiting = harmless(status.get("state", "")), status.get("waiting_for")
     return f"{state}: {harmless(waiting)}" if waiting else state
+
+
+def seeds_not_fetched(status: Status) -> list[Mapping[str, object]]:
+    """Return the first seeds with `url`, `state` and `reason`, where not one was fetched; nothing where one was."""
+    seeds = status.get("seeds")
+    listed = seeds.get("not_fetched") if isinstance(seeds, Mapping) else None
+    return [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else []
+
+
+def seeds_not_fetched_lines(status: Status) -> list[str]:
+    """Return lines that name seeds with the reasons, where not one was fetched; nothing where one was."""
+    seeds = status.get("seeds")
+    if not isinstance(seeds, Mapping) or seeds.get("any_fetched"):
+        return []
+    total, named = number(seeds, "count"), seeds_not_fetched(status)
+    if not total:
+        return ["no URL could be fetched: there was none to fetch"]
+    lines = [
+        f"none of the {counted(total, 'seed')} could be fetched:" if total > 1 else "the seed could not be fetched:"
+    ]
+    for one in named:
+        reason = f": {harmless(one['reason'])}" if one.get("reason") else ""
+        lines.append(f"  {harmless(one['url'])}: {harmless(one['state'])}{reason}")
+    if total > len(named):
+        lines.append(f"  and {count(total - len(named))} more")
+    return lines
 
 
 def to_upload_of(status: Status) -> str:
@@ -137,9 +165,6 @@ def summary_of(status: Status, directory: str, ended: str) -> str:
     lines = [f"The crawl {how}: {', '.join(sums)} in {duration(number(status, 'elapsed_s'))}."]
     if errors := errors_of(status):
         lines.append("Not fetched: " + ", ".join(f"{name} {count(n)}" for name, n in errors.items()) + ".")
-    closings = status.get("closings")
-    if isinstance(closings, list) and closings and not number(status, "pages"):
-        lines += [f"Closed: {harmless(one['host'])}: {harmless(one['reason'])}." for one in closings]
     lines += [f"{says[:1].upper()}{says[1:]}." for says in modules_of(status)]
     if queued := number(status, "queued"):
         lines.append(f"Still queued: {count(queued)}; gossamer resume {harmless(directory)} continues.")

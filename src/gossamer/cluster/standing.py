@@ -51,6 +51,7 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
     for key in LISTS:
         found[key] = [one for status in statuses for one in _list(status.get(key))][:LISTED_MAX]
     found["modules"] = summed([one for status in statuses if isinstance(one := status.get("modules"), Mapping)])
+    found["seeds"] = _seeds([seeds for status in statuses if isinstance(seeds := status.get("seeds"), Mapping)])
     found["waiting_for"] = _waiting_for(statuses)
     found["uploads"] = _uploads(statuses)
     found["eta_s"] = _eta_s(found)
@@ -93,6 +94,16 @@ def _waiting_for(statuses: Sequence[Status]) -> str:
     if not all(waits):
         return ""
     return " · ".join(dict.fromkeys(waits[:WAITING_TOLD_MAX]))
+
+
+def _seeds(parts: Sequence[Status]) -> dict[str, object]:
+    any_fetched = any(part.get("any_fetched") for part in parts)
+    not_fetched = [] if any_fetched else [one for part in parts for one in _list(part.get("not_fetched"))]
+    return {
+        "count": sum(_number(part.get("count")) for part in parts),
+        "any_fetched": any_fetched,
+        "not_fetched": not_fetched[:LISTED_MAX],
+    }
 
 
 def _uploads(statuses: Sequence[Status]) -> dict[str, object] | None:

@@ -102,7 +102,7 @@ class Ends(Generic[L]):
         row = self._reply_row(visit, reply, "redirected")
         row.redirect_to = target.text
         visited = self._digested(visit, reply, row, [Found(target.text, "redirect")], [target.key])
-        seed = visit.seed or (rooms.beyond.seed(visit.url) if rooms.beyond is not None else NOT_SEED)
+        seed = self._seed(visit)
         if seed:
             self.widen(visit.url, target, seed)
         if target.key == visit.url.key:
@@ -121,6 +121,11 @@ class Ends(Generic[L]):
         if link.hops > rooms.chain.hops_max and (rooms.router is None or rooms.router.has(target)):
             rooms.history.stop(link)
         return [link]
+
+    def _seed(self, visit: Visit) -> int:
+        """Return how a visit's URL is a seed, if it is one: also one that was queued as an ordinary link before."""
+        beyond = self._rooms.beyond
+        return visit.seed or (beyond.seed(visit.url) if beyond is not None else NOT_SEED)
 
     def widen(self, url: Url, target: Url, seed: int) -> None:
         """Bring into scope where a seed redirects, as far as its kind allows, and tell people and other shards."""
@@ -312,6 +317,7 @@ class Ends(Generic[L]):
             original = Original(row.url, reply.started_at, archived.record_id)
             rooms.content_seen.remember(visited.digest, visit.url, original)
         rooms.history.put(visit.url, page_record(row, final=again is None, outlinks=outlinks))
+        seed = not self._tally.totals.seeds.any_fetched and self._seed(visit) != NOT_SEED
         if again is None:
             if revisiting is not None and sight is not None:
                 revisiting.conclude(lease, visited, sight, archived, self._clock.now())
@@ -321,7 +327,7 @@ class Ends(Generic[L]):
                 rooms.beyond.conclude(visit.url)
         else:
             rooms.source.retry(lease, again, self._clock.now())
-        self._tally.ended(visited)
+        self._tally.ended(visited, seed=seed)
 
     def internal_error(self, lease: L, error: Exception) -> None:
         """An error of ours: it ends this page, and nothing else."""

@@ -25,7 +25,7 @@ from gossamer.crawl.retries import Retries
 from gossamer.crawl.revisiting import Revisiting
 from gossamer.crawl.rooms import Rooms
 from gossamer.crawl.router import Router
-from gossamer.crawl.tally import Tally
+from gossamer.crawl.tally import FETCHED, Tally
 from gossamer.crawl.told import Hints
 from gossamer.model.links import SITEMAP_FILE, Link
 from gossamer.model.revisits import Held, Notice
@@ -90,8 +90,8 @@ class Pipeline(Generic[L]):
         for link, answer in zip(admitted, answers, strict=True):
             if answer == NEW:
                 rooms.sink.add(link, rooms.prioritizer.level(link), now)
-            if link.seed and rooms.beyond is not None:
-                self._open_seed(link, rooms.beyond)
+            if link.seed:
+                self._open_seed(link, answer)
             if answer == SHORTER and self._follows:
                 self._relax(link)
 
@@ -136,10 +136,16 @@ class Pipeline(Generic[L]):
         if self._rooms.beyond is not None and (regained := self._rooms.beyond.regained()):
             self.discover(regained)
 
-    def _open_seed(self, link: Link, beyond: Beyond) -> None:
-        """See that a seed's redirect widens the scope, also when its URL was found as an ordinary link before."""
-        rooms = self._rooms
+    def _open_seed(self, link: Link, answer: int) -> None:
+        """Note that a seed will be fetched, or was as an ordinary link before: its redirect widens the scope."""
+        rooms, beyond = self._rooms, self._rooms.beyond
+        if beyond is None and answer == NEW:
+            return
         record = rooms.history.get(link.url)
+        if record is not None and record.outcome in FETCHED:
+            self._tally.totals.seeds.any_fetched = True
+        if beyond is None:
+            return
         if record is None or not record.final:
             beyond.open(link.url, link.seed)
             return

@@ -23,8 +23,20 @@ RATE_SAMPLES = 10
 MEDIA_TYPES_MAX = 50
 ERROR_CHARACTERS_MAX = 300
 """Of a module's last error, which is shown and committed."""
+SEEDS_NAMED_MAX = 10
+FETCHED = frozenset(("fetched", "not_modified"))
 OTHER = "other"
 """Stands for the media types that came when there were so many already."""
+
+
+class Seeds(msgspec.Struct):
+    """The URLs that a crawl begins with: its seeds, and those of segments."""
+
+    count: int = 0
+    first: list[str] = msgspec.field(default_factory=list)
+    """The first `SEEDS_NAMED_MAX` of them."""
+    any_fetched: bool = False
+    """Whether one of them, or the target of its redirects, was fetched."""
 
 
 class Totals(msgspec.Struct):
@@ -44,6 +56,7 @@ class Totals(msgspec.Struct):
     """What each processing module did."""
     incarnation: int = 0
     """How often the shard was opened."""
+    seeds: Seeds = msgspec.field(default_factory=Seeds)
     ended: str = ""
     """How the last run ended; empty while one goes on, and after one that died."""
 
@@ -92,9 +105,17 @@ class Tally:
         lasted_s = max(now - since, 1e-3)
         return (self.totals.pages - pages) / lasted_s, (self.totals.wire_bytes - wire_bytes) / lasted_s
 
-    def ended(self, visited: Visited) -> None:
-        """Count a finished attempt."""
+    def seeded(self, texts: Sequence[str]) -> None:
+        """Count URLs that the crawl begins with."""
+        seeds = self.totals.seeds
+        seeds.count += len(texts)
+        seeds.first += texts[: SEEDS_NAMED_MAX - len(seeds.first)]
+
+    def ended(self, visited: Visited, *, seed: bool) -> None:
+        """Count a finished attempt; `seed`: the crawl began with its URL, or a redirect led there from such a one."""
         totals, row = self.totals, visited.row
+        if (seed or self._options.mode == "offline") and row.outcome in FETCHED:
+            totals.seeds.any_fetched = True
         totals.attempts += 1
         if row.outcome == "fetched":
             totals.pages += 1

@@ -46,6 +46,14 @@ class Trouble(msgspec.Struct, frozen=True):
     error: str
 
 
+class Unfetched(msgspec.Struct, frozen=True):
+    """A seed that could not be fetched."""
+
+    url: str
+    state: str
+    reason: str
+
+
 class Step(msgspec.Struct, frozen=True):
     """What ended within one step of time."""
 
@@ -210,6 +218,8 @@ class Report(msgspec.Struct, frozen=True):
     """By depth, from 0."""
     link_types: tuple[Count, ...] = ()
     """Share of all links."""
+    seeds_not_fetched: tuple[Unfetched, ...] = ()
+    """The first seeds, where the crawl ended and not one of them could be fetched."""
     rejected: tuple[Count, ...] = ()
     """Links that each filter refused; share of all refused. Empty when the state was not at hand."""
     failed_modules: tuple[FailedModule, ...] = ()

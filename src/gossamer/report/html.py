@@ -15,7 +15,7 @@ TIME_LABELS = 7
 
 def as_html(report: Report, title: str) -> str:
     """Return the page. About 60 KB, whatever the size of the crawl."""
-    body = "".join(_sections(report)) if report.attempts else "<p>No pages yet.</p>"
+    body = _seeds(report) + ("".join(_sections(report)) if report.attempts else "<p>No pages yet.</p>")
     name = _text(title)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -24,6 +24,13 @@ def as_html(report: Report, title: str) -> str:
         f"<title>{name}: report of a crawl</title><style>{STYLE}</style></head>"
         f"<body><header><h1>{name}</h1><p>Report of a crawl</p></header><main>{body}</main></body></html>\n"
     )
+
+
+def _seeds(report: Report) -> str:
+    if not report.seeds_not_fetched:
+        return ""
+    rows = ((_text(one.url), _text(one.state), _text(one.reason)) for one in report.seeds_not_fetched)
+    return _table("Seeds", "No seed could be fetched.", ("URL", "state", "reason"), rows, wide=True)
 
 
 def _sections(report: Report) -> Iterator[str]:

@@ -9,7 +9,17 @@ import msgspec
 
 from gossamer.report import shape
 from gossamer.report.course import course
-from gossamer.report.figures import Copies, Count, Course, FailedModule, FetchTimes, Host, Report, Trouble
+from gossamer.report.figures import (
+    Copies,
+    Count,
+    Course,
+    FailedModule,
+    FetchTimes,
+    Host,
+    Report,
+    Trouble,
+    Unfetched,
+)
 from gossamer.report.manners import manners
 from gossamer.report.tables import NEAR, Tables, opened
 
@@ -57,16 +67,22 @@ def summary(
     memory_bytes_max: int = MEMORY_BYTES_MAX,
     rejected: Mapping[str, int] | None = None,
     modules: Sequence[FailedModule] = (),
+    seeds_not_fetched: Sequence[Mapping[str, object]] = (),
 ) -> Report:
     """Return the figures of a crawl's directory; of one without pages, an empty report.
 
     Reads finished Parquet files only, so figures of a running crawl lag behind. Memory is bounded by
-    `memory_bytes_max`; what does not fit goes to a temporary folder. `rejected` is what each filter refused and
-    `modules` those that failed, which the tables do not know. docs/report.md says what it costs.
+    `memory_bytes_max`; what does not fit goes to a temporary folder. `rejected` is what each filter refused, `modules`
+    those that failed, and `seeds_not_fetched` the seeds of a crawl that could fetch none of them, with `url`, `state`
+    and `reason`: the tables hold none of these. docs/report.md says what it costs.
     """
     with opened(directory, memory_bytes_max) as tables:
         report = _asked(tables, rejected or {}) if tables is not None else Report()
-    return msgspec.structs.replace(report, failed_modules=tuple(sorted(modules, key=lambda one: -one.failed)))
+    return msgspec.structs.replace(
+        report,
+        failed_modules=tuple(sorted(modules, key=lambda one: -one.failed)),
+        seeds_not_fetched=msgspec.convert(tuple(seeds_not_fetched), tuple[Unfetched, ...]),
+    )
 
 
 def _asked(tables: Tables, rejected: Mapping[str, int]) -> Report:

@@ -38,6 +38,12 @@ def as_text(report: Report, width: int = 80) -> str:
 
 
 def _lines(report: Report, width: int) -> Iterator[str]:
+    if report.seeds_not_fetched:
+        yield "No seed could be fetched:"
+        for one in report.seeds_not_fetched:
+            yield f"  {printable(one.url)}: {printable(one.state)}"
+            yield f"    {printable(one.reason)}"
+        yield ""
     if not report.attempts:
         yield "No pages yet."
         return

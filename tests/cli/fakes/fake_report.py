@@ -1,6 +1,6 @@
 """A report of one figure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 
@@ -8,7 +8,7 @@ class Report(int):
     refused: int
 
 
-def summary(directory: Path, rejected: Mapping[str, int]) -> Report:
+def summary(directory: Path, rejected: Mapping[str, int], seeds_not_fetched: Sequence[object]) -> Report:
     report = Report((directory / "state/pages").read_text())
     report.refused = rejected["scope.host"]
     return report

@@ -1,0 +1,202 @@
+"""A crawl that could fetch none of its seeds ends with an exit status of its own and names the seeds and reasons."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from gossamer.cli.exits import Exit
+from tests.answering import Answering
+from tests.cli.conftest import Gossamer
+from tests.cli.test_reading import real
+
+CLOSED = "closed.test"
+"""Its robots.txt disallows everything; another one's does not."""
+QUICK = (
+    "crawl.commit_s=0.2", "frontier.retry_s_first=0.1", "frontier.retry_s_max=0.2", "frontier.host_sleep_s_first=0.1",
+    "frontier.host_sleep_s_max=0.2", "politeness.backoff_s_first=0.1", "robots.retry_first_s=0.1",
+    "robots.unanswered_first_s=0.1", "robots.retry_s_max=0.2", "robots.robots_wait_max_s=1.0",
+)  # fmt: skip
+"""A crawl that gives up soon."""
+
+
+class Site(Answering):
+    def get(self) -> None:
+        if self.path == "/robots.txt":
+            closed = self.headers.get("Host", "").startswith(CLOSED)
+            self.answer(200, b"User-agent: *\nDisallow: /\n" if closed else b"", media_type="text/plain")
+        elif self.path == "/" or self.path.startswith("/page"):
+            self.answer(200, b"<title>A page</title>")
+        elif self.path.startswith("/to/"):
+            self.answer(302, b"", ("Location", self.path.removeprefix("/to")))
+        else:
+            self.answer(int(self.path[1:4]), b"<title>An error</title>")
+
+
+@pytest.fixture
+def site() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Site) as server:
+        serving = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        serving.start()
+        yield f":{server.server_address[1]}"
+        server.shutdown()
+        serving.join()
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Gossamer]:
+    (tmp_path / "hosts").write_text(f"127.0.0.1 open.test {CLOSED}\n")
+    gossamer = real(tmp_path)
+    yield gossamer
+    for process in gossamer.started:
+        process.kill()
+        process.communicate()
+
+
+def crawl(run: Gossamer, *words: str) -> tuple[int, str, str]:
+    sets = [word for key in QUICK for word in ("--set", key)]
+    return run("crawl", *words, "--allow-private", "--hosts", "hosts", "--politeness", "own", "--quiet", *sets)
+
+
+def unused_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = one.getsockname()[1]
+        assert isinstance(port, int)
+        return port
+
+
+@pytest.fixture
+def name_server() -> Iterator[str]:
+    """Answer that there is no such name, whatever is asked."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+        udp.bind(("127.0.0.1", 0))
+
+        def answer() -> None:
+            while len(question := udp.recvfrom(512)) and question[0]:
+                udp.sendto(question[0][:2] + b"\x81\x83" + question[0][4:], question[1])
+
+        answering = Thread(target=answer)
+        answering.start()
+        yield f"127.0.0.1:{udp.getsockname()[1]}"
+        udp.sendto(b"", udp.getsockname())
+        answering.join()
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "reason"),
+    [
+        ("/404", [], "http_error: HTTP 404"),
+        ("/500", [], "http_error: HTTP 500"),
+        ("/to/404", [], "HTTP 404"),
+        ("/", ["--exclude", "open"], "rejected: the filter `exclude` rejects it"),
+        ("/to/page", ["--exclude", "test:[0-9]+/page"], "the filter `exclude` rejects it"),
+    ],
+    ids=["404", "500", "redirect to 404", "excluded", "redirect to an excluded URL"],
+)
+def test_a_crawl_whose_only_seed_fails_says_so_and_why(
+    run: Gossamer, site: str, path: str, more: list[str], reason: str
+) -> None:
+    assert_failed(crawl(run, seed := f"http://open.test{site}{path}", *more), seed, reason)
+
+
+def test_a_name_that_does_not_exist_is_a_reason(run: Gossamer, name_server: str) -> None:
+    seed = "http://unknown.invalid/"
+    words = (seed, "--contact", "me@example.org", "--dns", name_server)
+    assert_failed(crawl(run, *words), seed, "dns_error: name resolution")
+
+
+def test_robots_txt_is_a_reason_which_status_and_report_know(run: Gossamer, site: str) -> None:
+    seed, reason = f"http://{CLOSED}{site}/", "robots.txt disallows it"
+    assert_failed(crawl(run, seed), seed, f"robots_denied: {reason}")
+    found = json.loads(run("status", "crawl", "--json")[1])["seeds"]
+    named = [{"url": seed, "state": "robots_denied", "reason": reason}]
+    assert found == {"count": 1, "any_fetched": False, "not_fetched": named}
+    assert reason in run("status", "crawl")[1]
+    assert reason in run("report", "crawl")[1].partition("0 pages fetched")[0]
+    assert json.loads(run("report", "crawl", "--json")[1])["seeds_not_fetched"] == named
+    assert run("report", "crawl", "--html", "page.html")[0] == 0
+    assert "No seed could be fetched" in (run.directory / "page.html").read_text()
+
+
+def assert_failed(ended: tuple[int, str, str], seed: str, reason: str) -> None:
+    status, out, err = ended
+    assert (status, out) == (Exit.NOTHING, "")
+    first, second = err.splitlines()
+    assert first == "gossamer: the seed could not be fetched:"
+    assert second.startswith(f"gossamer:   {seed}: ")
+    assert reason in second
+
+
+@pytest.mark.parametrize("more", [[], ["--no-robots"]], ids=["with robots.txt", "without"])
+def test_a_refused_port_is_named_and_a_limit_makes_no_success_of_it(run: Gossamer, more: list[str]) -> None:
+    seed = f"http://127.0.0.1:{unused_port()}/"
+    status, _, err = crawl(run, seed, "--max-time", "2", *more)
+    assert status == Exit.NOTHING
+    assert f"{seed}: " in err
+    assert "Could not connect" in err
+
+
+def test_one_seed_that_was_fetched_is_enough(run: Gossamer, site: str) -> None:
+    assert crawl(run, f"http://open.test{site}/404", f"http://open.test{site}/") == (Exit.FINISHED, "", "")
+    assert json.loads(run("status", "crawl", "--json")[1])["seeds"] == {
+        "count": 2, "any_fetched": True, "not_fetched": []
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("scope", ["host", "any"])
+def test_a_seed_counts_as_fetched_where_its_redirect_leads(run: Gossamer, site: str, scope: str) -> None:
+    assert crawl(run, f"http://open.test{site}/to/page", "--scope", scope) == (Exit.FINISHED, "", "")
+
+
+def test_of_many_seeds_the_first_are_named_and_the_others_counted(run: Gossamer, site: str) -> None:
+    (run.directory / "list").write_text("".join(f"http://open.test{site}/404/{n}\n" for n in range(25)))
+    status, _, err = crawl(run, "--seeds", "list")
+    lines = err.splitlines()
+    assert (status, len(lines)) == (Exit.NOTHING, 12)
+    assert lines[0] == "gossamer: none of the 25 seeds could be fetched:"
+    assert lines[-1] == "gossamer:   and 15 more"
+
+
+def test_resume_knows_it_too(run: Gossamer, site: str) -> None:
+    first = crawl(run, f"http://open.test{site}/404")
+    again = run("resume", "crawl", "--quiet")
+    assert first == again
+    assert again[0] == Exit.NOTHING
+
+
+def test_the_last_words_are_no_progress(run: Gossamer, site: str) -> None:
+    """`--json` leaves standard output to JSON."""
+    status, out, err = run(
+        "crawl", f"http://open.test{site}/404", "--allow-private", "--hosts", "hosts", "--json", "--politeness", "own"
+    )
+    assert status == Exit.NOTHING
+    last = [json.loads(line) for line in out.splitlines()][-1]
+    assert (last["event"], last["seeds"]["any_fetched"]) == ("end", False)
+    assert "HTTP 404" in err
+
+
+def test_an_offline_crawl_of_an_empty_segment_fetched_nothing(run: Gossamer, site: str) -> None:
+    assert crawl(run, f"http://open.test{site}/404")[0] == Exit.NOTHING
+    assert run("segment", "build", "crawl", "-o", "empty.segment", "--quiet")[0] == Exit.NOTHING
+    status, _, err = crawl(run, "--mode", "offline", "empty.segment", "-o", "second")
+    assert (status, err) == (Exit.NOTHING, "gossamer: no URL could be fetched: there was none to fetch\n")
+
+
+def test_an_offline_crawl_names_what_its_segment_lists(run: Gossamer, site: str) -> None:
+    (run.directory / "list").write_text(f"http://open.test{site}/404\n")
+    (run.directory / "gossamer.toml").write_text('[resolve]\nallow_private = true\nhosts_file = "hosts"\n')
+    words = ("segment", "build", "--seeds", "list", "-o", "one.segment", "-c", "gossamer.toml", "--quiet")
+    assert run(*words) == (Exit.FINISHED, "", "")
+    status, _, err = crawl(run, "--mode", "offline", "one.segment", "-o", "second")
+    assert status == Exit.NOTHING
+    assert "HTTP 404" in err
+    (run.directory / "list").write_text(f"http://open.test{site}/page\n")
+    assert run(*(word.replace("one.", "two.") for word in words))[0] == Exit.FINISHED
+    assert crawl(run, "--mode", "offline", "two.segment", "-o", "third") == (Exit.FINISHED, "", "")
