@@ -1,11 +1,30 @@
-"""What all tests share: they leave no modules of their own behind."""
+"""What all tests share: an environment that does not depend on the caller's, and no modules left behind."""
 
 from __future__ import annotations
 
+import os
 import sys
+import tempfile
 from collections.abc import Iterator
 
 import pytest
+
+KEPT = ("PATH", "HOME", "TMPDIR", "REPLAY", "GOSSAMER_EXAMPLES", "PYTHONHASHSEED", "PYTEST_", "COV_", "COVERAGE_")
+"""Names of variables that tests may see of the caller's, or beginnings of such names."""
+SET = {"LANG": "C.UTF-8", "TERM": "xterm-256color", "TZ": "UTC"}
+
+
+def pytest_configure() -> None:
+    """Give tests, and all processes that they start, the same environment wherever they run: a terminal, cron, an
+    editor or a CI system; behind a proxy, without colors, without a home.
+    """
+    for name in set(os.environ) - set(SET):
+        if not name.startswith(KEPT):
+            del os.environ[name]
+    os.environ.update(SET)
+    if not os.path.isdir(os.environ.get("HOME", "")):  # noqa: PTH112 - empty is no path
+        os.environ["HOME"] = tempfile.gettempdir()
+    os.umask(0o022)
 
 
 @pytest.fixture(autouse=True)

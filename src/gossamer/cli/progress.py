@@ -11,7 +11,7 @@ from typing import Protocol, TextIO
 
 from gossamer.cli.door import Status
 from gossamer.cli.standing import line_of, summary_of
-from gossamer.cli.words import harmless, write_line
+from gossamer.cli.words import harmless, obeys_escapes, write_line
 
 
 class Progress(Protocol):
@@ -39,10 +39,10 @@ class Progress(Protocol):
 
 
 def progress_for(form: str, interval_s: float, out: TextIO | None = None) -> Progress:
-    """Return the progress for a value of `progress.form`; `auto` looks at whether `out` is a terminal."""
+    """Return the progress for a value of `progress.form`; `auto` is live on a terminal that can redraw, else plain."""
     out = out or sys.stdout
     if form == "auto":
-        form = "live" if out.isatty() else "plain"
+        form = "live" if obeys_escapes(out) else "plain"
     match form:
         case "live":
             from gossamer.cli.live import Live

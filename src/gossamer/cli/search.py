@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import typer
 from gossamer.cli import door
 from gossamer.cli.directory import require_crawl
 from gossamer.cli.views import Shown
-from gossamer.cli.words import count, counted, harmless
+from gossamer.cli.words import count, counted, harmless, obeys_escapes
 from gossamer.model.errors import ConfigError
 
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
@@ -27,7 +28,7 @@ def search(directory: Path, query: str, *, limit: int, host: str, site: str, lan
     if as_json:
         typer.echo(json.dumps(door.found_as_object(found)))
     else:
-        for line in _lines(found, colours=sys.stdout.isatty()):
+        for line in _lines(found, colours=obeys_escapes(sys.stdout) and not os.environ.get("NO_COLOR")):
             typer.echo(line)
     return 0
 

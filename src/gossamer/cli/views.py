@@ -10,7 +10,7 @@ from typing import TextIO
 
 from gossamer.cli import door
 from gossamer.cli.directory import require_crawl
-from gossamer.cli.words import count, counted, size
+from gossamer.cli.words import count, counted, obeys_escapes, size
 
 PROGRESS_S = 5.0
 LIVE_PROGRESS_S = 0.2
@@ -48,7 +48,7 @@ class Shown:
         self._out = out
         self._quiet = quiet
         self._clock = clock
-        self._is_live = out.isatty()
+        self._is_live = obeys_escapes(out)
         self._interval_s = LIVE_PROGRESS_S if self._is_live else PROGRESS_S
         self._next = clock() + self._interval_s
         self._is_open = False

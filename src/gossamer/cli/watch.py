@@ -11,7 +11,7 @@ import tty
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from gossamer.cli.words import write_line
+from gossamer.cli.words import obeys_escapes, write_line
 
 INTERVAL_S = 1.0
 PLAIN_INTERVAL_S = 5.0
@@ -21,7 +21,7 @@ ALTERNATE_ON, ALTERNATE_OFF = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 
 def watch(text: Callable[[], tuple[str, bool]]) -> int:
     """Show what `text` returns until it says that the crawl is over, or `q` or Ctrl-C is typed; the last one stays."""
-    if not (sys.stdout.isatty() and sys.stdin.isatty()):
+    if not (obeys_escapes(sys.stdout) and sys.stdin.isatty()):
         return _plain(text)
     shown = ""
     with _screen() as keyboard:

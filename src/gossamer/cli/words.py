@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import TextIO
 
 SHOWN_CHARACTERS_MAX = 500
+DUMB = frozenset(("dumb", "unknown"))
+"""Values of TERM for terminals that print control sequences instead of obeying them."""
 
 
 def harmless(text: object) -> str:
@@ -36,6 +39,11 @@ def size(number: float) -> str:
             return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
         number /= 1000
     return f"{number:,.1f} TB"
+
+
+def obeys_escapes(out: TextIO) -> bool:
+    """Say whether a stream is a terminal that obeys control sequences: those of editors and CI systems do not."""
+    return out.isatty() and os.environ.get("TERM", "").lower() not in DUMB
 
 
 def write_line(out: TextIO, line: str) -> None:

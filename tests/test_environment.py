@@ -1,0 +1,69 @@
+"""Neither a crawl nor the tests depend on the environment of whoever runs them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+import gossamer
+from tests.answering import Answering
+
+REPOSITORY = Path(__file__).parents[1]
+BARE = {"PATH": "/usr/bin:/bin"}
+NOBODY = "http://127.0.0.1:9"
+HOSTILE = {
+    **BARE, "TERM": "dumb", "NO_COLOR": "1", "LANG": "C", "LC_ALL": "C", "COLUMNS": "40", "HOME": "/nonexistent",
+    "http_proxy": NOBODY, "HTTP_PROXY": NOBODY, "https_proxy": NOBODY, "ALL_PROXY": NOBODY, "no_proxy": "",
+    "PYTHONWARNINGS": "error", "PAGER": "false", "TZ": "Pacific/Kiritimati",
+}  # fmt: skip
+SELECTED = (
+    "tests/cli/test_crawling.py::test_on_a_terminal_there_is_a_live_view_and_the_cursor_comes_back",
+    "tests/cli/test_crawling.py::test_a_crawl_runs_to_its_end_and_says_where_it_lies",
+    "tests/cli/test_progress.py",
+    "tests/report/test_report.py",
+)
+ENVIRONMENTS = pytest.mark.parametrize("environment", [BARE, HOSTILE], ids=["bare", "hostile"])
+
+
+class Site(Answering):
+    def get(self) -> None:
+        self.answer(404 if self.path == "/robots.txt" else 200, "<title>Ünïcode</title>".encode())
+
+
+@pytest.fixture
+def site() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Site) as server:
+        serving = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        serving.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/ü"
+        server.shutdown()
+        serving.join()
+
+
+@ENVIRONMENTS
+def test_a_crawl_is_the_same_in_every_environment(site: str, environment: dict[str, str], tmp_path: Path) -> None:
+    for words in (["crawl", site, "--allow-private"], ["report", "crawl"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "gossamer", *words],
+            cwd=tmp_path, env={**environment, "PYTHONPATH": str(Path(gossamer.__file__).parents[1])}, umask=0o077,
+            capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "1 page" in done.stdout
+
+
+@ENVIRONMENTS
+def test_the_tests_are_the_same_in_every_environment(environment: dict[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *SELECTED],
+        cwd=REPOSITORY, env=environment, umask=0o077, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        timeout=100,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3_000:]
+    assert "passed" in done.stdout
