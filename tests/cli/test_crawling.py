@@ -230,6 +230,23 @@ def test_on_a_terminal_there_is_a_live_view_and_the_cursor_comes_back(run: Gossa
     assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")
 
 
+def test_on_a_terminal_that_cannot_redraw_there_are_plain_lines(run: Gossamer) -> None:
+    run.environment["TERM"] = "dumb"
+    ours, theirs = pty.openpty()
+    process = run.start("crawl", seed("pages/5"), LOCAL, stdout=theirs)
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            shown += os.read(ours, 65536)
+        except OSError:  # Everybody has closed the other end.
+            break
+    os.close(ours)
+    assert process.wait(30) == 0
+    assert b"\x1b" not in shown
+    assert b"5 pages" in shown
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -292,3 +309,39 @@ def test_files_in_the_current_directory_are_not_imported(run: Gossamer) -> None:
         timeout=30,
     )
     assert (process.returncode, process.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("closed", [(1,), (2,), (1, 2), (0, 1, 2)], ids=str)
+@pytest.mark.parametrize(("path", "status"), [("pages/5", 0), ("raises", 1), ("refuses", 2)])
+def test_closed_streams_change_no_exit_status(run: Gossamer, closed: tuple[int, ...], path: str, status: int) -> None:
+    code = """
+import os, sys
+for number in map(int, sys.argv[1].split()):
+    os.close(number)
+os.execv(sys.executable, [sys.executable, "-m", "gossamer", *sys.argv[2:]])
+"""
+    words = ["crawl", seed(path), LOCAL, "--set", "progress.interval_s=0.01"]
+    ended = subprocess.run(
+        [sys.executable, "-c", code, " ".join(map(str, closed)), *words],
+        cwd=run.directory, env=run.environment, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (ended.returncode, "Traceback" in ended.stderr) == (status, False)
+
+
+@pytest.mark.parametrize("words", [["--json"], ["--set", "progress.form=plain"], ["--set", "progress.form=live"]])
+def test_readers_that_go_away_change_no_exit_status(run: Gossamer, words: list[str]) -> None:
+    process = run.start("crawl", seed("pages/200"), LOCAL, "--set", "progress.interval_s=0.01", *words)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    process.stderr.close()
+    assert process.wait(60) == 0
+
+
+@pytest.mark.parametrize("words", [["config", "schema", "--markdown"], ["--help"], ["demo"]], ids=" ".join)
+def test_a_command_whose_reader_goes_away_is_no_failure(run: Gossamer, words: list[str]) -> None:
+    process = run.start(*words)
+    assert process.stdout is not None
+    process.stdout.close()
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -47,9 +46,12 @@ def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = Non
         return Exit.REFUSED
     except (KeyboardInterrupt, typer.Abort):
         return Exit.INTERRUPTED
-    except BrokenPipeError:  # What reads us has gone away, as in `| head`.
-        sys.stderr.close()
-        return Exit.FAILED
+    except BrokenPipeError:
+        return Exit.FINISHED
+    except SystemExit as error:  # What typer makes of a reader that has seen enough, as in `| head`.
+        if isinstance(error.__context__, BrokenPipeError):
+            return Exit.FINISHED
+        raise
     except OSError as error:  # The machine's refusal: what it says is what there is to know.
         complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
         return Exit.REFUSED if error.errno in NOT_OURS else Exit.FAILED

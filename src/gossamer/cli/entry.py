@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -14,12 +15,34 @@ _may_be_secret = re.compile(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit with its status. A mistake is one line on standard error and status 2."""
+    open_standard_streams()
     words = sys.argv[1:] if arguments is None else arguments
     if any(map(_may_be_secret, words)):
         from gossamer.world.process import hide_arguments
 
         hide_arguments(_may_be_secret)
-    sys.exit(status_of(words))
+    status = status_of(words)
+    # A reader that went away (`| head`) is no failure: without this the interpreter would end with 120.
+    for stream, descriptor in ((sys.stdout, 1), (sys.stderr, 2)):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+    sys.exit(status)
+
+
+def open_standard_streams() -> None:
+    """Open the null device in the place of standard streams that the caller closed (`>&-`): otherwise the next file or
+    socket that is opened gets their number, and progress is written to it.
+    """
+    for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)  # The lowest that is free, and so this very one.
+            assert opened == descriptor, "those below it are open by now"
+            os.set_inheritable(descriptor, True)
+            setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8", closefd=False))
 
 
 def status_of(words: Sequence[str]) -> int:
