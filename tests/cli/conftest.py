@@ -17,9 +17,9 @@ FAKES = Path(__file__).parent / "fakes"
 DEADLINE_S = 30.0
 
 
-def until(condition: Callable[[], object]) -> None:
+def until(condition: Callable[[], object], deadline_s: float = DEADLINE_S) -> None:
     """Wait for a condition, and fail when it does not come true."""
-    ends_at = time.monotonic() + DEADLINE_S
+    ends_at = time.monotonic() + deadline_s
     while not condition():
         assert time.monotonic() < ends_at, "waited in vain"
         time.sleep(0.01)
@@ -29,6 +29,7 @@ class Gossamer:
     """Runs `python -m gossamer` in a directory of its own."""
 
     deadline_s = DEADLINE_S
+    python = sys.executable
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -41,7 +42,7 @@ class Gossamer:
 
     def start(self, *arguments: str, **options: object) -> subprocess.Popen[str]:
         process = subprocess.Popen(  # type: ignore[call-overload]
-            [sys.executable, "-m", "gossamer", *arguments],
+            [self.python, "-m", "gossamer", *arguments],
             cwd=self.directory,
             env=self.environment,
             text=True,

@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from gossamer.cli.ask import status_text
 from gossamer.cli.exits import Exit, table
 from gossamer.cli.main import app
+from gossamer.cli.standing import summary_of
 from tests.cli.conftest import Gossamer, until
 
 REPOSITORY = Path(__file__).parents[2]
@@ -56,6 +57,12 @@ def test_status_has_a_row_for_each_shard_where_there_are_several() -> None:
     assert "0 queued" not in status_text(
         {"state": "running", "queued": 7, "shards": [{"shard": 0, "state": "running"}]}
     )
+
+
+def test_warnings_are_in_the_status_and_among_the_last_words() -> None:
+    status = {"state": "finished", "warnings": ["1 of 2 shards\x1b[2J has nothing"]}
+    assert "warning      1 of 2 shards\\x1b[2J has nothing" in status_text(status).splitlines()
+    assert "Warning: 1 of 2 shards\\x1b[2J has nothing." in summary_of(status, "crawl", "finished").splitlines()
 
 
 def test_why_tells_the_story_of_a_url(stopped: Gossamer) -> None:
@@ -140,7 +147,7 @@ def test_demo_crawls_a_made_web_and_reports(run: Gossamer) -> None:
     status, out, err = run("demo")
     assert (status, err) == (0, "")
     assert "REPORT pages 3" in out
-    assert f"The output lies in {run.directory / 'demo'}" in out
+    assert f"Output: {run.directory / 'demo'}" in out
     assert (run.directory / "demo/web/closed").exists()
     assert run("demo")[0] == 0  # The last one is made way for.
 
@@ -154,6 +161,9 @@ def test_demo_removes_nothing_but_a_demo(run: Gossamer) -> None:
     (run.directory / "demo/thesis").touch()
     assert "holds something else" in run.mistake("demo")
     assert (run.directory / "demo/thesis").exists()
+    assert run("crawl", STOPPED, "--allow-private", "--quiet")[0] == 0
+    assert "holds something else" in run.mistake("demo", "-o", "crawl")
+    assert (run.directory / "crawl/crawl.toml").exists()
 
 
 def test_simweb_serves_until_a_signal(run: Gossamer) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import typer
 
 from gossamer.cli import crawling, door
-from gossamer.cli.directory import holds_crawl
-from gossamer.model.errors import ConfigError
+from gossamer.cli.demo import make_anew
+from gossamer.world.files import write_whole
 
 # The defaults, but for patience: servers that never answer are there by design, and everybody waits for them. The maze
 # is given up after fewer pages, for the same reason.
@@ -35,10 +34,10 @@ SETTINGS = (
 
 def conformance(directory: Path) -> int:
     """Crawl a web of every behaviour and print a table: behaviour, expected, seen. 1 when a row is wrong."""
-    if directory.exists() and not holds_crawl(directory):
-        raise ConfigError(f"{directory} holds something else; name another with -o DIR")
-    shutil.rmtree(directory, ignore_errors=True)  # The last run.
-    with door.showcase(directory / "web") as web:
+    web_process = door.showcase(directory / "web")
+    make_anew(directory, web_process)
+    with web_process as web:
+        write_whole(directory / crawling.SIMWEB, web.options.encode())
         words = ["crawl", *web.seeds, "--output", str(directory), "--hosts", str(web.hosts_file)]
         words += ["--allow-private", "--scope", "any", "--politeness", "own", "--embeds"]
         status = crawling.carried_out([*words, *(word for key in SETTINGS for word in ("--set", key))])

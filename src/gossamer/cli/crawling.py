@@ -19,6 +19,9 @@ from gossamer.cli.supervisor import Patience, Slots, Supervisor, death
 from gossamer.state import slots
 from gossamer.world.wall import WallTime
 
+SIMWEB = "simweb.json"
+"""In the directory of a crawl of a synthetic web: what that web is made from, so that `resume` can serve it again."""
+
 
 def carried_out(words: Sequence[str]) -> int:
     """Have a child read a command line, check it and crawl, restarted as often as it takes; return the exit status.
@@ -29,7 +32,8 @@ def carried_out(words: Sequence[str]) -> int:
         with closing(Started(words)) as child:
             job = child.job()
             if isinstance(job, Job):
-                return supervised(job, child)
+                is_simweb = job.resume and (Path(job.directory) / SIMWEB).exists()
+                return _beside_simweb(job, child) if is_simweb else supervised(job, child)
         if job >= 0:
             return job
         how = f"the crawl's process {death(job)} before it began"
@@ -41,6 +45,19 @@ def carried_out(words: Sequence[str]) -> int:
             return Exit.FAILED
         complain(f"{how}; it is begun anew")
     raise AssertionError("that has no end")
+
+
+def _beside_simweb(job: Job, child: Started) -> int:
+    """Run a job while the synthetic web that its crawl began with serves again."""
+    from gossamer.cli.demo import simweb_again  # Nothing else has a use for it.
+    from gossamer.model.errors import ConfigError
+
+    try:
+        with simweb_again(Path(job.directory) / SIMWEB):
+            return supervised(job, child)
+    except ConfigError as error:
+        complain(str(error))
+        return Exit.REFUSED
 
 
 def supervised(job: Job, child: Started) -> int:
@@ -83,6 +100,8 @@ def _effective(directory: Path) -> str | None:
 
 def show_cursor() -> None:
     """Give the terminal its cursor back: a child that died in a live view could not."""
-    if sys.stdout.isatty():
+    from gossamer.cli.words import obeys_escapes
+
+    if obeys_escapes(sys.stdout):
         sys.stdout.write("\x1b[?25h")
         sys.stdout.flush()

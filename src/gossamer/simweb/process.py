@@ -67,6 +67,7 @@ class SimwebProcess:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 env=os.environ | {"PYTHONPATH": path},
+                process_group=0,  # The terminal's Ctrl-C ends a crawl of it gently: until then it serves.
             )
         facts = self._ready_line()
         self.port = int(facts["port"])
@@ -95,6 +96,13 @@ class SimwebProcess:
         """The process's number."""
         assert self._process is not None, "it does not run"
         return self._process.pid
+
+    @property
+    def options(self) -> str:
+        """What the web is made from, as JSON: a process made from it serves the same web, once it runs at the same
+        addresses and port.
+        """
+        return (self.web.options if self._process is not None else self._options).model_dump_json()
 
     @property
     def seeds(self) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ class SimwebProcess:
     def __init__(self, options: SimwebOptions, directory: Path) -> None:
         self.seeds = ["http://127.0.0.1/pages/3"]
         self.hosts_file = directory / "hosts"
+        self.options = "{}"
 
     def __enter__(self) -> Self:
         self.hosts_file.parent.mkdir(parents=True, exist_ok=True)
