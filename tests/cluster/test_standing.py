@@ -41,3 +41,11 @@ def test_no_seed_was_fetched_where_none_was_by_any_shard() -> None:
     assert found == {"count": 2, "any_fetched": False, "not_fetched": [one, one]}
     some = {"count": 1, "any_fetched": True, "not_fetched": []}
     assert whole([shard(1, seeds=none), shard(2, seeds=some)])["seeds"] == {**some, "count": 2}
+
+
+def test_shards_with_nothing_to_fetch_are_a_warning_once_there_was_time() -> None:
+    busy, idle = shard(1, discovered=50, attempts=10), shard(2, discovered=0, attempts=0)
+    [warning] = whole([busy, idle, idle])["warnings"]  # type: ignore[misc]
+    assert str(warning).startswith("2 of 3 shards have nothing to fetch")
+    for statuses in ([busy, busy], [shard(1, discovered=50, attempts=9), idle], [busy, {"state": "starting"}]):
+        assert whole(statuses)["warnings"] == []

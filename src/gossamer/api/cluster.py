@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from heapq import nlargest
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self, cast
 
@@ -40,6 +39,7 @@ from gossamer.crawl.course import Course, Point
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.shard import End
 from gossamer.model.errors import ConfigError, CrawlFailedError
+from gossamer.model.extras import require
 from gossamer.model.verbs import ConflictError, HostsOf, Nothing, RecentOf, RefusedError, Request, StatusOf, Stop, Why
 from gossamer.world.clock import WallClock
 from gossamer.world.files import write_whole
@@ -106,6 +106,7 @@ class ClusterCrawler:
         self._stop: Literal["", "drain", "now"] = ""
         self._listeners: list[Callable[[str], None]] = []
         self._course = Course()
+        self._warned = False
         self._asking = Asking(self.status)
         self._logs: Logs | None = None
 
@@ -242,6 +243,10 @@ class ClusterCrawler:
             self._course.add(_point(heard_at, self._status))
             for note in standing["notes"]:
                 self._tell(note)
+            if (warnings := self._status["warnings"]) and not self._warned:
+                self._warned = True
+                for warning in cast("list[str]", warnings):
+                    self._tell(f"Warning: {warning}")
             if standing["is_over"]:
                 return self._ended(standing)
             if self._status["state"] == "starting" and heard_at > starts_by and not standing["rounds"]:
@@ -371,10 +376,7 @@ def check_cluster(config: Config, directory: Path) -> None:
     Raises:
         ConfigError: it is not there, or cannot be with several.
     """
-    if find_spec("ray") is None:
-        raise ConfigError(
-            f"--workers {config.cluster.workers}: more than one worker runs on Ray; pip install 'gossamer[cluster]'"
-        )
+    require("ray", f"--workers {config.cluster.workers}")
     if config.frontier.form == "walk":
         raise ConfigError("frontier.form: a walk is one shard's; leave out --workers, or sweep")
     if config.frontier.hosts_min:

@@ -25,6 +25,7 @@ from gossamer.cli.standing import (
     state_of,
     to_upload_of,
     uploaded_of,
+    warnings_of,
 )
 from gossamer.cli.words import count, harmless, size
 from gossamer.model.errors import ConfigError
@@ -102,6 +103,8 @@ def report(directory: Path, *, as_json: bool, page: Path | None = None) -> int:
         typer.echo(door.written(found, "text", width=shutil.get_terminal_size().columns))
         if budgets := _budgets(status):
             typer.echo(f"\nBudgets: {budgets}")
+        for warning in warnings_of(status):
+            typer.echo(f"\nWarning: {warning}")
     return 0
 
 
@@ -217,6 +220,7 @@ def status_text(status: Mapping[str, object]) -> str:
     shards = status.get("shards")
     if isinstance(shards, list) and len(shards) > 1:  # One alone is the crawl, and all that stands above is told of it.
         rows += [("shard", _shard(one)) for one in shards if isinstance(one, Mapping)]
+    rows += [("warning", warning) for warning in warnings_of(status)]
     traps = status.get("traps")
     rows += [("trap", harmless(trap)) for trap in traps] if isinstance(traps, list) else []
     return "\n".join(f"{name:<12} {value}" for name, value in rows if value)

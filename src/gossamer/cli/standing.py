@@ -59,6 +59,12 @@ def seeds_not_fetched_lines(status: Status) -> list[str]:
     return lines
 
 
+def warnings_of(status: Status) -> list[str]:
+    """Return what the operator should know of how the crawl is set up, in sentences."""
+    warnings = status.get("warnings")
+    return [harmless(warning) for warning in warnings] if isinstance(warnings, list) else []
+
+
 def to_upload_of(status: Status) -> str:
     """Return what an object store does not hold yet, or nothing."""
     uploads = status.get("uploads")
@@ -168,6 +174,7 @@ def summary_of(status: Status, directory: str, ended: str) -> str:
     lines += [f"{says[:1].upper()}{says[1:]}." for says in modules_of(status)]
     if queued := number(status, "queued"):
         lines.append(f"Still queued: {count(queued)}; gossamer resume {harmless(directory)} continues.")
+    lines += [f"Warning: {warning}." for warning in warnings_of(status)]
     if uploaded := uploaded_of(status):
         lines.append(f"Uploaded: {uploaded}.")
     lines.append(

@@ -25,6 +25,8 @@ MOST = ("elapsed_s", "runs", "epoch", "max_pages", "max_time_s", "max_bytes", "b
 STATES = ("failed", "starting", "running", "stopping", "paused", "stopped", "finished")
 """Whichever comes first here is the state of the whole, when shards differ."""
 TRAPS_TOLD_MAX = 100
+IDLE_ATTEMPTS_MIN = 10
+"""Attempts of the whole crawl after which a shard that knows of no URL is called idle."""
 WAITING_TOLD_MAX = 3
 
 
@@ -52,6 +54,7 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
         found[key] = [one for status in statuses for one in _list(status.get(key))][:LISTED_MAX]
     found["modules"] = summed([one for status in statuses if isinstance(one := status.get("modules"), Mapping)])
     found["seeds"] = _seeds([seeds for status in statuses if isinstance(seeds := status.get("seeds"), Mapping)])
+    found["warnings"] = _idle(statuses)
     found["waiting_for"] = _waiting_for(statuses)
     found["uploads"] = _uploads(statuses)
     found["eta_s"] = _eta_s(found)
@@ -94,6 +97,16 @@ def _waiting_for(statuses: Sequence[Status]) -> str:
     if not all(waits):
         return ""
     return " · ".join(dict.fromkeys(waits[:WAITING_TOLD_MAX]))
+
+
+def _idle(statuses: Sequence[Status]) -> list[str]:
+    """Return a warning where shards have nothing to fetch, once there was time to find something for them."""
+    idle = sum(not _number(status.get("discovered")) for status in statuses)
+    is_early = any(status.get("state") == "starting" for status in statuses)
+    if not idle or is_early or sum(_number(status.get("attempts")) for status in statuses) < IDLE_ATTEMPTS_MIN:
+        return []
+    nothing = f"{idle} of {len(statuses)} shards have nothing to fetch: no URL found so far is theirs"
+    return [f"{nothing}. One shard fetches all of a registrable domain: for one site --workers 1 is as fast"]
 
 
 def _seeds(parts: Sequence[Status]) -> dict[str, object]:
