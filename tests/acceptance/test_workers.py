@@ -208,20 +208,6 @@ def test_a_mistake_is_one_line(web: SimwebProcess, tmp_path: Path, words: tuple[
     assert not (tmp_path / "crawl").exists()
 
 
-def test_without_ray_the_line_says_how_to_get_it(web: SimwebProcess, tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(
-        "import importlib.util as util, sys\nfind = util.find_spec\n"
-        "util.find_spec = lambda name, package=None: None if name == 'ray' else find(name, package)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-m", "gossamer", *crawl_of(web, tmp_path / "crawl", 2)],
-        env={**environment(), "PYTHONPATH": os.pathsep.join([str(tmp_path), environment()["PYTHONPATH"]])},
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
-    assert done.returncode == 2
-    assert done.stderr == ("gossamer: --workers 2: more than one worker runs on Ray; pip install 'gossamer[cluster]'\n")
-
-
 def one_of_each(directory: Path, harvest: Harvest) -> dict[int, str]:
     """Return a URL of each shard."""
     divided = PartitionMap.load(directory)

@@ -17,6 +17,7 @@ from gossamer.archive.uploads import StoreError
 from gossamer.assembly import Assembled, Home, homes
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError
+from gossamer.model.extras import require
 from gossamer.world.clock import WallClock
 from gossamer.world.files import write_whole
 
@@ -141,10 +142,8 @@ def vault_of(config: Config, home: Home, node: str) -> Vault:
 
 def checkpoints_of(config: Config, shard: int) -> Checkpoints:
     """Return where the checkpoints of a shard are. Raises ConfigError: obstore is missing, or the URI is no good."""
-    try:
-        module: Any = importlib.import_module("gossamer.archive.checkpoints")
-    except ImportError as error:
-        raise ConfigError(f"state.checkpoint_uri: {error}") from error
+    require("obstore", "state.checkpoint_uri")
+    module: Any = importlib.import_module("gossamer.archive.checkpoints")
     found: Checkpoints = module.Checkpoints(config.archive, config.state.checkpoint_uri, shard)
     return found
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 
 from gossamer.archive.archive import Closing, Followers, Following
 from gossamer.archive.follower import Follower
 from gossamer.archive.search.options import SearchOptions
-from gossamer.model.errors import ConfigError
+from gossamer.model.extras import require
 from gossamer.state.journals import Journals
 from gossamer.world.clock import Clock
 
@@ -26,8 +25,7 @@ def followed(
     tables.sweep()
     followers: list[Following] = [tables]
     if options.enabled:
-        if find_spec("tantivy") is None:
-            raise ConfigError("search.enabled: it needs tantivy; pip install 'gossamer[search]'")
+        require("tantivy", "search.enabled")
         log = import_module("gossamer.archive.search.log")
         follower = import_module("gossamer.archive.search.follower")
         logs.append(log.SearchLog(options, journals, clock, shard, incarnation))

@@ -16,18 +16,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
+import obstore
+from obstore import exceptions
+from obstore.store import HTTPStore, LocalStore, MemoryStore, from_url
 
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.uploads import StoreError
 from gossamer.model.errors import ConfigError
 from gossamer.world.files import publish
-
-try:
-    import obstore
-    from obstore import exceptions
-    from obstore.store import HTTPStore, LocalStore, MemoryStore, from_url
-except ImportError as error:
-    raise ImportError("obstore is not installed; pip install 'gossamer[store]'") from error
 
 PARTS_MAX = 9_000
 """S3 takes 10,000 parts an object."""

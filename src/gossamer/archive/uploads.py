@@ -16,7 +16,7 @@ from typing import Protocol
 import msgspec
 
 from gossamer.archive.options import ArchiveOptions
-from gossamer.model.errors import ConfigError
+from gossamer.model.extras import require
 from gossamer.state.journals import STATE, Entry, Journals, Phase
 from gossamer.world.dice import Dice
 
@@ -195,10 +195,8 @@ def uploads_of(
     """
     if not options.store:
         return None
-    try:
-        module = importlib.import_module("gossamer.archive.objectstore")
-    except ImportError as error:
-        raise ConfigError(f"archive.store: {error}") from error
+    require("obstore", "archive.store")
+    module = importlib.import_module("gossamer.archive.objectstore")
     return Uploads(options, journals, module.ObjectStore(options), dice, say)
 
 

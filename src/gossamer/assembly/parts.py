@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol, TypeVar, cast, runtime_checkable
 
@@ -46,6 +45,7 @@ from gossamer.frontier import forms
 from gossamer.frontier.options import BudgetOptions, BudgetOverride
 from gossamer.frontier.politeness import Politeness, politeness
 from gossamer.model.errors import ConfigError
+from gossamer.model.extras import require
 from gossamer.model.links import LINK_TYPES
 from gossamer.model.product import __version__
 from gossamer.model.visits import Page, Visited
@@ -180,9 +180,8 @@ def chosen_modules(config: Config, watch: Watch | None = None) -> Chosen:
 
     def made(name: str, key: str) -> ProcessingModule:
         if name in MODULES:
-            needed = NEEDED.get(name)
-            if needed is not None and find_spec(needed) is None:
-                raise ConfigError(f"{key}: {name} needs {needed}; pip install 'gossamer[modules]'")
+            if (needed := NEEDED.get(name)) is not None:
+                require(needed, f"{key}: {name}")
             return cast("ProcessingModule", build(MODULES[name], key, options=options))
         found = component(name, key, MODULES, "module")
         is_made = hasattr(found, "process") and not isinstance(found, type)
@@ -301,6 +300,8 @@ def url_seen_of(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
         return cast("UrlSeen", fitting(name, "components.url_seen", UrlSeen, epochs=epochs))
     if form == "rocksdb":
         return RocksUrlSeen(epochs, config.seen.popular_bytes_max // POPULAR_BYTES)
+    if form == "bloom":
+        require("rbloom", "seen.form=bloom")
     given = {"epochs": epochs} if form == "memory" else {"epochs": epochs, "journals": journals, "options": config.seen}
     return cast("UrlSeen", build(SEEN_FORMS[form], "seen.form", **given))
 

@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from gossamer.cli.door import Running, require
+from gossamer.cli.door import Running
+from gossamer.model.extras import require
 
 if TYPE_CHECKING:
     from gossamer.config import Config
@@ -58,4 +59,4 @@ def serve_folder(
 
 def _require_parts() -> None:
     for package in ("starlette", "uvicorn"):
-        require(package, "the console", "serve")
+        require(package, "the console")

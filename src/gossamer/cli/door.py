@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, Self, cast, get_args
 
 from gossamer.model.errors import ConfigError
+from gossamer.model.extras import require
 
 if TYPE_CHECKING:
     from gossamer.config import Config
@@ -404,7 +405,7 @@ class Built(Protocol):
 
 def search_of(directory: Path, query: str, *, limit: int, host: str, site: str, language: str) -> Found:
     """Return the pages that answer a query best."""
-    require("tantivy", "search", "search")
+    require("tantivy", "search")
     from gossamer.api import search
 
     return search.search_of(directory, query, limit=limit, host=host, site=site, language=language)
@@ -421,26 +422,21 @@ def found_as_object(found: Found) -> object:
 
 def build_index_of(directory: Path, advance: Callable[[int, int], None]) -> Built:
     """Make the full-text index of a crawl."""
-    require("tantivy", "search", "search")
+    require("tantivy", "search")
     from gossamer.api import search
 
     return search.build_index_of(directory, advance=advance)
-
-
-def require(package: str, what: str, extra: str) -> None:
-    """Raise ConfigError where a package is missing that an extra brings."""
-    from importlib.util import find_spec
-
-    from gossamer.model.errors import ConfigError
-
-    if find_spec(package) is None:
-        raise ConfigError(f"{what} needs {package}; pip install 'gossamer[{extra}]'")
 
 
 class Web(Protocol):
     """A synthetic web that serves in a process of its own."""
 
     hosts_file: Path
+
+    @property
+    def options(self) -> str:
+        """What it is made from, as JSON; its port as well while it serves."""
+        ...
 
     @property
     def seeds(self) -> Sequence[str]:
@@ -466,7 +462,6 @@ def simweb(directory: Path, size: str, **changes: object) -> Web:
     """
     from pydantic import ValidationError
 
-    from gossamer.model.errors import ConfigError
     from gossamer.simweb.options import Preset, SimwebOptions
     from gossamer.simweb.process import SimwebProcess
 

@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -15,6 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from gossamer.model.errors import ConfigError
+from gossamer.model.extras import missing
 from gossamer.model.verbs import ConflictError, Nothing, Request, Text
 
 REPORT_S_MAX = 80.0
@@ -67,8 +67,8 @@ class Views:
 
     async def search(self, query: Query) -> object:
         """Return the pages that answer best. Raises ConflictError where there is no index."""
-        if find_spec("tantivy") is None:
-            raise ConflictError("search needs tantivy; pip install 'gossamer[search]'")
+        if (reason := missing("tantivy", "search")) is not None:
+            raise ConflictError(reason)
         from gossamer.api.search import found_by  # noqa: PLC0415 - paid for by who asks
 
         return await self._made(

@@ -11,16 +11,20 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from rbloom import Bloom
 from xxhash import xxh3_64_intdigest
 
 from gossamer.model.errors import ConfigError
 from gossamer.offline.records import Runs
 from gossamer.world.files import publish
+
+if TYPE_CHECKING:
+    from rbloom import Bloom
 
 GROUPS = 64
 _CELLS_A_GROUP = 4096 // GROUPS
@@ -69,7 +73,7 @@ class Filters:
                 size = int(added.sizes()[first:last].sum()) // added.kind.dtype.itemsize
                 data = b""
                 if size:
-                    bits = Bloom(size, rate, int)  # A fingerprint is a hash already; `int` hands it on as it is.
+                    bits = _bloom()(size, rate, int)  # A fingerprint is a hash already; `int` hands it on as it is.
                     for start in range(first, last, step := _cells_for(added, first, last, room)):
                         part = np.unique(added.read(start, min(start + step, last))["fp"])
                         bits.update(part.tolist())
@@ -82,6 +86,12 @@ class Filters:
             file.write(_PLACES.pack(*places))
         publish(aside, path)
         return count
+
+
+def _bloom() -> type[Bloom]:
+    """Return the class of filters: an exact index is built without the extra that brings it."""
+    found: type[Bloom] = import_module("rbloom").Bloom
+    return found
 
 
 def _cells_for(added: Runs, first: int, last: int, room: int) -> int:
@@ -110,4 +120,4 @@ def _load(path: Path, places: tuple[int, ...], group: int) -> Bloom | None:
         data = file.read(length)
     if xxh3_64_intdigest(data) != check:
         raise ConfigError(f"{path} is damaged; the index it belongs to must be made anew")
-    return Bloom.load_bytes(data, int)
+    return _bloom().load_bytes(data, int)

