@@ -49,6 +49,7 @@ MAKING: dict[str, list[list[str]]] = {
     "segment merge": [["segment", "merge", "a.segment", "b.segment", "-o", "c.segment"]],
 }
 ALONE: dict[str, list[list[str]]] = {
+    "completion": [["completion", "bash"], ["completion", "zsh"], ["completion", "fish"]],
     "init": [["init"]],
     "config check": [["config", "check", "gossamer.toml"]],
     "config schema": [["config", "schema"], ["config", "schema", "--markdown"]],

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from gossamer.cli.live import Live
 from gossamer.cli.progress import JsonLines, PlainLines, Quiet, progress_for
 from gossamer.cli.standing import line_of, summary_of
-from gossamer.cli.words import duration, harmless, size
+from gossamer.cli.words import harmless, size
+from gossamer.model.words import duration
 
 STATUS: dict[str, object] = {
     "state": "running", "pages": 1234, "attempts": 1300, "discovered": 9000, "queued": 7000, "in_flight": 5,

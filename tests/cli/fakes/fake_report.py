@@ -8,7 +8,13 @@ class Report(int):
     refused: int
 
 
-def summary(directory: Path, rejected: Mapping[str, int], seeds_not_fetched: Sequence[object]) -> Report:
+def failed_modules(modules: Mapping[str, object]) -> tuple[object, ...]:
+    return tuple(modules)
+
+
+def summary(
+    directory: Path, rejected: Mapping[str, int], modules: Sequence[object], seeds_not_fetched: Sequence[object]
+) -> Report:
     report = Report((directory / "state/pages").read_text())
     report.refused = rejected["scope.host"]
     return report
