@@ -15,6 +15,7 @@ import gossamer
 from gossamer import Crawler
 from gossamer.config import configure, effective_toml
 from gossamer.config.gather import reopen
+from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import VERBS
 from tests.api.site import Site, page
 
@@ -115,6 +116,42 @@ def test_the_examples_of_the_page_about_priorities_run(local: Path, capsys: pyte
     assert capsys.readouterr().out == "finished\n"
     (local / "whole.toml").write_text('[components]\nprioritizer = "news_first.py:NewsFirst"\n')
     assert configure(local / "whole.toml").components.prioritizer == f"{local}/news_first.py:NewsFirst"
+
+
+def test_the_components_of_their_page_crawl_and_are_resumed(local: Path) -> None:
+    text = (ROOT / "docs/components.md").read_text(encoding="utf-8")
+    filtering, frontier = fenced(text)
+    (local / "mine.py").write_text(filtering)
+    (local / "last_first.py").write_text(frontier)
+    named = re.findall(r"--set '?(components\.\w+=[^'\n]+)'?$", text, re.MULTILINE)
+    assert [one.partition("=")[0] for one in named] == ["components.filters", "components.frontier"]
+    pages = {"/": page("/a", "/b?print=1", "/b"), "/a": page("/c"), "/b": page(), "/c": page()}
+
+    async def crawled(*sets: str, resuming: bool = False) -> dict[str, object]:
+        if resuming:
+            crawler = Crawler.resume(local / "crawl", config=reopen(local / "crawl/crawl.toml", sets=sets))
+        else:
+            options = {"allow_private": True, "politeness": "own"}
+            config = configure(options=options, sets=[*named, *sets], seeds=[site.root])
+            crawler = Crawler(output=local / "crawl", config=config)
+        await crawler.run()
+        return crawler.status()
+
+    async def whole() -> None:
+        first = await crawled("limits.max_pages=2", "crawl.concurrency=1")
+        assert (first["ended"], first["pages"]) == ("limit", 2)
+        last = await crawled("limits.max_pages=100", resuming=True)
+        assert (last["ended"], last["pages"], last["rejected"]) == ("finished", 4, {"no_print_pages": 1})
+        with pytest.raises(ConfigError, match="began with LastFirst and keeps it"):
+            await crawled("components.frontier=", resuming=True)
+
+    site = Site(pages)
+
+    async def served() -> None:
+        async with asyncio.timeout(60), site:
+            await whole()
+
+    asyncio.run(served())
 
 
 def test_the_configurations_on_the_page_about_priorities_are_right_and_are_kept(tmp_path: Path) -> None:

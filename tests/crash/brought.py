@@ -7,25 +7,33 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
 from xxhash import xxh3_64_digest
 
 from gossamer import processing_module
 from gossamer.fetch.bodies import Bodies
 from gossamer.fetch.http import HttpModule
 from gossamer.fetch.options import FetchOptions
+from gossamer.frontier.frontier import Frontier
+from gossamer.frontier.host import Lease
+from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.links import Link
 from gossamer.model.visits import Archived, Failure, Findings, Original, Page, Reply, Request, Visited
 from gossamer.resolve.hosts import Hosts
 from gossamer.resolve.options import ResolveOptions
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
+from gossamer.state.store import META_PARTITION
 from gossamer.testing.resolving import FixedLocated
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
+from gossamer.world.dice import Dice
 
+HELD = META_PARTITION + b"held_by_last_first"
+FEW = 8
 WAY = struct.Struct(">HB")
 FAILING = "BROUGHT_FAILS"
 """In the environment: which method of `Addresses` raises."""
@@ -42,6 +50,34 @@ class DeepFirst:
     def level(self, link: Link) -> int:
         used("prioritizer")
         return max(0, 7 - link.depth)
+
+
+class LastFirst(WrappedFrontier):
+    """A frontier that hands the URL on that was found last, a few at a time."""
+
+    def __init__(self, *, gates: Frontier, epochs: Epochs, name_url: Callable[[str], Url | None], dice: Dice) -> None:
+        super().__init__(gates)
+        assert callable(name_url)
+        assert dice.below(1) == 0
+        self._epochs = epochs
+        stored = epochs.get("meta", HELD)
+        self._held = [] if stored is None else msgspec.msgpack.decode(stored, type=list[tuple[Link, int]])
+
+    def add(self, link: Link, level: int, now: float) -> None:
+        used("frontier")
+        self._held.append((link, level))
+
+    def select(self, now: float) -> Lease | None:
+        while self._held and self.gates.counts.pending < FEW:
+            self.gates.add(*self._held.pop(), now)
+        return self.gates.select(now)
+
+    def wake_at(self) -> float | None:
+        return 0.0 if self._held and self.gates.counts.pending < FEW else self.gates.wake_at()
+
+    def cut(self, now: float) -> None:
+        self._epochs.put("meta", HELD, msgspec.msgpack.encode(self._held))
+        self.gates.cut(now)
 
 
 class NineOfTen:

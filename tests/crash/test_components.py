@@ -15,12 +15,13 @@ from tests.crash.crawls import Crawl, crawl_of
 from tests.crash.harvest import Harvest, differences
 from tests.crash.killing import killed, undisturbed
 
-WEB = SimwebOptions.plain(hosts=5, pages=60, latency_s=0.03, bytes_median=3_000)
+WEB = SimwebOptions.plain(hosts=6, pages=120, latency_s=0.05, bytes_median=3_000)
 ENTRY_POINTS = {
     "prioritizer": "DeepFirst", "seen": "OwnUrlSeen", "resolver": "HostsFileResolver", "archive": "Addresses",
     "letters": "letters",
 }  # fmt: skip
 COMPONENTS = (
+    "components.frontier=brought_by_others:LastFirst",
     "components.prioritizer=prioritizer",
     "components.url_seen=seen",
     "components.content_seen=brought_by_others:OwnContentSeen",
@@ -53,7 +54,7 @@ def test_a_crawl_of_others_components_that_is_killed_ends_as_an_undisturbed_one(
     calm, web = undisturbed(WEB, tmp_path / "calm", *COMPONENTS)
     assert (calm.status, calm.harvest.faults()) == (0, []), calm.crawl.complaints
     assert {path.name for path in marks.iterdir()} == {
-        "prioritizer", "filter", "url_seen", "url_seen_cut", "url_seen_close", "content_seen", "resolver",
+        "frontier", "prioritizer", "filter", "url_seen", "url_seen_cut", "url_seen_close", "content_seen", "resolver",
         "resolver_close", "archive", "archive_close", "protocol", "protocol_close", "module",
     }  # fmt: skip
     story = killed(web, tmp_path / "killed", 3, calm.asked, *COMPONENTS)

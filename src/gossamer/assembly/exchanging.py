@@ -19,7 +19,7 @@ from gossamer.crawl.tally import Tally
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.politeness import politeness
-from gossamer.frontier.walk import Walk
+from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
 from gossamer.model.visits import Errand, Failure, Reply
@@ -57,6 +57,8 @@ def exchange_of(
         return None
     if config.frontier.form == "walk":
         raise ConfigError("frontier.form = 'walk' walks in one shard: leave out --workers")
+    if config.components.frontier:
+        raise ConfigError("components.frontier is for one shard: leave out --workers")
     partitions = partitions or PartitionMap.even(home.shards)
     rules, cluster = politeness(config.politeness), config.cluster
     addresses = Addresses(
@@ -239,7 +241,7 @@ def membership_of(
     exchange: Exchange | None,
     shard: Shard[Lease],
     pipeline: Pipeline[Lease],
-    frontier: Frontier | Walk,
+    frontier: Frontier | WrappedFrontier,
     beyond: Beyond | None,
     tally: Tally,
     logs: Logs,

@@ -13,7 +13,7 @@ from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.politeness import Politeness
-from gossamer.frontier.walk import Walk
+from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.errors import ConfigError
 from gossamer.plugins import component, fitting
 from gossamer.ports import Namer, RevisitPolicy
@@ -78,7 +78,7 @@ def policy_of(name: str) -> RevisitPolicy:
     return cast("RevisitPolicy", fitting(name, "revisit.policy", RevisitPolicy))
 
 
-def schedule_of(config: Config, epochs: Epochs, frontier: Frontier | Walk, dice: Dice) -> Schedule | None:
+def schedule_of(config: Config, epochs: Epochs, frontier: Frontier | WrappedFrontier, dice: Dice) -> Schedule | None:
     """Return the schedule of a continuous crawl.
 
     Raises:
@@ -93,13 +93,15 @@ def schedule_of(config: Config, epochs: Epochs, frontier: Frontier | Walk, dice:
             )
         return None
     if not isinstance(frontier, Frontier):
-        raise ConfigError("crawl.mode: a continuous crawl needs frontier.form = sweep; a walk ends after its steps")
+        raise ConfigError("crawl.mode: a continuous crawl needs frontier.form = sweep and no components.frontier")
     options = config.revisit
     important, promised = PatternSet(tuple(options.importance)), PatternSet(tuple(options.max_age_s))
     return Schedule(epochs, frontier, policy_of(config.revisit.policy), options, important, promised, dice)
 
 
-def revisiting_of(config: Config, schedule: Schedule | None, frontier: Frontier | Walk) -> Revisiting[Lease] | None:
+def revisiting_of(
+    config: Config, schedule: Schedule | None, frontier: Frontier | WrappedFrontier
+) -> Revisiting[Lease] | None:
     """Return what stands between the ring and the schedule."""
     if schedule is None or not isinstance(frontier, Frontier):
         return None

@@ -15,6 +15,7 @@ from gossamer.archive.archive import Archives, Followers
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.archive.uploads import Uploads, uploads_of
 from gossamer.assembly.exchanging import Membership, exchange_of, membership_of
+from gossamer.assembly.frontiers import wrapped
 from gossamer.assembly.home import OWNED, Home
 from gossamer.assembly.hosts import HostsKept, hosts_kept, remembered_of
 from gossamer.assembly.parts import (
@@ -79,7 +80,7 @@ from gossamer.fetch.registry import Protocols
 from gossamer.frontier.forms import frontier_of
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
-from gossamer.frontier.walk import Walk
+from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.headers import retry_after_s
 from gossamer.model.product import __version__
 from gossamer.ports import (
@@ -138,7 +139,7 @@ class Assembled:
     roots: Roots
     exclusions: ExcludedHost
     chain: Chain
-    frontier: Frontier | Walk
+    frontier: Frontier | WrappedFrontier
     pipeline: Pipeline[Lease]
     committer: Committer
     shard: Shard[Lease]
@@ -306,10 +307,11 @@ def _assembled(
     trapping = Trapping(traps, epochs, sketch, tally)
     rules, prioritizer = patient(politeness_of(config), config), prioritizer_of(config)
     forms = (frontier_options_of(config), budget_of(config), config.walk)
-    frontier = frontier_of(
+    swept = frontier_of(
         store, epochs, kept.contacts, rules, forms, prioritizer, namer.name, dice, clock.now(), share_new_of(config),
         remembered_of(config, kept.host_store, clock.now()),
     )  # fmt: skip
+    frontier = wrapped(config, swept, epochs, namer, dice)
     revisiting = revisiting_of(config, schedule := schedule_of(config, epochs, frontier, dice), frontier)
     url_seen, history = url_seen_of(config, epochs, journals), History(epochs)
     content_seen, near_seen = content_seen_of(config, epochs), near_seen_of(config, epochs)

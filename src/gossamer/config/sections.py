@@ -122,6 +122,7 @@ class OperatorOptions(Section):
 class ComponentsOptions(Section):
     """Components of your own in place of ours, or beside them: each `module:Name` or an entry point's name."""
 
+    frontier: str = Field("", description="A frontier around ours, which keeps the gates.")
     prioritizer: str = Field("", description="In place of what frontier.priority names.")
     url_seen: str = Field("", description="The duplicate URL eliminator.")
     content_seen: str = Field("", description="The content-seen test.")

@@ -16,12 +16,10 @@ from collections.abc import Callable, Sequence
 
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
-from gossamer.frontier.options import BudgetOptions, FrontierOptions, WalkOptions
-from gossamer.frontier.politeness import Politeness
-from gossamer.frontier.turns import NextTurn
+from gossamer.frontier.options import WalkOptions
 from gossamer.frontier.walked import Walked, WalkedPage, Walker
+from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.links import Link
-from gossamer.model.visits import Again, Contact, HostFacts
 from gossamer.state.epoch import Epochs
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice
@@ -30,7 +28,7 @@ STEPS_A_CALL_MAX = 64
 """Steps among pages that are known take no request; about 2 ms of them at once."""
 
 
-class Walk:
+class Walk(WrappedFrontier):
     """Promises, beside the sweeping frontier's: a page is fetched once, walkers and their pages are where the last
     commit has them, and after `steps_max` steps nobody moves any more: a walk ends.
 
@@ -46,7 +44,7 @@ class Walk:
         name_url: Callable[[str], Url | None],
         dice: Dice,
     ) -> None:
-        self._gates = gates
+        super().__init__(gates)
         self._options = options
         self._name_url = name_url
         self._dice = dice
@@ -61,7 +59,6 @@ class Walk:
                 self._idle.append(walker)
             else:
                 self._awaited.setdefault(url.fingerprint, []).append(walker)
-        self.counts, self.control = gates.counts, gates.control
 
     # ---- links in
 
@@ -97,7 +94,7 @@ class Walk:
 
     def select(self, now: float) -> Lease | None:
         """Lend the next page that a walker goes to, when the gates of its host are open."""
-        if self._gates.counts.pending < len(self._awaited):
+        if self.gates.counts.pending < len(self._awaited):
             self._free_stranded()
         for _ in range(STEPS_A_CALL_MAX):
             if not self._may_step:
@@ -105,95 +102,32 @@ class Walk:
             walker = self._idle.popleft()
             if not self._step(walker, now):
                 self._idle.append(walker)
-        return self._gates.select(now)
+        return self.gates.select(now)
 
     def wake_at(self) -> float | None:
         """Return when `select` may have something again; None when only the end of a visit can bring it."""
-        return 0.0 if self._may_step else self._gates.wake_at()
-
-    def locate(self, lease: Lease, address: str, until: float, now: float) -> None:
-        self._gates.locate(lease, address, until, now)
-
-    def begin(self, lease: Lease, now: float) -> bool:
-        return self._gates.begin(lease, now)
-
-    def ended(self, lease: Lease, contact: Contact | None, now: float) -> None:
-        self._gates.ended(lease, contact, now)
-
-    def give_back(self, lease: Lease, now: float) -> None:
-        self._gates.give_back(lease, now)
-
-    def retry(self, lease: Lease, again: Again, now: float) -> None:
-        self._gates.retry(lease, again, now)
+        return 0.0 if self._may_step else self.gates.wake_at()
 
     def finish(self, lease: Lease, outcome: str, now: float) -> None:
         """Note that the walkers who waited for a page are there; they go on when `linked` has told where to."""
-        self._gates.finish(lease, outcome, now)
+        self.gates.finish(lease, outcome, now)
         self._arrive(lease.url, outcome)
-
-    def reconfigure(self, politeness: Politeness, options: FrontierOptions, budget: BudgetOptions, now: float) -> None:
-        """Go by other rules from now on."""
-        self._gates.reconfigure(politeness, options, budget, now)
-
-    def shrink(self) -> None:
-        """Have fewer hosts in memory from now on."""
-        self._gates.shrink()
 
     # ---- what is told
 
     @property
-    def benched(self) -> int:
-        """Hosts in memory with work."""
-        return self._gates.benched
-
-    @property
-    def memory_bytes(self) -> int:
-        """Memory of what waits for the next `cut`, about."""
-        return self._gates.memory_bytes
-
-    @property
     def hosts_left(self) -> int:
         """Hosts that somebody is on the way to; while walkers may go on, those where they may begin anew as well."""
-        return self._walked.counts.hosts if self._may_step else self._gates.hosts_left
-
-    def count_anew(self) -> None:
-        """Forget how many hosts there were at most."""
-        self._gates.count_anew()
+        return self._walked.counts.hosts if self._may_step else self.gates.hosts_left
 
     @property
     def hosts_most(self) -> int:
         """Most of them at once, in this process."""
-        return max(self._walked.counts.hosts, self._gates.hosts_most)
-
-    @property
-    def round(self) -> int:
-        """Number of the budget round."""
-        return self._gates.round
-
-    def facts(self, url: Url) -> HostFacts:
-        """Return what is known of a URL's host, for `why`."""
-        return self._gates.facts(url)
-
-    def lent(self, url: Url) -> bool:
-        """Say whether a URL is in somebody's hands now."""
-        return self._gates.lent(url)
-
-    @property
-    def closings(self) -> list[tuple[str, str]]:
-        """Hosts that were closed last in this process, and why."""
-        return self._gates.closings
-
-    def overview(self, now: float, most: int) -> dict[str, object]:
-        """Return hosts that are active, slow or failing, for people."""
-        return self._gates.overview(now, most)
-
-    def next_turn(self) -> NextTurn | None:
-        """Return when the next host may be asked, and which and why not before."""
-        return self._gates.next_turn()
+        return max(self._walked.counts.hosts, self.gates.hosts_most)
 
     def cut(self, now: float) -> None:
         """Give the open epoch all that changed."""
-        self._gates.cut(now)
+        self.gates.cut(now)
         self._walked.cut(self._walkers)
 
     # ---- inside
@@ -235,7 +169,7 @@ class Walk:
         seed = page.seed if page is not None else 0
         if page is None:
             self._walked.put(url, WalkedPage(text, depth))
-        self._gates.add(Link(url, "seed" if seed else "anchor", depth, 0, referrer, seed), 0, now)
+        self.gates.add(Link(url, "seed" if seed else "anchor", depth, 0, referrer, seed), 0, now)
         return True
 
     def _arrive(self, url: Url, outcome: str) -> None:
@@ -260,7 +194,7 @@ class Walk:
         for walkers in list(self._awaited.values()):
             url = self._name_url(walkers[0].awaits)
             assert url is not None
-            if self._gates.facts(url).closed and not self._gates.lent(url):
+            if self.gates.facts(url).closed and not self.gates.lent(url):
                 self._arrive(url, "host_closed")
 
     def _page(self, url: Url) -> WalkedPage | None:
