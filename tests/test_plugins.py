@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,32 @@ def test_what_cannot_be_built_is_refused_in_one_line(name: str, given: dict[str,
         build(name, "components.resolver", **given)
     assert "components.resolver" in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("class Thing(Nothing): pass", "cannot import .*NameError: name 'Nothing' is not defined"),
+        ("raise RuntimeError('two\\nlines')", "cannot import .*RuntimeError: two lines"),
+        ("class Thing:\n    def __init__(self): 1 / 0", "Thing failed when it was built: ZeroDivisionError"),
+    ],
+)
+def test_what_raises_when_it_is_built_is_refused_in_one_line(tmp_path: Path, code: str, says: str) -> None:
+    (tmp_path / "raising.py").write_text(code)
+    with pytest.raises(ConfigError, match=f"components.prioritizer: .*{says}") as refused:
+        build(f"{tmp_path}/raising.py:Thing", "components.prioritizer")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_file_is_one_module_for_all_its_names_until_it_changes(tmp_path: Path) -> None:
+    file = tmp_path / "two_things.py"
+    file.write_text("class One: pass\nclass Two(One): pass\n")
+    two = component(f"{file}:Two", "key")
+    assert isinstance(two, type)
+    assert two.__base__ is component(f"{file}:One", "key")
+    file.write_text("class One: pass\nclass Two(One): new = True\n")
+    os.utime(file, ns=(0, 0))
+    assert hasattr(component(f"{file}:Two", "key"), "new")
 
 
 def test_a_component_that_does_not_fit_its_port_is_refused_before_it_is_used(tmp_path: Path) -> None:

@@ -55,7 +55,12 @@ def build(name: str, key: str, **given: object) -> object:
         raise ConfigError(f"{key}: {name} must take {_listed(given)} by keyword: {error}") from error
     except ValueError:
         pass  # Some native classes do not tell their signature.
-    made: object = maker(**given)
+    try:
+        made: object = maker(**given)
+    except (ConfigError, OSError):
+        raise
+    except Exception as error:
+        raise ConfigError(f"{key}: {name} failed when it was built: {_told(error)}") from error
     return made
 
 
@@ -83,8 +88,8 @@ def _listed(given: Mapping[str, object]) -> str:
 def _imported(name: str, module_name: str, attribute: str, key: str) -> object:
     try:
         found: object = _of_file(Path(module_name)) if module_name.endswith(".py") else _of_path(module_name)
-    except (ImportError, OSError, SyntaxError, ValueError) as error:
-        raise ConfigError(f"{key}: cannot import {name!r}: {' '.join(str(error).split())}") from error
+    except Exception as error:  # Whatever its first lines do.
+        raise ConfigError(f"{key}: cannot import {name!r}: {_told(error)}") from error
     for part in attribute.split("."):
         if not hasattr(found, part):
             near = difflib.get_close_matches(part, dir(found), n=1)
@@ -92,6 +97,11 @@ def _imported(name: str, module_name: str, attribute: str, key: str) -> object:
             raise ConfigError(f"{key}: {module_name} has no {attribute!r}{hint}")
         found = getattr(found, part)
     return found
+
+
+def _told(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text if isinstance(error, ImportError | OSError | SyntaxError) else f"{type(error).__name__}: {text}"
 
 
 def _of_path(module_name: str) -> object:

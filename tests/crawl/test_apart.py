@@ -166,7 +166,7 @@ async def test_a_module_that_fails_harms_only_itself(tmp_path: Path, body: bytes
 @pytest.mark.parametrize(
     ("body", "error"),
     [
-        (b"sleep", "obedient: took longer than 5 s in a process of its own"),
+        (b"sleep", "obedient: took longer than 5 s in its isolated process"),
         (b"blind", "obedient: took more than 0.5 s of processor time"),
     ],
 )

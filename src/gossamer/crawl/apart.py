@@ -125,7 +125,7 @@ class Apart:
             answer = _decode_answer(data)
             keep = True
         except TimeoutError:
-            return _Ended("timeout", f"took longer than {WALL_FACTOR * self._limit_s:g} s in a process of its own")
+            return _Ended("timeout", f"took longer than {WALL_FACTOR * self._limit_s:g} s in its isolated process")
         except (asyncio.IncompleteReadError, ConnectionError):
             with suppress(TimeoutError):  # The status comes a moment after the pipe has closed.
                 async with asyncio.timeout(1.0):

@@ -46,11 +46,12 @@ class Copies:
         self._follow = follow
         self._every = every
         """A walk goes on from every page that it is at, copies too."""
-        self._process = process or every
+        self.processes_all = process or every
+        """No page is left for being a copy: `is_left` need not be asked."""
 
     def is_left(self, url: Url, content: Content, truncated: str) -> bool:
         """Say whether a page is not processed any further, since another URL had this content before (Mercator)."""
-        if self._process or not _is_whole(content, truncated):
+        if self.processes_all or not _is_whole(content, truncated):
             return False
         original = self._content_seen.find(_digest_of(content), url)
         return original is not None and original.url != url.text
@@ -74,7 +75,7 @@ class Copies:
         if original.url == row.url:
             return True
         row.duplicate_of = original.url
-        if not self._process:
+        if not self.processes_all:
             return False
         return self._every or not self._leads_nowhere_new(visit, original, led_to)
 

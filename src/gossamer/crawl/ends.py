@@ -213,8 +213,9 @@ class Ends(Generic[L]):
     async def _examine(self, reply: Reply, url: Url, row: PageRow, link_type: str) -> Examined | None:
         rooms = self._rooms
         if not rooms.quarantine.suspects(url.fingerprint):
-            # A sitemap says of its own host what its copy says of another.
-            is_left = None if link_type in ANNOUNCING else partial(rooms.copies.is_left, url, truncated=row.truncated)
+            is_left = None
+            if not rooms.copies.processes_all and link_type not in ANNOUNCING:  # A sitemap speaks for its host alone.
+                is_left = partial(rooms.copies.is_left, url, truncated=row.truncated)
             examined: Examined | None = rooms.examiner.examine(reply, url.fingerprint, link_type, is_left)
         else:
             examined = await rooms.quarantine.examine(reply, url.fingerprint)

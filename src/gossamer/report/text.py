@@ -18,7 +18,7 @@ from gossamer.report.figures import (
     Manners,
     Report,
     Trouble,
-)  # fmt: skip
+)
 from gossamer.report.words import bit_rate, bucket_name, duration, instant, printable, seconds, size
 
 WIDTH_MIN = 60

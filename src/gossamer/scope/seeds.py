@@ -49,7 +49,7 @@ def _hint(scheme: str, rest: str, schemes: Sequence[str]) -> str:
         wanted = ",".join(f'"{name}"' for name in (*schemes, scheme))
         return f"--set 'scope.schemes=[{wanted}]' has it visited"
     near = difflib.get_close_matches(scheme, schemes, n=1, cutoff=0.5)
-    return f"did you mean {near[0]}:{rest} ?" if near else f"those visited are {', '.join(schemes)}"
+    return f"did you mean {near[0]}:{rest} ?" if near else f"those visited are {', '.join(schemes)} (scope.schemes)"
 
 
 def _suggestion(text: str) -> str:
