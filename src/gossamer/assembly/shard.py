@@ -15,13 +15,12 @@ from gossamer.archive.archive import Archives, Followers
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.archive.uploads import Uploads, uploads_of
 from gossamer.assembly.exchanging import Membership, exchange_of, membership_of
-from gossamer.assembly.frontiers import wrapped
+from gossamer.assembly.frontiers import frontier_for
 from gossamer.assembly.home import OWNED, Home
-from gossamer.assembly.hosts import HostsKept, hosts_kept, remembered_of
+from gossamer.assembly.hosts import HostsKept, hosts_kept
 from gossamer.assembly.parts import (
     apart_of,
     archives_of,
-    budget_of,
     chosen_modules,
     close,
     content_seen_of,
@@ -50,11 +49,9 @@ from gossamer.assembly.parts import (
 )
 from gossamer.assembly.revisits import (
     enrolment_of,
-    frontier_options_of,
     patient,
     revisiting_of,
     schedule_of,
-    share_new_of,
 )
 from gossamer.assembly.scaling import refuse_half_scaled
 from gossamer.assembly.schemes import without_robots
@@ -77,7 +74,6 @@ from gossamer.crawl.tally import Tally, Totals
 from gossamer.crawl.trapping import Trapping
 from gossamer.crawl.watchdogs import Watchdogs
 from gossamer.fetch.registry import Protocols
-from gossamer.frontier.forms import frontier_of
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.wrapping import WrappedFrontier
@@ -306,12 +302,8 @@ def _assembled(
     memory = ScopeMemory(epochs, roots, exclusions, chain.counts, alone=exchange is None)
     trapping = Trapping(traps, epochs, sketch, tally)
     rules, prioritizer = patient(politeness_of(config), config), prioritizer_of(config)
-    forms = (frontier_options_of(config), budget_of(config), config.walk)
-    swept = frontier_of(
-        store, epochs, kept.contacts, rules, forms, prioritizer, namer.name, dice, clock.now(), share_new_of(config),
-        remembered_of(config, kept.host_store, clock.now()),
-    )  # fmt: skip
-    frontier = wrapped(config, swept, epochs, namer, dice)
+    states = (store, epochs, kept.contacts, kept.host_store)
+    frontier = frontier_for(config, states, rules, prioritizer, namer, dice, clock.now())
     revisiting = revisiting_of(config, schedule := schedule_of(config, epochs, frontier, dice), frontier)
     url_seen, history = url_seen_of(config, epochs, journals), History(epochs)
     content_seen, near_seen = content_seen_of(config, epochs), near_seen_of(config, epochs)
