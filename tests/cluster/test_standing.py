@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gossamer.cluster.standing import LISTED_MAX, whole
+from gossamer.model.modules import ModuleCounts, module_facts
 
 
 def shard(number: int, **more: object) -> dict[str, object]:
@@ -49,3 +50,15 @@ def test_shards_with_nothing_to_fetch_are_a_warning_once_there_was_time() -> Non
     assert str(warning).startswith("2 of 3 shards have nothing to fetch")
     for statuses in ([busy, busy], [shard(1, discovered=50, attempts=9), idle], [busy, {"state": "starting"}]):
         assert whole(statuses)["warnings"] == []
+
+
+def test_processing_modules_of_all_shards_are_counted_together() -> None:
+    one = {"words": ModuleCounts(10, 4, 1, 0, "ValueError: a", "http://a.test/"), "links": ModuleCounts(20)}
+    other = {"words": ModuleCounts(5, 5, 0, 2, "its process died (signal 11)", "http://b.test/")}
+    modules = whole([{"modules": module_facts(one)}, {"modules": module_facts(other)}, {}])["modules"]
+    assert isinstance(modules, dict)
+    assert modules["words"] == {
+        "pages": 15, "failed": 9, "timeouts": 1, "died": 2, "error": "ValueError: a", "url": "http://a.test/",
+        "says": "module words failed on 9 of 15 pages (1 timed out, 2 died): ValueError: a, last on http://a.test/",
+    }  # fmt: skip
+    assert (modules["links"]["pages"], modules["links"]["says"]) == (20, "")
