@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.robots.patterns import WILDCARD_BYTES_MAX, Matcher, pattern_of, target_of
-from gossamer.robots.rules import SITEMAPS_MAX, Rules, cut
+from gossamer.robots.rules import LINE_BYTES_MAX, SITEMAPS_MAX, Rules, cut
 
 H = "https://example.org"
 
 
 def rules(text: str | bytes) -> Rules:
-    return Rules.parse(text.encode() if isinstance(text, str) else text)
+    return Rules.parse(text.encode() if isinstance(text, str) else text, origin=H)
 
 
 def allows(path_rules: str, path: str) -> bool:
@@ -35,7 +35,8 @@ GROUPS = [
     ("User-agent: gossamer*\nDisallow: /", False),
     ("User-agent: gossamer-news\nDisallow: /", True),
     ("User-agent: gossamer-2\nDisallow: /", True),
-    ("User-agent: gossamer2\nDisallow: /", True),
+    ("User-agent: gossamer2\nDisallow: /", False),
+    ("User-agent: gossamer.example\nDisallow: /", False),
     ("User-agent: goss\nDisallow: /", True),
     ("User-agent: my gossamer\nDisallow: /", True),
     ("User-agent: otherbot\nDisallow: /", True),
@@ -78,12 +79,33 @@ GROUPS = [
     ("User-agent: *\nDisallow /x y", True),
     ("User-agent: *\nDisalow: /\n", False),
     ("Useragent: *\ndissallow: /\n", False),
+    ("User-agents: *\nDisallowed: /", False),
+    ("User-agent: *\nDisallow all: /x", False),
+    ("User-agent: *\nDisallow: /\nAllowed: /x", True),
+    ("User-agent: *\nDisallow /x:y\nDisallow: /other", True),
     ("User-agent: *\nDisallow", True),
     ("User-agent: *\nDisallow=/", True),
     ("User-agent: *\nNo such thing: /\nDisallow: /", False),
     # Encodings.
     ("\ufeffUser-agent: *\nDisallow: /", False),
     (b"\xff\xfe" + "User-agent: *\nDisallow: /".encode("utf-16-le"), False),
+    (b"\xfe\xff" + "User-agent: *\nDisallow: /".encode("utf-16-be"), False),
+    ("User-agent: *\nDisallow: /".encode("utf-16-le"), False),
+    ("User-agent: *\r\nDisallow: /\r\n".encode("utf-16-be"), False),
+    (b"\xff\xfe\0\0" + "User-agent: *\nDisallow: /".encode("utf-32-le"), False),
+    (b"\xff\xfe" + "User-agent: *\nDisallow: /x".encode("utf-16-le") + b"\n", False),
+    # These marks before a file that is not in UTF-16, and before one of which a half is.
+    (b"\xff\xfeUser-agent: *\nDisallow: /", False),
+    (b"\xfe\xffUser-agent: *\r\nDisallow: /", False),
+    (b"\xff\xfe\nUser-agent: *\nDisallow: /x\n", False),
+    (b"\xff\xfe" + "User-agent: *\nDisallow: /a\n".encode("utf-16-le") + b"\nUser-agent: *\nDisallow: /x\n", False),
+    (b"\xff\xfe" + "User-agent: *\nDisallow: /x\n".encode("utf-16-le") + b"\nUser-agent: *\nAllow: /x\n", False),
+    (b"\xff\xfe", True),
+    (b"\xff", True),
+    (b"\xefUser-agent: *\nDisallow: /", False),
+    # A line ends at its first NUL, as for Google's parser.
+    (b"User-agent: *\nDisallow: /x\x00.html", False),
+    (b"User-agent: *\nDis\x00allow: /", True),
     (b"User-agent: *\n\xff\xfe\x00: \xe9\nDisallow: /\xff\nDisallow: /x", False),
     (b"\x00\x00User-agent: *\nDisallow: /", True),
     (b"User-agent: *\n# \x00\nDisallow: /", False),
@@ -197,7 +219,29 @@ PATHS = [
     ("Disallow: /", "/robots.txt.bak", False),
     # Rules that do not begin with a slash.
     ("Disallow: private/", "/private/x", False),
+    # Absolute URLs: of this host, by http or https, and of any other.
     ("Disallow: https://example.org/private/", "/private/x", False),
+    ("Disallow: HTTP://u:p@EXAMPLE.org:80/private/*.html$", "/private/x.html", False),
+    ("Disallow: https://example.org", "/x", False),
+    ("Disallow: https://example.org:8443/", "/x", True),
+    ("Disallow: ftp://example.org/", "/x", True),
+    ("Disallow: https://other.example/", "/x", True),
+    ("Disallow: https://other.example", "/", True),
+    ("Disallow: https://www.example.org/*", "/x", True),
+    ("Disallow: https://*.example.org/x", "/x", True),
+    ("Disallow: http://", "/x", True),
+    ("Disallow: http:///x", "/x", True),
+    ("Disallow: https://example.org.evil.example/x", "/x", True),
+    ("Disallow: https://[::1/x", "/x", True),
+    ("Disallow: /x\nAllow: https://example.org/x", "/x", False),
+    ("Disallow: //other.example/", "/", True),
+    # Repeated wildcards count as octets.
+    ("Disallow: /x***\nAllow: /xya", "/xyab", False),
+    # The beginning of an escape.
+    ("Disallow: /x%2*y", "/x%2Fy", False),
+    ("Disallow: /x%2", "/x%20", False),
+    ("Disallow: /x%$", "/x%", False),
+    ("Disallow: /x%$", "/x%20", True),
     ("Disallow: /\nAllow: public/", "/public/x", False),
 ]
 
@@ -250,6 +294,34 @@ def test_sitemaps_belong_to_no_group() -> None:
     assert len(rules("Sitemap: /x\n" * 5000).sitemaps) == SITEMAPS_MAX
 
 
+def test_two_readings_give_all_sitemaps_and_the_longer_delay() -> None:
+    text = "Sitemap: /1\nUser-agent: *\nCrawl-delay: 3\n".encode("utf-16-le")
+    found = rules(b"\xff\xfe" + text + b"\nSitemap: /2\nUser-agent: *\nCrawl-delay: 7\n")
+    assert found.sitemaps == ("/1", "/2")
+    assert found.crawl_delay_s == 7.0
+
+
+def test_the_rest_of_a_very_long_line_is_not_read() -> None:
+    start = "Disallow: /" + "a" * LINE_BYTES_MAX
+    assert not allows(start + "b", "/" + "a" * LINE_BYTES_MAX)
+    assert not allows(start + "\nDisallow: /x", "/x")
+    assert not allows("Disallow: " + " " * (LINE_BYTES_MAX - 12) + "/x/y", "/x")
+
+
+def test_a_rule_with_the_origin_of_a_host_with_a_port_or_an_international_name() -> None:
+    def denies(origin: str, rule: str) -> bool:
+        return not Rules.parse(f"User-agent: *\nDisallow: {rule}".encode(), origin=origin).allows(origin + "/x")
+
+    assert denies("http://127.0.0.1:8080", "http://127.0.0.1:8080/x")
+    assert not denies("http://127.0.0.1:8080", "http://127.0.0.1/x")
+    assert denies("https://xn--bcher-kva.example", "https://b\u00fccher.example/x")
+    assert denies("https://xn--bcher-kva.example", "https://xn--bcher-kva.example/x")
+    assert denies("http://[::1]", "https://[0:0:0:0:0:0:0:1]/x")
+    assert denies("ftp://example.org", "ftp://example.org/x")
+    assert not denies("ftp://example.org", "http://example.org/x")
+    assert not denies("", "https://example.org/x")
+
+
 def test_a_long_file_is_read_to_its_bound_in_whole_lines() -> None:
     text = b"User-agent: *\n" + b"# x\n" * 130_000 + b"Disallow: /late\n"
     assert Rules.parse(text).allows("/late")
@@ -277,6 +349,8 @@ HOSTILE = {
     "escapes": lambda n: b"Disallow: /" + b"%41" * n,
     "long line": lambda n: b"Disallow: /" + b" " * 10 * n,
     "colons": lambda n: b":" * 10 * n,
+    "other hosts": lambda n: b"".join(b"Disallow: https://h%d.example/\n" % i for i in range(n)),
+    "odd keys": lambda n: b"Disallow\x0ball /x:y\n" * n,
 }
 
 

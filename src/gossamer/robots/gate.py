@@ -201,7 +201,7 @@ class RobotsGate:
         key = origin, record.fetched_at
         rules = self._rules.get(key)
         if rules is None:
-            rules = Rules.parse(record.text, self._options.product_token, self._options.body_bytes_max)
+            rules = Rules.parse(record.text, self._options.product_token, self._options.body_bytes_max, origin)
             self._rules.put(key, rules, RULES_BYTES + RULES_BYTES_PER_TEXT_BYTE * len(record.text))
         return rules
 

@@ -5,16 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from gossamer.url.join import absolute
+
 WILDCARD_BYTES_MAX = 131_072
 """Of one group's patterns with wildcards. Beyond it a Disallow is read as its part before the first wildcard, and an
 Allow not at all: stricter, and quick."""
 
-_UNSAFE = re.compile(r"[^!\"&'()+,\-./0-9:;<=>?@A-Z\[\\\]^_`a-z{|}~]")
-_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}|[^!\"&'()+,\-./0-9:;<=>?@A-Z\[\\\]^_`a-z{|}~]")
+_OTHER = r"[^!\"&'()+,\-./0-9:;<=>?@A-Z\[\\\]^_`a-z{|}~]"
+_UNSAFE = re.compile(_OTHER)
+_ESCAPE = re.compile(rf"%[0-9A-Fa-f]{{2}}|{_OTHER}")
+# In a pattern wildcards stay, and the beginning of an escape where a wildcard or the end leaves the rest open: `%2*`.
+_PATTERN_ESCAPE = re.compile(rf"%[0-9A-Fa-f]{{2}}|(?P<stays>\*|%[0-9A-Fa-f]?(?=\*|\Z))|{_OTHER}")
 # Escapes that stay: of what delimits a path or a query, of what patterns use, and of all that is not printable ASCII.
 _KEPT = frozenset("/?%#*$ ")
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*")
-_STARS = re.compile(r"\*{2,}")
+_WEB = frozenset(("http", "https"))
 _QUERY_ESCAPES = re.compile(r"%(?:2F|3F)")
 
 
@@ -26,17 +31,18 @@ def target_of(url_or_path: str) -> str:
         start = match.end() if match is not None else 0
     target = url_or_path[start:].partition("#")[0]
     if _UNSAFE.search(target) is not None:
-        target = _normal(target, verbatim="")
+        target = _normal(target, _ESCAPE)
     if target[:1] != "/":
         target = "/" + target
     path, mark, query = target.partition("?")
     return f"{path}?{_slashes(query)}" if mark and "%" in query else target
 
 
-def pattern_of(value: bytes, *, allow: bool) -> str | None:
+def pattern_of(value: bytes, *, allow: bool, origin: str = "") -> str | None:
     """Return a rule's path in normal form, `*` and a last `$` kept as signs; None for a rule that says nothing.
 
-    A Disallow that does not begin with `/` is read as its author must have meant it: with one, or without the origin.
+    A Disallow that does not begin with `/` is read with one. A Disallow that is an absolute URL is read as its path if
+    it names the host and port of `origin`, by http or https, and says nothing otherwise.
     """
     if not value:
         return None
@@ -45,20 +51,32 @@ def pattern_of(value: bytes, *, allow: bool) -> str | None:
         if allow:
             return None
         match = _ABSOLUTE.match(text)
-        text = text[match.end() :] if match is not None else text
+        if match is not None:
+            if not _same_host(match[0], origin):
+                return None
+            text = text[match.end() :]
         text = text if text[:1] in ("/", "*") else "/" + text
     end = "$" if text[-1] == "$" else ""
     body = text[: len(text) - len(end)]
     if _UNSAFE.search(body) is not None:
-        body = _normal(body, verbatim="*")
-        body = _STARS.sub("*", body)
+        # A fixed end leaves no escape open.
+        body = _normal(body + "/", _PATTERN_ESCAPE)[:-1] if end else _normal(body, _PATTERN_ESCAPE)
     path, mark, query = body.partition("?")
     if mark:
         body = f"{path}?{_slashes(query)}"
     return body + end
 
 
-def _normal(text: str, verbatim: str) -> str:
+def _same_host(start: str, origin: str) -> bool:
+    """Say whether `scheme://authority` as written in a rule names the host and port of an origin."""
+    scheme, _, authority = (absolute(start) or "").partition("://")
+    own_scheme, _, own_authority = origin.partition("://")
+    if scheme != own_scheme and not {scheme, own_scheme} <= _WEB:
+        return False
+    return authority.rpartition("@")[2].rstrip("/") == own_authority
+
+
+def _normal(text: str, escape: re.Pattern[str]) -> str:
     """Return text with each octet in its one spelling: printable ASCII as itself, all else as `%XX`.
 
     Section 2.2.2 wants `%62` equal to `b`, reserved octets equal to their escapes, and non-ASCII ones as escapes of
@@ -71,11 +89,11 @@ def _normal(text: str, verbatim: str) -> str:
             octet = int(found[1:], 16)
             character = chr(octet)
             return character if 0x20 < octet < 0x7F and character not in _KEPT else found.upper()
-        if found in verbatim:
-            return found
+        if match.lastgroup == "stays":
+            return found.upper()
         return "".join(f"%{octet:02X}" for octet in found.encode("utf-8", "surrogateescape"))
 
-    return _ESCAPE.sub(spelt, text)
+    return escape.sub(spelt, text)
 
 
 def _slashes(query: str) -> str:
@@ -142,7 +160,8 @@ class _Wild:
         self.octets = octets
         self._fixed_end = pattern[-1] == "$"
         parts = (pattern[:-1] if self._fixed_end else pattern).split("*")
-        self._head, self._tail, self._middle = parts[0], parts[-1] if len(parts) > 1 else None, parts[1:-1]
+        self._head, self._tail = parts[0], parts[-1] if len(parts) > 1 else None
+        self._middle = tuple(filter(None, parts[1:-1]))
 
     def matches(self, target: str) -> bool:
         if not target.startswith(self._head):
