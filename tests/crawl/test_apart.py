@@ -214,13 +214,13 @@ async def test_a_cancelled_question_leaves_no_process(tmp_path: Path) -> None:
             os.kill(pid, 0)
 
 
-def test_findings_are_merged_without_repeating_links() -> None:
+def test_findings_are_merged_with_every_link() -> None:
     one = Findings(links=[Found("a", "anchor")], title="T", columns={"x": 1}, rows={"t": [{"a": 1}]})
     merge(one, Findings(
         links=[Found("a", "anchor", "again"), Found("a", "embed")], title="no", text="words", nofollow=True,
         columns={"y": 2}, rows={"t": [{"a": 2}]},
     ))  # fmt: skip
-    assert one.links == [Found("a", "anchor"), Found("a", "embed")]
+    assert one.links == [Found("a", "anchor"), Found("a", "anchor", "again"), Found("a", "embed")]
     assert (one.title, one.text, one.nofollow, one.noindex) == ("T", "words", True, False)
     assert one.columns == {"x": 1, "y": 2}
     assert one.rows == {"t": [{"a": 1}, {"a": 2}]}

@@ -5,7 +5,7 @@ from gossamer.process.chain import Modules, standard_modules
 from gossamer.process.options import ProcessOptions
 
 TREE = ProcessOptions(text=True)
-SCAN = ProcessOptions(open_tags_max=0, tree_bytes_max=0, text=True)
+SCAN = ProcessOptions(tree_tags_max=0, tree_bytes_max=0, text=True)
 URL = "https://example.org/dir/page.html?q=1"
 
 

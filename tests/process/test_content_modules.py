@@ -44,11 +44,40 @@ def test_main_text_leaves_navigation_out() -> None:
     assert "Impressum" not in str(text)
 
 
-def test_main_text_of_a_page_that_no_tree_may_be_made_of_is_the_visible_text() -> None:
-    assert "Altweibersommer" in str(found(MainText(SCAN), ARTICLE).columns["main_text"])
-    assert "Altweibersommer" in str(found(Markdown(SCAN), ARTICLE).columns["markdown"])
-    deep = "<div>" * 50_000 + "Words"
-    assert found(MainText(), deep).columns["main_text"] == "Words"
+@pytest.mark.parametrize("module", [MainText, Markdown])
+def test_content_of_long_pages_is_found_as_of_short_ones(module: type[MainText | Markdown]) -> None:
+    """A long page, one of many tags and one that leaves most of them open are ordinary pages."""
+    long = "".join(f"<p>Paragraph {number} of the article, with <b>some</b> words.\n" for number in range(3_000))
+    body = ARTICLE.replace("</article>", long + "</article>")
+    assert body.count("<") > 1_000
+    assert len(body) > 65_536
+    findings = found(module(), body)
+    text = str(findings.columns[module.name])
+    assert "Paragraph 2999" in text
+    assert "Startseite" not in text
+    assert findings.text_method == "main"
+
+
+def test_a_page_too_deep_for_content_says_that_its_text_is_all_visible_text() -> None:
+    for deep, text in (
+        ("<div>" * 1_001 + "One<p>Two *", "One\nTwo *"),
+        ("<nav>Menu</nav>" + "<div>" * 50_000 + "<p>One</p>Two", "Menu\nOne\nTwo"),
+    ):
+        main, marked = found(MainText(), deep), found(Markdown(), deep)
+        assert main.columns["main_text"] == text
+        assert marked.columns["markdown"] == text.replace("\n", "\n\n").replace("*", "\\*")
+        assert main.text_method == marked.text_method == "visible"
+    assert found(MainText(), "<div>" * 1_000 + "One" + "<!--" + "x" * 70_000 + "-->").text_method == "main"
+    assert (
+        found(MainText(ProcessOptions(open_tags_max=10, tree_tags_max=10)), "<div>" * 11 + "x").text_method == "visible"
+    )
+
+
+def test_content_without_a_tree_of_the_page() -> None:
+    for module in (MainText(SCAN), Markdown(SCAN)):
+        findings = found(module, ARTICLE)
+        assert "Altweibersommer" in str(findings.columns[module.name])
+        assert findings.text_method == "main"
 
 
 def test_markdown() -> None:
@@ -193,7 +222,7 @@ def test_links_of_a_pdf() -> None:
     findings = found(
         PdfLinks(), pdf("https://a.example/x", "y.html", "https://a.example/x"), media_type="application/pdf"
     )
-    assert urls(findings, "anchor") == ["https://a.example/x", "https://example.org/dir/y.html"]
+    assert urls(findings, "anchor") == ["https://a.example/x", "https://example.org/dir/y.html", "https://a.example/x"]
     assert findings.title == "Of spiders"
     assert PdfLinks.isolated
 

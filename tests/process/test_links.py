@@ -1,9 +1,11 @@
+import html
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.process.base import Base
-from gossamer.process.links import collapsed, link_header, redirect_target, refresh_target
+from gossamer.process.links import SRCDOC_DEPTH_MAX, collapsed, link_header, redirect_target, refresh_target
 from gossamer.process.options import ProcessOptions
 from gossamer.url.join import join
 
@@ -27,7 +29,7 @@ ODDITIES = {
     "spaces about the equals sign": ("<a href = 'x'>n</a>", [D + "x"]),
     "fragment dropped": ("<a href='x#y'>n</a>", [D + "x"]),
     "fragment only names the page": ("<a href='#y'>n</a>", [URL]),
-    "empty names the page": ("<a href=''>n</a><a href>m</a>", [URL]),
+    "empty names the page": ("<a href=''>n</a><a href>m</a>", [URL, URL]),
     "no href": ("<a name=x>n</a>", []),
     "entity": ("<a href='?a=1&amp;b=2'>n</a>", [D + "page.html?a=1&b=2"]),
     "entity that is none": ("<a href='?a=1&copy=2&notit;'>n</a>", [D + "page.html?a=1&copy=2&notit;"]),
@@ -75,7 +77,7 @@ ODDITIES = {
     "first base": ("<base target=_top><base href=/one/><base href=/two/><a href=x>", ["https://example.org/one/x"]),
     "bad base": ("<base href='https://['><a href=x>n</a>", [D + "x"]),
     "base that runs": ("<base href='javascript:x'><a href=x>n</a>", [D + "x"]),
-    "once": ("<a href=x>n</a><a href=./x#y>m</a><a href=x>o</a>", [D + "x"]),
+    "each mention": ("<a href=x>n</a><a href=./x#y>m</a><a href=x>o</a>", [D + "x"] * 3),
     "nul": ("<a href='x\0y'>n</a>", [D + "x%EF%BF%BDy"]),
     "broken UTF-8": (b"<meta charset=utf-8><a href='x\xffy'>n</a>", [D + "x%EF%BF%BDy"]),
 }
@@ -126,7 +128,7 @@ def test_frames(options: ProcessOptions) -> None:
         ("<a href=x> <span><img src=y><img alt=Two></span></a>", "Two"),
         ("<a href=x><img alt=no>yes</a>", "yes"),
         ("<a href=x><!-- no -->yes<!-- no --> yes</a>", "yes yes"),
-        ("<a href=x></a><a href=x>second</a><a href=x>third</a>", "second"),
+        ("<a href=x>first</a><a href=x>second</a>", "first"),
         ("<a href=x>one<a href=y>two", "one"),
         ("<a href=x>" + "é" * 2000 + "</a>", "é" * 500),
     ],
@@ -146,17 +148,50 @@ def test_nofollow_of_a_link(rel: str, nofollow: bool, options: ProcessOptions) -
 
 
 @READERS
-def test_a_link_is_nofollow_only_if_all_its_mentions_are(options: ProcessOptions) -> None:
-    found = findings(
-        "<a href=x rel=nofollow>n</a><a href=x>n</a><a href=y rel=nofollow><a href=y rel=nofollow>", options
-    )
-    assert [link.nofollow for link in found.links] == [False, True]
+def test_each_mention_has_its_text_and_its_nofollow(options: ProcessOptions) -> None:
+    found = findings("<a href=x rel=nofollow>1</a><a href=x>2</a><a href=y>3</a><a href=./x></a>", options)
+    assert [(link.url, link.anchor_text, link.nofollow) for link in found.links] == [
+        (D + "x", "1", True),
+        (D + "x", "2", False),
+        (D + "y", "3", False),
+        (D + "x", "", False),
+    ]
 
 
 @READERS
 def test_links_of_a_page_have_a_bound(options: ProcessOptions) -> None:
     bounded = options.model_copy(update={"links_max": 10})
     assert len(findings("".join(f"<a href={i}>" for i in range(100)), bounded).links) == 10
+
+
+@READERS
+def test_repeats_have_a_bound_of_their_own(options: ProcessOptions) -> None:
+    """What is repeated without end takes no room from other links, and hides no mention that may be followed."""
+    bounded = options.model_copy(update={"links_max": 10})
+    body = "<a href=x rel=nofollow>n</a>" * 100 + "<a href=x>m</a>" + "".join(f"<a href={i}>" for i in range(100))
+    found = findings(body, bounded).links
+    assert urls(findings(body, bounded)) == [D + "x"] * 12 + [f"{D}{i}" for i in range(9)]
+    assert [link.nofollow for link in found[:12]] == [True] * 11 + [False]
+
+
+def test_a_refresh_header_is_a_meta_refresh() -> None:
+    for value, target in (
+        ("0; url=/next", "https://example.org/next"),
+        ("5;URL='n?a=1'", D + "n?a=1"),
+        ("0", None),
+        ("soon; url=/x", None),
+        ("0; url=javascript:x", None),
+    ):
+        found = findings(b"x", headers=(("Refresh", value),), media_type="text/plain")
+        assert [(link.url, link.link_type) for link in found.links] == ([(target, "meta_refresh")] if target else [])
+
+
+@READERS
+def test_documents_in_attributes_nest_so_deep(options: ProcessOptions) -> None:
+    body = "<a href=5>"
+    for level in range(4, -1, -1):
+        body = f'<a href={level}><iframe srcdoc="{html.escape(body)}"></iframe>'
+    assert urls(findings(body, options)) == [f"{D}{level}" for level in range(SRCDOC_DEPTH_MAX + 1)]
 
 
 @READERS
@@ -234,9 +269,9 @@ def test_link_headers_of_any_type() -> None:
     ]
 
 
-def test_link_headers_start_from_the_page_and_repeat_nothing() -> None:
-    body = "<base href=/b/><link rel=next href=/dir/n>"
-    assert urls(findings(body, headers=(("Link", "<n>; rel=next"),))) == [D + "n"]
+def test_link_headers_start_from_the_page() -> None:
+    body = "<base href=/b/><link rel=next href=n>"
+    assert urls(findings(body, headers=(("Link", "<n>; rel=next"),))) == ["https://example.org/b/n", D + "n"]
 
 
 @pytest.mark.parametrize(

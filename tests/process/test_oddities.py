@@ -33,7 +33,36 @@ TABLE: dict[str, tuple[str | bytes, list[str]]] = {
     "not ASCII": ("<a href='ä?ö'>n</a>", ["anchor %C3%A4?%C3%B6"]),
     "backslashes": (r"<a href='\x\y'>n</a>", ["anchor https://example.org/x/y"]),
     "fragment": ("<a href='x#y'>n</a><svg><use href='s.svg#i'/><use href='#j'/></svg>", ["anchor x", "embed s.svg"]),
-    "twice": ("<a href=x>n</a><a href='./x'>m</a><img src=x><img src=./x>", ["anchor x", "embed x"]),
+    "twice": (
+        "<a href=x>n</a><a href='./x'>m</a><img src=x><img src=./x>",
+        ["anchor x", "anchor x", "embed x", "embed x"]),
+    # --- quotations, edits
+    "cites": (
+        "<blockquote cite=a>t</blockquote><q cite='b'>t</q><INS CITE='c'>t</INS><del cite=d>t</del><q>t</q>",
+        ["cite a", "cite b", "cite c", "cite d"]),
+    "cites among others": (
+        "<a href=x>n<q cite=y>m</q></a><blockquote title='>' cite=z><p cite=no></blockquote><q cite=''>e</q>",
+        ["anchor x", "cite y", "cite z"]),
+    "cite in a comment, a script, a template": (
+        "<!-- <q cite=no> --><script>'<q cite=no>'</script><template><q cite=no></q></template>", []),
+    # --- documents in attributes
+    "srcdoc": (
+        "<a href=x>n</a><iframe srcdoc='<a href=y>m</a><area href=z><q cite=c>q</q>'></iframe><a href=v>o</a>",
+        ["anchor x", "anchor v", "anchor y", "area z", "cite c"]),
+    "srcdoc with a source": (
+        "<iframe src=s srcdoc=\"<a href='y'>m</a>\"></iframe>", ["iframe s", "anchor y", "embed s"]),
+    "srcdoc escaped": (
+        "<iframe srcdoc='&lt;a href=&quot;y?a=1&amp;amp;b=2&quot;>m&lt;/a>'></iframe>", ["anchor y?a=1&b=2"]),
+    "srcdoc and bases": (
+        "<base href=b/><iframe srcdoc='<a href=y>'></iframe><iframe srcdoc='<base href=../c/><a href=y>'></iframe><a href=z>",
+        ["anchor b/z", "anchor b/y", "anchor c/y"]),
+    "srcdoc in a srcdoc": (
+        """<iframe srcdoc="<a href=1><iframe srcdoc='<a href=2>'></iframe>"></iframe>""", ["anchor 1", "anchor 2"]),
+    "srcdoc with images": (
+        "<iframe srcdoc='<img src=i><style>p{background:url(j)}</style>'></iframe>", ["embed i", "embed j"]),
+    "srcdoc with a refresh": (
+        "<iframe srcdoc='<meta http-equiv=refresh content=\"0; url=r\">'></iframe>", ["meta_refresh r"]),
+    "srcdoc in a comment": ("<!-- <iframe srcdoc='<a href=no>'></iframe> -->", []),
     # --- what is no link
     "javascript": ("<a href='javascript:go()'>n</a><iframe src=' JavaScript:x'></iframe><img src=javascript:y>", []),
     "data": ("<a href='data:text/html,x'>n</a><img src='data:image/gif;base64,R0lGOD'><img src=' DATA:x'>", []),

@@ -45,6 +45,7 @@ LABELLED_COUNTERS = (
     ("finished_urls", "terminal_outcomes", "outcome", "URLs by how they ended for good"),
     ("rejected_links", "rejected", "filter", "Links by the filter that rejected them"),
     ("fetched_pages", "media_types", "media_type", "Documents fetched by media type"),
+    ("pages_with_text", "text_methods", "text_method", "Pages fetched by how their text was found"),
 )
 SHARD_GAUGES = (
     ("commit_last_seconds", "commit_s", "How long the last commit took"),

@@ -215,6 +215,7 @@ def _common(counts: Counts, totals: Totals, elapsed_s: float, limits: LimitsOpti
         "body_bytes": totals.body_bytes,
         "media_types": dict(totals.media_types),
         "modules": module_facts(totals.modules),
+        "text_methods": dict(totals.text_methods),
         "levels": {str(level): max(0, urls) for level, urls in enumerate(counts.levels) if urls > 0},
         "elapsed_s": elapsed_s,
         "hosts_known": counts.hosts,

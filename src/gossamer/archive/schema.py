@@ -45,6 +45,7 @@ PAGES = pa.schema(
         ("simhash", pa.uint64()),
         ("change", FEW),
         ("hops", pa.int32()),
+        ("text_method", FEW),
     ]
 )
 """One row per attempt: the fields of `PageRow`, in their order."""

@@ -195,7 +195,8 @@ class WarcArchive:
             story.append(("linkType", row.link_type))
         story += [("depth", str(row.depth)), ("attempt", str(row.attempt)), ("wireBytes", str(reply.wire_bytes))]
         if self._options.warc_outlinks:
-            story += [("outlink", f"{link.url} {link.link_type}") for link in visited.links]
+            outlinks = dict.fromkeys(f"{link.url} {link.link_type}" for link in visited.links)
+            story += [("outlink", outlink) for outlink in outlinks]
         return story
 
     def _metadata_record(self, main: Record, reply: Reply, story: Fields) -> Record:

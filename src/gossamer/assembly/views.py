@@ -19,7 +19,6 @@ from gossamer.model.visits import Page
 from gossamer.plugins import build
 from gossamer.ports import ProcessingModule
 from gossamer.process.chain import Modules
-from gossamer.process.html import bears_tree
 from gossamer.process.registry import MODULES, NEEDED
 from gossamer.process.text import TitleAndText
 from gossamer.state.journals import Entry
@@ -101,11 +100,12 @@ def export_means(config: Config) -> Means:
     def text(page: Page) -> str:
         return reading.process(page).findings.text
 
-    def content(page: Page) -> str:
-        found = main.process(page).findings.columns.get("markdown")
-        if found is None or not bears_tree(page.body, options):
+    def content(page: Page) -> tuple[str, str]:
+        findings = main.process(page).findings
+        if "markdown" not in findings.columns:
             # The whole visible text, then: its lines are the page's blocks.
-            return "\n\n".join(line for line in text(page).splitlines() if line.strip())
-        return str(found)
+            findings = reading.process(page).findings
+            return "\n\n".join(line for line in findings.text.splitlines() if line.strip()), findings.text_method
+        return str(findings.columns["markdown"]), findings.text_method
 
     return Means(BoundedDecoder(config.fetch), content, text)

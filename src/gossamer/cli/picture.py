@@ -34,6 +34,7 @@ def picture_rows(status: Status) -> list[tuple[str, str]]:
         ("course", course_of(status)),
         ("levels", _tally(status.get("levels"), "level ")),
         ("media types", _tally(status.get("media_types"), largest_first=True)),
+        ("text found as", _tally(status.get("text_methods"), largest_first=True)),
     ]
     hosts = status.get("hosts")
     if isinstance(hosts, Mapping):

@@ -14,7 +14,7 @@ SUMS = (
 )  # fmt: skip
 BUDGETS = ("hosts_deferred", "budget_round")
 """Told only where there are budgets."""
-TALLIES = ("terminal_outcomes", "outcomes", "rejected", "media_types", "levels")
+TALLIES = ("terminal_outcomes", "outcomes", "rejected", "media_types", "text_methods", "levels")
 LISTS = ("alarms", "closings")
 LISTED_MAX = 20
 HEALTH = (

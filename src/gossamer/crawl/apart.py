@@ -154,10 +154,10 @@ class Apart:
 
 def merge(findings: Findings, more: Findings) -> None:
     """Add what one module found to what others did."""
-    known = {(found.url, found.link_type) for found in findings.links}
-    findings.links.extend(found for found in more.links if (found.url, found.link_type) not in known)
+    findings.links.extend(more.links)
     findings.title = findings.title or more.title
-    findings.text = findings.text or more.text
+    findings.text = more.text or findings.text  # As in one process, the later module's.
+    findings.text_method = more.text_method or findings.text_method
     findings.charset = findings.charset or more.charset
     findings.nofollow = findings.nofollow or more.nofollow
     findings.noindex = findings.noindex or more.noindex

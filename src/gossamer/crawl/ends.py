@@ -233,31 +233,36 @@ class Ends(Generic[L]):
             row.error = findings.announcement.error
         row.truncated = row.truncated or content.truncated
         row.error = content.error or row.error
-        row.title = findings.title
+        row.title, row.text_method = findings.title, findings.text_method
         row.charset = findings.charset or row.charset
         for error in examined.errors:
             self._logs.critical("module_failed", url=url.text, error_text=str(error))
         return examined
 
     def _linked(self, visit: Visit, findings: Findings, visited: Visited) -> list[Link]:
-        """Name a page's links, hand them to the links table, and return those that may be followed.
+        """Name a page's links, hand them to the links table, and return those that may be followed, each once.
 
         An embed is part of its page, whatever that says of its links; an embed's own embeds count as hops, so that a
         chain of them ends. Of what lies beyond the scope only these lead on.
         """
-        named = self._rooms.namer.names([found.url for found in findings.links])
-        links = []
+        texts = list(dict.fromkeys([found.url for found in findings.links]))
+        named = dict(zip(texts, self._rooms.namer.names(texts), strict=True))
+        links: dict[tuple[str, str], Link] = {}
         beyond = visit.link_type == EMBED and self._is_beyond(visit)
         embed_hops = visit.hops + 1 if visit.link_type == EMBED else 0
-        for found, url in zip(findings.links, named, strict=True):
+        for found in findings.links:
+            url = named[found.url]
             if url is not None:
                 visited.links.append(found)
                 visited.link_keys.append(url.key)
+                key = found.url, found.link_type
+                if key in links:
+                    continue
                 if found.link_type == EMBED:
-                    links.append(Link(url, EMBED, visit.depth + 1, embed_hops, visit.url.text))
+                    links[key] = Link(url, EMBED, visit.depth + 1, embed_hops, visit.url.text)
                 elif not (found.nofollow or findings.nofollow or beyond):
-                    links.append(Link(url, found.link_type, visit.depth + 1, 0, visit.url.text))
-        return links
+                    links[key] = Link(url, found.link_type, visit.depth + 1, 0, visit.url.text)
+        return list(links.values())
 
     def _is_beyond(self, visit: Visit) -> bool:
         """Say whether a page that was embedded would not have been ours otherwise."""

@@ -27,6 +27,8 @@ SEEDS_NAMED_MAX = 10
 FETCHED = frozenset(("fetched", "not_modified"))
 OTHER = "other"
 """Stands for the media types that came when there were so many already."""
+TEXT_METHODS = frozenset(("main", "visible", "plain"))
+"""How our modules find text; a module of the operator's may name another."""
 
 
 class Seeds(msgspec.Struct):
@@ -54,6 +56,8 @@ class Totals(msgspec.Struct):
     """Of what was fetched, as far as there are few."""
     modules: dict[str, ModuleCounts] = msgspec.field(default_factory=dict)
     """What each processing module did."""
+    text_methods: dict[str, int] = msgspec.field(default_factory=dict)
+    """Of what was fetched and has a text, how that was found."""
     incarnation: int = 0
     """How often the shard was opened."""
     seeds: Seeds = msgspec.field(default_factory=Seeds)
@@ -123,6 +127,10 @@ class Tally:
             if kind not in types and len(types) >= MEDIA_TYPES_MAX:
                 kind = OTHER
             types[kind] = types.get(kind, 0) + 1
+            if row.text_method:
+                methods = totals.text_methods
+                method = row.text_method if row.text_method in TEXT_METHODS else OTHER
+                methods[method] = methods.get(method, 0) + 1
         totals.outcomes[row.outcome] = totals.outcomes.get(row.outcome, 0) + 1
         totals.wire_bytes += row.wire_bytes
         totals.body_bytes += row.body_bytes

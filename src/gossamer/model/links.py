@@ -9,6 +9,7 @@ from gossamer.url.url import Url
 LINK_TYPES = (
     "seed", "anchor", "area", "frame", "iframe", "next", "prev", "alternate", "canonical",
     "redirect", "meta_refresh", "sitemap", "feed", "embed", "sitemap_file", "feed_file", "hub", "self",
+    "cite",
 )  # fmt: skip
 
 EMBED = "embed"

@@ -137,6 +137,9 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     terminal_outcomes: dict[str, int] = {}
     outcomes: dict[str, int] = {}
     media_types: dict[str, int] = {}
+    text_methods: Annotated[
+        dict[str, int], Meta(description="Pages by how their text was found: main, visible (no main text), plain.")
+    ] = {}
     rejected: dict[str, int] = {}
     wire_bytes: int = 0
     body_bytes: int = 0

@@ -218,6 +218,8 @@ class Findings(msgspec.Struct):
     links: list[Found] = msgspec.field(default_factory=list)
     title: str = ""
     text: str = ""
+    text_method: str = ""
+    """How `text`, main text or Markdown was found: `main`, `visible` or `plain`; empty where none was looked for."""
     charset: str = ""
     """The encoding that was used (WHATWG name)."""
     nofollow: bool = False
@@ -276,6 +278,8 @@ class PageRow(msgspec.Struct):
     compare with; empty where a visit told nothing."""
     hops: int = 0
     """Redirects in a row that led here."""
+    text_method: str = ""
+    """How its text was found (`Findings.text_method`)."""
 
 
 class Visited(msgspec.Struct):

@@ -31,7 +31,7 @@ class TextLinks:
         links = Links(Base(page.url), self._options)
         for written in _ADDRESS.findall(document.characters()):
             links.add("anchor", trimmed(written[: self._options.url_bytes_max + 1]))
-        findings.links.extend(links.found())
+        findings.links.extend(links.taken())
 
 
 def trimmed(address: str) -> str:

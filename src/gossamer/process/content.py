@@ -9,9 +9,10 @@ from collections.abc import Callable
 from resiliparse.extract.html2text import extract_plain_text
 
 from gossamer.model.visits import Findings, Page
+from gossamer.process.flat import flattened
 from gossamer.process.html import HTML_TYPES, bears_tree, document_of
 from gossamer.process.options import ProcessOptions
-from gossamer.process.text import cut
+from gossamer.process.text import MAIN, VISIBLE, cut
 
 _TAG = re.compile(r"<(/?)(h[1-6]|p|ul|ol|li|pre|br|a)\b([^>]*)>", re.IGNORECASE)
 _HREF = re.compile(r"href=\"([^\"]*)\"")
@@ -23,8 +24,8 @@ _LINE_START = re.compile(r"^(#{1,6} |[-+] |\d+[.)] )", re.MULTILINE)
 class MainText:
     """Finds the main text of HTML pages, in `Findings.text` and in the column `main_text`.
 
-    About 0.7 ms for a page of 28 KB (trafilatura: 14 ms; docs/decisions/0009-processing-modules.md). A page that would
-    cost a tree too much (`process.open_tags_max`) gives its whole visible text.
+    About 0.7 ms for a page of 28 KB (trafilatura: 14 ms; docs/decisions/0009-processing-modules.md). A page with more
+    than `process.open_tags_max` elements open at once gives its whole visible text; `Findings.text_method` says which.
     """
 
     name = "main_text"
@@ -37,8 +38,8 @@ class MainText:
         return media_type in HTML_TYPES
 
     def process(self, page: Page, findings: Findings) -> None:
-        text = cut(_extracted(page, self._options, formatting=True), self._options.text_bytes_max)
-        findings.text = findings.columns["main_text"] = text
+        text, findings.text_method = _extracted(page, self._options, formatting=True)
+        findings.text = findings.columns["main_text"] = cut(text, self._options.text_bytes_max)
 
 
 class Markdown:
@@ -54,18 +55,23 @@ class Markdown:
         return media_type in HTML_TYPES
 
     def process(self, page: Page, findings: Findings) -> None:
-        text = as_markdown(_extracted(page, self._options, formatting="minimal_html"))
-        findings.columns["markdown"] = cut(text, self._options.text_bytes_max)
+        text, findings.text_method = _extracted(page, self._options, formatting="minimal_html")
+        findings.columns["markdown"] = cut(as_markdown(text), self._options.text_bytes_max)
 
 
-def _extracted(page: Page, options: ProcessOptions, *, formatting: bool | str) -> str:
+def _extracted(page: Page, options: ProcessOptions, *, formatting: bool | str) -> tuple[str, str]:
+    """Return a page's content as text or as HTML of few elements, and how it was found."""
     document = document_of(page, options)
-    if not bears_tree(document.utf8(), options):  # It builds lexbor's tree, too.
-        return document.markup.text() if formatting is True else html.escape(document.markup.text(), quote=False)
+    markup = document.utf8()
+    cheap = markup if bears_tree(markup, options) else flattened(markup, options.open_tags_max)
+    if cheap is None:
+        text = document.markup.text()
+        if formatting is not True:
+            text = "".join(f"<p>{html.escape(line, quote=False)}</p>" for line in text.splitlines())
+        return text, VISIBLE
     extract: Callable[..., str] = extract_plain_text
-    return extract(
-        document.characters(), main_content=True, preserve_formatting=formatting, links=formatting is not True
-    )
+    characters = cheap.decode("utf-8", "replace")
+    return extract(characters, main_content=True, preserve_formatting=formatting, links=formatting is not True), MAIN
 
 
 def as_markdown(minimal: str) -> str:

@@ -13,7 +13,7 @@ from gossamer.model.visits import Findings, Page
 from gossamer.process.base import Base
 from gossamer.process.css import addresses
 from gossamer.process.html import HTML_TYPES, document_of
-from gossamer.process.links import Links, base_href
+from gossamer.process.links import Links, documents
 from gossamer.process.options import ProcessOptions
 from gossamer.process.scan import attributes, reference_free
 from gossamer.process.walk import Walk
@@ -59,7 +59,7 @@ Named = tuple[str, str]
 
 
 class EmbedExtractor:
-    """Finds what HTML pages, SVG images and stylesheets need to be shown, each address once, as links of type `embed`.
+    """Finds what HTML pages, SVG images and stylesheets need to be shown, as links of type `embed`.
 
     A frame is one too: its document is part of the page, wherever it lies. Scripts are not read: what they load while
     they run is not found. About as costly as a scan of the page (`docs/processing.md`); linear whatever it holds.
@@ -82,11 +82,14 @@ class EmbedExtractor:
             for address in addresses(document.characters()):
                 _add(links, address)
         else:
-            base = None if page.media_type == SVG else base_href(document.markup.elements())
-            links = Links(Base(page.url, base, document.charset), self._options)
-            for address, words in embedded(document.utf8()):
-                _add(links, address, words)
-        findings.links.extend(links.found())
+            links = Links(Base(page.url, None, document.charset), self._options)
+            parts = (
+                documents(document, page.url, self._options) if page.media_type != SVG else ((links.base, document),)
+            )
+            for links.base, part in parts:
+                for address, words in embedded(part.utf8()):
+                    _add(links, address, words)
+        findings.links.extend(links.taken())
 
 
 def embedded(body: bytes) -> Iterator[Named]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from gossamer.model.links import FEED_FILE, HUB, SELF, Found
 from gossamer.model.visits import Findings, Page
 from gossamer.process.base import Base
-from gossamer.process.html import HTML_TYPES, Markup, document_of
+from gossamer.process.html import HTML_TYPES, Document, Markup, document_of
 from gossamer.process.options import ProcessOptions
 from gossamer.process.scan import Element
 
@@ -17,7 +17,12 @@ _RELATIONS = {
     "hub": HUB, "self": SELF,
 }  # fmt: skip
 _FEEDS = frozenset(("application/rss+xml", "application/atom+xml", "application/rdf+xml", "application/feed+json"))
-_SOURCES = {"area": ("href", "area"), "frame": ("src", "frame"), "iframe": ("src", "iframe")}
+_SOURCES = {
+    "area": ("href", "area"), "frame": ("src", "frame"), "iframe": ("src", "iframe"),
+    **dict.fromkeys(("blockquote", "q", "ins", "del"), ("cite", "cite")),
+}  # fmt: skip
+SRCDOC_DEPTH_MAX = 3
+"""Documents within `srcdoc` within `srcdoc` that are read."""
 # HTML standard, section 4.2.5.3, shared declarative refresh steps.
 _REFRESH = re.compile(
     r"[\t\n\f\r ]*(?:[0-9]+|(?=\.))[0-9.]*(?=[;,\t\n\f\r ])[\t\n\f\r ]*[;,]?[\t\n\f\r ]*(.*)", re.DOTALL
@@ -28,9 +33,9 @@ _LINK_PARAMETER = re.compile(r"\s*;\s*([^\s=;,\"]*)\s*(?:=\s*(?:\"((?:[^\"\\]|\\
 
 
 class LinkExtractor:
-    """Finds the links of HTML pages: one for each distinct address and link type, anchors first, in order of mention.
+    """Finds the links of HTML pages: one for each mention, anchors first, in order.
 
-    Of several the first anchor text that is not empty stands, and a link is `nofollow` only if all are. Links within
+    Each has its own text and its own `nofollow`; an address is followed if one of its mentions may be. Links within
     `<template>`, comments and scripts are none. Costs 1 µs to 2 µs a link beyond reading the markup.
     """
 
@@ -44,19 +49,21 @@ class LinkExtractor:
 
     def process(self, page: Page, findings: Findings) -> None:
         document = document_of(page, self._options)
-        markup, elements = document.markup, document.markup.elements()
         findings.charset = document.charset
-        base = Base(page.url, base_href(elements), document.charset)
-        links = Links(base, self._options)
-        links.anchors(markup)
-        for tag, attributes in elements:
-            for link_type, href in _named_by(tag, attributes):
-                links.add(link_type, href, attributes.get("alt") or "", attributes.get("rel") or "")
-        findings.links.extend(links.found())
+        links: Links | None = None
+        for base, part in documents(document, page.url, self._options):
+            if links is None:
+                links = Links(base, self._options)
+            links.base = base
+            links.anchors(part.markup)
+            for tag, attributes in part.markup.elements():
+                for link_type, href in _named_by(tag, attributes):
+                    links.add(link_type, href, attributes.get("alt") or "", attributes.get("rel") or "")
+            findings.links.extend(links.taken())
 
 
 class HeaderLinks:
-    """Finds the links in a reply's `Link` headers (RFC 8288), whatever its type: next, prev, alternate, canonical."""
+    """Finds the links in a reply's headers, whatever its type: those of `Link` (RFC 8288), and that of `Refresh`."""
 
     name = "header_links"
 
@@ -69,59 +76,77 @@ class HeaderLinks:
     def process(self, page: Page, findings: Findings) -> None:
         links: Links | None = None
         for name, value in page.headers:
-            if len(name) == 4 and name.lower() == "link":
-                links = links or Links(Base(page.url), self._options)
+            kind = name.lower() if len(name) in (4, 7) else ""
+            if kind not in ("link", "refresh"):
+                continue
+            links = links or Links(Base(page.url), self._options)
+            if kind == "link":
                 for relation, href in link_header(utf8_again(value)):
                     links.add(relation, href)
+            elif (target := refresh_target(utf8_again(value))) is not None:
+                links.add("meta_refresh", target)
         if links is not None:
-            known = {(found.url, found.link_type) for found in findings.links}
-            findings.links.extend(found for found in links.found() if (found.url, found.link_type) not in known)
+            findings.links.extend(links.taken())
 
 
 class Links:
-    """The links of one page as they come, each address and type once. Anchors, the bulk, have a way of their own."""
+    """The links of one page as they come, every mention of an address. Anchors, the bulk, have a way of their own.
+
+    At most `links_max` addresses, and as many repeats: of those beyond, only one that lifts a `nofollow` is kept.
+    """
 
     def __init__(self, base: Base, options: ProcessOptions) -> None:
-        self._base = base
+        self.base = base
+        """What addresses are joined with."""
         self._options = options
-        self._anchors: dict[str, tuple[str, bool]] = {}
-        """By address: text, nofollow."""
-        self._others: dict[tuple[str, str], tuple[str, bool]] = {}
+        self._anchors: list[Found] = []
+        self._others: list[Found] = []
+        self._nofollow: dict[tuple[str, str] | str, bool] = {}
+        """Of each address (of anchors) and type: whether every mention so far is `nofollow`."""
+        self._repeats = 0
 
     def anchors(self, markup: Markup) -> None:
         """Take a page's `a` elements."""
-        join, found, options, text_of = self._base.join, self._anchors, self._options, markup.anchor_text
+        join, url_bytes_max, text_of = self.base.join, self._options.url_bytes_max, markup.anchor_text
+        anchor_bytes_max, room, take = self._options.anchor_bytes_max, self._room, self._anchors.append
         for href, rel, within in markup.anchors():
             url = join(href)
-            if url is None or (len(url) > options.url_bytes_max):
+            if url is None or len(url) > url_bytes_max:
                 continue
-            known = found.get(url)
-            if known is None:
-                if len(found) < options.links_max:
-                    found[url] = collapsed(text_of(within), options.anchor_bytes_max), bool(rel) and _nofollow(rel)
-            elif not known[0] or known[1]:
-                found[url] = (
-                    known[0] or collapsed(text_of(within), options.anchor_bytes_max),
-                    known[1] and bool(rel) and _nofollow(rel),
-                )
+            nofollow = bool(rel) and _nofollow(rel)
+            if room(url, nofollow):
+                take(Found(url, "anchor", collapsed(text_of(within), anchor_bytes_max), nofollow))
 
     def add(self, link_type: str, href: str, text: str = "", rel: str = "") -> None:
         """Take one link of another type."""
-        url = self._base.join(href)
+        url = self.base.join(href)
         if url is None or len(url) > self._options.url_bytes_max:
             return
-        key = url, link_type
-        known = self._others.get(key)
-        if known is not None:
-            self._others[key] = known[0] or collapsed(text, self._options.anchor_bytes_max), known[1] and _nofollow(rel)
-        elif len(self._anchors) + len(self._others) < self._options.links_max:
-            self._others[key] = collapsed(text, self._options.anchor_bytes_max), _nofollow(rel)
+        nofollow = _nofollow(rel)
+        if self._room((url, link_type), nofollow):
+            self._others.append(Found(url, link_type, collapsed(text, self._options.anchor_bytes_max), nofollow))
 
-    def found(self) -> list[Found]:
-        """Return what was taken: anchors in order of first mention, then the others in theirs."""
-        links = [Found(url, "anchor", text, nofollow) for url, (text, nofollow) in self._anchors.items()]
-        links += [Found(url, link_type, text, nofollow) for (url, link_type), (text, nofollow) in self._others.items()]
-        return links
+    def taken(self) -> list[Found]:
+        """Return what was taken since the last call: anchors in their order, then the others in theirs."""
+        taken = self._anchors + self._others
+        self._anchors.clear()
+        self._others.clear()
+        return taken
+
+    def _room(self, key: tuple[str, str] | str, nofollow: bool) -> bool:
+        """Say whether one more mention may be taken, and count it."""
+        known = self._nofollow.get(key)
+        if known is None:
+            if len(self._nofollow) >= self._options.links_max:
+                return False
+            self._nofollow[key] = nofollow
+            return True
+        if known and not nofollow:
+            self._nofollow[key] = False
+        elif self._repeats >= self._options.links_max:
+            return False
+        self._repeats += 1
+        return True
 
 
 def _nofollow(rel: str) -> bool:
@@ -191,6 +216,25 @@ def utf8_again(value: str) -> str:
         return value.encode("latin-1").decode("utf-8")
     except UnicodeError:
         return value
+
+
+def documents(document: Document, url: str, options: ProcessOptions) -> Iterator[tuple[Base, Document]]:
+    """Yield a page's document and those in the `srcdoc` of its iframes, each with its base.
+
+    A document without a `base` element has the base of the one that holds it (HTML standard, section 4.8.5). Together
+    they are hardly longer than the page: each is an attribute of another.
+    """
+    yield from _documents(document, url, options, 0)
+
+
+def _documents(document: Document, outer: str, options: ProcessOptions, depth: int) -> Iterator[tuple[Base, Document]]:
+    elements = document.markup.elements()
+    base = Base(outer, base_href(elements), document.charset)
+    yield base, document
+    for tag, attributes in elements if depth < SRCDOC_DEPTH_MAX else ():
+        if tag == "iframe" and (srcdoc := attributes.get("srcdoc")):
+            inner = Page(outer, "text/html", "utf-8", (), srcdoc.encode("utf-8", "replace"))
+            yield from _documents(Document(inner, options), base.url, options, depth + 1)
 
 
 def base_href(elements: Iterable[Element]) -> str | None:

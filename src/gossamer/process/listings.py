@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Final
 from urllib.parse import quote_from_bytes
 
-from gossamer.model.links import Found
 from gossamer.model.visits import Findings, Page
 from gossamer.process.base import Base
 from gossamer.process.directory import Entry, entries
-from gossamer.process.links import collapsed
+from gossamer.process.links import Links
 from gossamer.process.menu import SAFE, offers
 from gossamer.process.options import ProcessOptions
 
@@ -21,7 +20,7 @@ _EXTENSION = re.compile(rb".\.[A-Za-z][A-Za-z0-9]{0,7}\Z", re.DOTALL)
 
 
 class ListingLinks:
-    """Finds the links of FTP listings, Gopher menus and lists of addresses (RFC 2483), each address once, as anchors.
+    """Finds the links of FTP listings, Gopher menus and lists of addresses (RFC 2483), as anchors.
 
     In an FTP listing a symbolic link stands for what it leads to, so that links back into a tree come to an end. What
     the listing itself does not name counts as a file if its name has an extension, else as a directory. About 6 µs a
@@ -37,15 +36,10 @@ class ListingLinks:
         return media_type in _READERS
 
     def process(self, page: Page, findings: Findings) -> None:
-        base, options = Base(page.url), self._options
-        found: dict[str, str] = {}
+        links = Links(Base(page.url), self._options)
         for href, text in _READERS[page.media_type](page):
-            if len(found) >= options.links_max:
-                break
-            url = base.join(href)
-            if url is not None and len(url) <= options.url_bytes_max:
-                found.setdefault(url, collapsed(text, options.anchor_bytes_max))
-        findings.links.extend(Found(url, "anchor", text) for url, text in found.items())
+            links.add("anchor", href, text)
+        findings.links.extend(links.taken())
 
 
 def _listed(page: Page) -> Iterator[tuple[str, str]]:

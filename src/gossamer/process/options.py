@@ -14,18 +14,28 @@ class ProcessOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    open_tags_max: int = Field(
+    tree_tags_max: int = Field(
         default=1000,
         ge=0,
-        description="Pages with more start tags than end tags by this many are scanned in one line, not made a tree of "
-        "(a tree's cost grows with the square of its nesting).",
+        description="Links and titles of pages with more start tags are found by a scan, which needs no tree "
+        "(a tree's cost grows with the square of its nesting). Both find the same.",
     )
     tree_bytes_max: int = Field(
         default=65_536,
         ge=0,
-        description="Longer pages are scanned: a tag's attributes, too, cost a tree the square of their number.",
+        description="So are those of longer pages: a tag's attributes, too, cost a tree the square of their number.",
     )
-    links_max: int = Field(default=50_000, ge=0, description="Distinct links taken from one page; the rest is left.")
+    open_tags_max: int = Field(
+        default=1000,
+        ge=0,
+        description="Start tags less end tags at any place of a page (elements open at once) beyond which its main "
+        "text and its Markdown are the whole visible text. The column text_method says so.",
+    )
+    links_max: int = Field(
+        default=50_000,
+        ge=0,
+        description="Distinct links taken from one page, and as many repeats of them; the rest is left.",
+    )
     url_bytes_max: int = Field(default=8_192, ge=1, description="Longer addresses are no links.")
     anchor_bytes_max: int = Field(default=1_000, ge=0, description="Anchor text kept of one link, in bytes of UTF-8.")
     title_bytes_max: int = Field(default=2_000, ge=0, description="Title kept of one page, in bytes of UTF-8.")

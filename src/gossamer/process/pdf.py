@@ -37,7 +37,7 @@ class PdfLinks:
                 address = _address(annotation.get_object())
                 if address:
                     links.add("anchor", address)
-        findings.links.extend(links.found())
+        findings.links.extend(links.taken())
         title = reader.metadata.title if reader.metadata is not None else None
         if title and not findings.title:
             findings.title = collapsed(str(title), self._options.title_bytes_max)

@@ -20,7 +20,8 @@ from typing import Any
 import re2
 
 _RAW = ("script", "style", "textarea", "xmp", "noembed", "noframes", "title", "iframe")
-_NAMED = ("area", "frame", "link", "base", "meta", "template", "/template", "plaintext", *_RAW)
+_CITING = ("blockquote", "q", "ins", "del")
+_NAMED = (*_CITING, "area", "frame", "link", "base", "meta", "template", "/template", "plaintext", *_RAW)
 _SPACE = r"\t\n\f\r "
 
 
@@ -57,7 +58,8 @@ _ANCHOR = re.compile(
     ).encode()
 )
 _ANCHOR_EDGE = re.compile(rf"</?[aA](?=[{_SPACE}/>])".encode())
-_INLINE = (b"<area", b"<frame", b"<link", b"<base", b"<meta")
+_CITES = frozenset(name.encode() for name in _CITING)
+_INLINE = frozenset((b"<area", b"<frame", b"<link", b"<base", b"<meta", *(b"<" + name for name in _CITES)))
 _IMAGE = re.compile(rb"<[iI][mM][gG](?=[\t\n\f\r /])")
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 _COMMENT_END = re.compile(rb"--!?>")
@@ -151,7 +153,7 @@ class ScannedMarkup:
         return text
 
     def elements(self) -> list[Element]:
-        """Return every area, frame, iframe, link, base and meta, in order."""
+        """Return every area, frame, iframe, link, base and meta, and every quotation and edit with a cite, in order."""
         return self._elements
 
     def title(self) -> str:
@@ -170,7 +172,7 @@ class ScannedMarkup:
             odd = False
             if (name := found[:-1]) in _NAMES:
                 position = self._element(name[1:], token.end() - 1)
-                if name in _INLINE and position >= 0:
+                if name in _INLINE and position >= 0 and _is_plain(body, start, position):
                     continue
             elif found == b"<!--":
                 position = skipped_comment(body, start)
@@ -233,7 +235,7 @@ class ScannedMarkup:
             self._template = max(0, self._template - 1)
         elif name in _RAW_END:
             return self._raw(name, found, position)
-        elif not self._template:
+        elif not self._template and (name not in _CITES or "cite" in found):
             self._elements.append((name.decode(), found))
         return position
 
@@ -247,6 +249,11 @@ class ScannedMarkup:
         if name == b"title" and self._title is None and not self._template:
             self._title = text_of(self._body[position : end.start()].replace(b"<", b"&lt;"))
         return self._body.find(b">", end.end()) + 1 or -1
+
+
+def _is_plain(body: bytes, start: int, end: int) -> bool:
+    """Say whether a tag holds no angle brackets but its own."""
+    return body.find(b">", start) == end - 1 and body.find(b"<", start + 1, end) < 0
 
 
 def attributes(body: bytes, position: int) -> tuple[dict[str, str], int]:

@@ -7,6 +7,9 @@ from gossamer.process.html import HTML_TYPES, document_of
 from gossamer.process.links import collapsed
 from gossamer.process.options import ProcessOptions
 
+MAIN, VISIBLE, PLAIN = "main", "visible", "plain"
+"""How the text of a page was found: its main content, its whole visible text, or the page as it is."""
+
 
 class TitleAndText:
     """Finds the title, white space collapsed, and with the option `text` the visible text, one line a block."""
@@ -23,11 +26,11 @@ class TitleAndText:
         document = document_of(page, self._options)
         findings.charset = document.charset
         if page.media_type not in HTML_TYPES:
-            findings.text = cut(document.characters(), self._options.text_bytes_max)
+            findings.text, findings.text_method = cut(document.characters(), self._options.text_bytes_max), PLAIN
             return
         findings.title = collapsed(document.markup.title(), self._options.title_bytes_max)
         if self._options.text:
-            findings.text = cut(document.markup.text(), self._options.text_bytes_max)
+            findings.text, findings.text_method = cut(document.markup.text(), self._options.text_bytes_max), VISIBLE
 
 
 def cut(text: str, bytes_max: int) -> str:

@@ -11,7 +11,7 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNod
 from gossamer.process.scan import Element, ScannedMarkup
 
 _OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
-_ELEMENTS = "area,frame,iframe,link,base,meta,title"
+_ELEMENTS = "area,frame,iframe,link,base,meta,title,blockquote[cite],q[cite],ins[cite],del[cite]"
 _FOREIGN = ("svg", "math")
 
 
@@ -51,7 +51,7 @@ class TreeMarkup:
         return text if text and not text.isspace() else _alternative(within)
 
     def elements(self) -> list[Element]:
-        """Return every area, frame, iframe, link, base and meta, in order."""
+        """Return every area, frame, iframe, link, base and meta, and every quotation and edit with a cite, in order."""
         return self._elements
 
     def title(self) -> str:

@@ -216,6 +216,8 @@ class Report(msgspec.Struct, frozen=True):
     """Of pages fetched; share of those."""
     depths: tuple[Count, ...] = ()
     """By depth, from 0."""
+    text_methods: tuple[Count, ...] = ()
+    """Of pages fetched: how their text was found, where it was looked for."""
     link_types: tuple[Count, ...] = ()
     """Share of all links."""
     seeds_not_fetched: tuple[Unfetched, ...] = ()

@@ -39,6 +39,7 @@ def _sections(report: Report) -> Iterator[str]:
     yield _bars("Outcomes", "How attempts ended.", report.outcomes)
     yield _bars("Status codes", "What servers answered.", report.statuses)
     yield _bars("Media types", "Of pages fetched.", report.media_types)
+    yield _bars("Text found as", "Main content, or all visible text, of pages fetched.", report.text_methods)
     yield _figure(
         "Document sizes",
         "Pages fetched by bytes of decoded content; each column holds sizes up to twice its label.",

@@ -21,7 +21,7 @@ from gossamer.report.figures import (
     Unfetched,
 )
 from gossamer.report.manners import manners
-from gossamer.report.tables import NEAR, Tables, opened
+from gossamer.report.tables import NEAR, TEXT_METHOD, Tables, opened
 
 MEMORY_BYTES_MAX = 512_000_000
 LINES_MAX = 20
@@ -123,6 +123,9 @@ def _asked(tables: Tables, rejected: Mapping[str, int]) -> Report:
         outcomes=of_pages("outcome::VARCHAR", attempts),
         statuses=of_pages("status::VARCHAR", attempts, "status IS NOT NULL"),
         media_types=of_pages("media_type::VARCHAR", fetched, "outcome = 'fetched'"),
+        text_methods=of_pages(
+            f"{TEXT_METHOD}::VARCHAR", fetched, f"outcome = 'fetched' AND coalesce({TEXT_METHOD}, '') <> ''"
+        ),
         depths=of_pages("depth::VARCHAR", attempts, order="any_value(depth)", limit=DEPTHS_MAX),
         link_types=_counts(tables.all(_LINK_TYPES, limit=LINES_MAX), links) if tables.has_links else (),
         rejected=_counts(sorted(rejected.items(), key=lambda item: -item[1]), sum(rejected.values())),

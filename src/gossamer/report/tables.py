@@ -14,8 +14,8 @@ from gossamer.model.errors import ConfigError
 
 ROWS_A_SLICE = 4_000_000
 """Groups are made of so many rows at a time: as many groups at most, about 100 bytes each."""
-NEAR = "near_duplicate_of"
-"""A column that crawls have which looked for near duplicates."""
+NEAR, TEXT_METHOD = "near_duplicate_of", "text_method"
+"""Columns that files of earlier versions lack."""
 
 
 _HOSTS = """
@@ -52,7 +52,8 @@ class Tables:
             return
         # Segments of one crawl may differ in their last columns.
         seen = connection.read_parquet(list(pages), union_by_name=True)
-        more = "" if NEAR in seen.columns else f", NULL::VARCHAR AS {NEAR}"
+        missing = [name for name in (NEAR, TEXT_METHOD) if name not in seen.columns]
+        more = "".join(f", NULL::VARCHAR AS {name}" for name in missing)
         seen.create_view("rows")
         times = "epoch(fetched_at) AS began_s, epoch(fetched_at) + fetch_s AS ended_s"
         connection.execute(f"CREATE VIEW pages AS SELECT *{more}, {times} FROM rows")  # noqa: S608 - all ours

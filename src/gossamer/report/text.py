@@ -52,6 +52,7 @@ def _lines(report: Report, width: int) -> Iterator[str]:
     yield from _bars("Outcomes", report.outcomes, width)
     yield from _bars("Status codes", report.statuses, width)
     yield from _bars("Media types", report.media_types, width)
+    yield from _bars("Text found as", report.text_methods, width)
     yield from _buckets("Document sizes, from", report.document_sizes, width, of_bytes=True)
     yield from _bars("Depth", report.depths, width)
     yield from _bars("Links by type", report.link_types, width)

@@ -23,6 +23,7 @@ Mode = Literal["prefix", "host", "domain", "any"]
 
 FOLLOWED = (
     "seed", "anchor", "area", "frame", "iframe", "redirect", "meta_refresh", "sitemap", "feed", "sitemap_file",
+    "cite",
 )  # fmt: skip
 """Types of link that are always followed; the others are recorded, and followed where `follow` names them."""
 

@@ -19,7 +19,11 @@ def characters(page: Page) -> str:
     return page.body.decode("utf-8", "replace")
 
 
-MEANS = Means(BoundedDecoder(FetchOptions()), characters, characters)
+def content(page: Page) -> tuple[str, str]:
+    return characters(page), "plain"
+
+
+MEANS = Means(BoundedDecoder(FetchOptions()), content, characters)
 NOW = 1_767_225_600.0
 
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from gossamer.model.visits import Page
 from gossamer.ports import Decoder
 
-Content = Callable[[Page], str]
+Text = Callable[[Page], str]
 """Makes text of a page whose content coding is removed."""
+Content = Callable[[Page], tuple[str, str]]
+"""Does the same, and says how it was found (`Findings.text_method`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,5 +21,5 @@ class Means:
     decoder: Decoder
     content_of: Content
     """The main content as Markdown."""
-    text_of: Content
+    text_of: Text
     """The visible text, as a crawl extracts it."""
