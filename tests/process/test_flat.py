@@ -57,6 +57,8 @@ KEPT = [
     (b"a < b <3 <<b>div>c", b"a &lt; b &lt;3 &lt;div>c"),
     (b"<p title='a>b' class=x>c", b'<p class="x">c'),
     (b"<p class=\"a'b\" title=\'>\'>c", b'<p class="a&#x27;b">c'),
+    (b"<p a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q/r/s class=x>c", b'<p class="x">c'),
+    (b"<p class=x data-x='" + b"x" * 3_000 + b"'>c", b'<p class="x">c'),
     (b"<DIV>a</Div>b", b"<div>a</div>b"),
     (b"a</div></p></table>b", b"ab"),
     (b"a<div", b"a"),
@@ -79,9 +81,11 @@ def test_more_open_elements_than_allowed_are_refused_and_no_fewer() -> None:
 
 
 def test_elements_in_all_and_work_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flat, "ELEMENTS_MAX", 1_000)
+    monkeypatch.setattr(flat, "NODES_MAX", 1_000)
     assert flattened(b"<p>a" * 1_000, 100) is not None
     assert flattened(b"<p>a" * 1_001, 100) is None
+    assert flattened(b"<p class=x id=y>a" * 334, 100) is None
+    assert flattened(b"<p a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q/r/s>" * 100, 100) is None
     monkeypatch.setattr(flat, "WORK_MAX", 100_000)
     assert flattened(b"<div>" * 90 + b"<i>x</i><hr>" * 900, 100) is not None
     assert flattened(b"<div>" * 90 + b"<div><p></div>" * 900, 100) is None

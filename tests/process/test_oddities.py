@@ -53,9 +53,10 @@ TABLE: dict[str, tuple[str | bytes, list[str]]] = {
         "<iframe src=s srcdoc=\"<a href='y'>m</a>\"></iframe>", ["iframe s", "anchor y", "embed s"]),
     "srcdoc escaped": (
         "<iframe srcdoc='&lt;a href=&quot;y?a=1&amp;amp;b=2&quot;>m&lt;/a>'></iframe>", ["anchor y?a=1&b=2"]),
-    "srcdoc and bases": (
-        "<base href=b/><iframe srcdoc='<a href=y>'></iframe><iframe srcdoc='<base href=../c/><a href=y>'></iframe><a href=z>",
-        ["anchor b/z", "anchor b/y", "anchor c/y"]),
+    "srcdoc with the page's base": (
+        "<base href=b/><iframe srcdoc='<a href=y>'></iframe><a href=z>", ["anchor b/z", "anchor b/y"]),
+    "srcdoc with a base": (
+        "<base href=b/><iframe srcdoc='<base href=../c/><a href=y>'></iframe><a href=z>", ["anchor b/z", "anchor c/y"]),
     "srcdoc in a srcdoc": (
         """<iframe srcdoc="<a href=1><iframe srcdoc='<a href=2>'></iframe>"></iframe>""", ["anchor 1", "anchor 2"]),
     "srcdoc with images": (

@@ -13,12 +13,14 @@ import re
 
 from gossamer.process.scan import PLAIN_TAG, attributes, skipped_comment
 
-ELEMENTS_MAX = 200_000
-"""Elements of one page: about 100 MB while its tree exists."""
-WORK_MAX = 10_000_000
-"""Of all elements together: elements open at each. About 0.6 s."""
+NODES_MAX = 200_000
+"""Elements of one page and their attributes: about 120 MB while its tree exists."""
+WORK_MAX = 5_000_000
+"""Of all elements together: elements open at each. About 0.5 s."""
 TAG_BYTES_MAX = 2_048
 """A longer tag is written anew with the attributes that content is told from: its others may be thousands."""
+SLASHES_MAX = 16
+"""So is a tag with more slashes: outside of quotation marks they separate attributes."""
 
 _NAME = rb"[a-zA-Z][^\t\n\f\r />]*"
 _TOKEN = re.compile(
@@ -39,8 +41,8 @@ _DROPPED = frozenset(
 _RAW = _DROPPED - frozenset(b"template svg math select frameset".split())
 _ATTRIBUTES = ("class", "id", "role", "href", "alt", "aria-label", "style", "hidden", "itemprop", "lang", "type")
 _BLOCKS = frozenset(
-    b"address article aside blockquote center details dialog dir div dl fieldset figcaption figure footer form h1 h2 h3 "
-    b"h4 h5 h6 header hgroup hr li dd dt listing main menu nav ol p pre search section summary table ul".split()
+    b"address article aside blockquote center details dialog dir div dl fieldset figcaption figure footer form h1 h2 "
+    b"h3 h4 h5 h6 header hgroup hr li dd dt listing main menu nav ol p pre search section summary table ul".split()
 )
 """What a `p` ends before."""
 _HEADINGS = frozenset(b"h1 h2 h3 h4 h5 h6".split())
@@ -93,7 +95,7 @@ class _Flattening:
         """How many of each name are on the stack."""
         self._never_closed: set[bytes] = set()
         """Names that have no end tag in the rest of the page, so that it is searched once for each."""
-        self._elements = self._work = 0
+        self._nodes = self._work = 0
 
     def markup(self) -> bytes:
         body, search, pieces = self._body, _TOKEN.search, self._pieces
@@ -109,18 +111,18 @@ class _Flattening:
             else:
                 name, found = name.lower(), None
                 position = token.end()
-                if rest is None or len(rest) > TAG_BYTES_MAX:
+                if rest is None or len(rest) > TAG_BYTES_MAX or rest.count(b"/") > SLASHES_MAX:
                     found, position = attributes(body, start + 1 + len(ends or b"") + len(name))
                 if position > 0 and ends:
                     self._end(name)
                 elif position > 0:
-                    position = self._start(name, rest, found, position)
+                    position = self._start(name, rest or b"", found, position)
             if position <= 0:
                 return b"".join(pieces)
         pieces.append(body[position:].replace(b"<", b"&lt;"))
         return b"".join(pieces)
 
-    def _start(self, name: bytes, rest: bytes | None, found: dict[str, str] | None, position: int) -> int:
+    def _start(self, name: bytes, rest: bytes, found: dict[str, str] | None, position: int) -> int:
         """Take a start tag; return where to go on, or -1 at the end of the page."""
         if name in _FORMATTING:
             return position
@@ -135,13 +137,13 @@ class _Flattening:
         ended = _ENDED_BEFORE.get(name)
         if ended is not None:
             self._close(ended[0], ended[1] | {b"table"})
-        self._pieces.append(b"<%b%b>" % (name, _written(found) if found is not None else rest or b""))
-        self._elements += 1
+        self._pieces.append(b"<%b%b>" % (name, _written(found) if found is not None else rest))
+        self._nodes += 1 + len(found if found is not None else rest.split())
         self._work += len(self._stack)
         if name not in _VOID and name not in _THROUGH:
             self._stack.append(name)
             self._open[name] = self._open.get(name, 0) + 1
-        if len(self._stack) > self._open_tags_max or self._elements > ELEMENTS_MAX or self._work > WORK_MAX:
+        if len(self._stack) > self._open_tags_max or self._nodes > NODES_MAX or self._work > WORK_MAX:
             raise _TooMuchError
         return position
 
