@@ -1,8 +1,8 @@
 """What the console costs a running crawl, nobody looking and three browsers looking on.
 
 A crawl of a made web runs in this process with its console in the same loop; three Chromium browsers, each a process
-of its own, have the page open. The CPU time of the crawl's thread inside the console is taken step by step: each time
-the loop runs a handler, and each time bytes come in for one. Prints milliseconds of CPU for each second of wall time;
+of its own, have the page open. The time that the console takes of the loop is what it measures itself: each step of
+each handler, and each piece that is parsed. Prints milliseconds for each second of wall time;
 `--json FILE` writes them.
 """
 
@@ -15,16 +15,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Coroutine, Generator
 from pathlib import Path
-from typing import Any
-
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gossamer import Crawler
 from gossamer.console.app import console_app
 from gossamer.console.door import door_of
-from gossamer.console.server import _Bounded, served
+from gossamer.console.server import served
+from gossamer.console.service import Service
+from gossamer.console.share import CRAWL_SHARE, Share
 from gossamer.simweb.options import SimwebOptions
 from gossamer.simweb.process import SimwebProcess
 
@@ -45,48 +43,6 @@ with sync_playwright() as playwright:
 """
 
 
-class Steps:
-    """Awaits a coroutine, and adds up the CPU time of this thread in each of its steps."""
-
-    def __init__(self, work: Coroutine[Any, Any, None], meter: Meter) -> None:
-        self._work = work
-        self._meter = meter
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        step, value = self._work.send, None
-        while True:
-            began = time.thread_time()
-            try:
-                waits_for = step(value)
-            except StopIteration:
-                return
-            finally:
-                self._meter.cpu_s += time.thread_time() - began
-            try:
-                step, value = self._work.send, (yield waits_for)
-            except BaseException as error:  # noqa: BLE001 - a cancellation is the handler's, not ours
-                step, value = self._work.throw, error
-
-
-class Meter:
-    """An application, and what it has cost."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-        self.cpu_s = 0.0
-        taken = _Bounded.data_received
-
-        def received(protocol: _Bounded, data: bytes) -> None:
-            began = time.thread_time()
-            taken(protocol, data)
-            self.cpu_s += time.thread_time() - began
-
-        _Bounded.data_received = received  # type: ignore[method-assign]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await Steps(self._app(scope, receive, send), self)  # type: ignore[arg-type]
-
-
 def browsers(address: str, count: int) -> list[subprocess.Popen[bytes]]:
     found = [
         subprocess.Popen([sys.executable, "-c", BROWSER, address], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -98,17 +54,17 @@ def browsers(address: str, count: int) -> list[subprocess.Popen[bytes]]:
     return found
 
 
-async def measured(crawler: Crawler, meter: Meter, count: int, address: str) -> dict[str, float]:
+async def measured(crawler: Crawler, share: Share, count: int, address: str) -> dict[str, float]:
     opened = await asyncio.to_thread(browsers, address, count)
     await asyncio.sleep(WARM_S)
-    console_s, all_s, pages, wall = meter.cpu_s, time.process_time(), crawler.status()["pages"], time.monotonic()
+    console_s, all_s, pages, wall = share.spent_s, time.process_time(), crawler.status()["pages"], time.monotonic()
     await asyncio.sleep(MEASURE_S)
     lasted_s = time.monotonic() - wall
     status = crawler.status()
     assert status["state"] == "running", "the web is too small for this machine"
     found = {
         "browsers": count,
-        "console_ms_a_s": 1000 * (meter.cpu_s - console_s) / lasted_s,
+        "console_ms_a_s": 1000 * (share.spent_s - console_s) / lasted_s,
         "process_ms_a_s": 1000 * (time.process_time() - all_s) / lasted_s,
         "pages_a_s": (status["pages"] - pages) / lasted_s,  # type: ignore[operator]
         "hosts_active": float(status["hosts_active"]),  # type: ignore[arg-type]
@@ -125,12 +81,14 @@ async def run(web: SimwebProcess, directory: Path) -> list[dict[str, float]]:
         web.seeds, output=directory, politeness="own", delay=DELAY_S, scope="any", allow_private=True,
         hosts=str(web.hosts_file), settings={"console.port": 0},
     )  # fmt: skip
-    meter = Meter(console_app(crawler, door_of(directory / "state", crawler.config.console)))
-    async with served(meter, "127.0.0.1", 0, 64, 10.0) as address, asyncio.TaskGroup() as group:
-        crawling = group.create_task(crawler.run())
-        found = [await measured(crawler, meter, count, f"{address}/") for count in (0, 1, 3)]
-        crawler.stop(now=True)
-        await crawling
+    options = crawler.config.console
+    async with Service(options.connections_max, CRAWL_SHARE) as service:
+        app = console_app(crawler, door_of(directory / "state", options), service)
+        async with served(app, options, 0, service) as address, asyncio.TaskGroup() as group:
+            crawling = group.create_task(crawler.run())
+            found = [await measured(crawler, service.share, count, f"{address}/") for count in (0, 1, 3)]
+            crawler.stop(now=True)
+            await crawling
     return found
 
 

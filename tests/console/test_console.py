@@ -10,10 +10,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from starlette.types import Receive, Scope, Send
 
+from gossamer.config.sections import ConsoleOptions
 from gossamer.console.app import Door, console_app
+from gossamer.console.connections import PIECE_BYTES
 from gossamer.console.operations import Bounds
 from gossamer.console.server import served
+from gossamer.console.service import Service
+from gossamer.console.share import OWN_SHARE
 from gossamer.model.errors import ConfigError
 
 HOOK = "/websub/known"
@@ -69,10 +74,12 @@ class Crawl:
 
 @asynccontextmanager
 async def console(crawl: Crawl, request_s_max: float = 5.0, connections_max: int = 8) -> AsyncIterator[int]:
-    app = console_app(crawl, Door(TOKEN, True, Bounds(2_000, request_s_max), 1_000))
-    async with served(app, "127.0.0.1", 0, connections_max, request_s_max) as address:
-        assert address.startswith("http://127.0.0.1:")
-        yield int(address.rpartition(":")[2])
+    options = ConsoleOptions(connections_max=connections_max, request_s_max=request_s_max)
+    async with Service(connections_max, OWN_SHARE) as service:
+        app = console_app(crawl, Door(TOKEN, True, Bounds(2_000, request_s_max), 1_000), service)
+        async with served(app, options, 0, service) as address:
+            assert address.startswith("http://127.0.0.1:")
+            yield int(address.rpartition(":")[2])
 
 
 async def said(port: int, data: bytes) -> bytes:
@@ -205,25 +212,130 @@ def test_nonsense_is_refused_and_heads_have_a_bound() -> None:
     assert b"200 OK" not in long
 
 
-def test_connections_have_a_bound_and_those_beyond_it_make_way() -> None:
+def test_a_new_connection_takes_the_place_of_one_that_has_waited_longest() -> None:
     async def run() -> None:
-        async with console(Crawl(), request_s_max=1.0, connections_max=3) as port:
+        async with console(Crawl(), request_s_max=20.0, connections_max=3) as port:
             idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
-            assert await said(port, request("GET /api/status")) == b""
-            for one, _ in idle:
-                assert await one.read() == b""
             assert statuses([await said(port, request("GET /api/status"))]) == [200]
-            for _, one in idle:
-                one.close()
+            assert await idle[0][0].read() == b""
+            idle[1][1].write(request("GET /api/status"))
+            assert statuses([await idle[1][0].read()]) == [200]
+            for _, writer in idle:
+                writer.close()
 
     asyncio.run(run())
 
 
+STARTED = b"POST /api/pause HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+SLOW = {
+    "silent": b"",
+    "slow heads": b"GET /api/status HTTP/1.1\r\nHost: loc",
+    "slow bodies": STARTED + f"Authorization: Bearer {TOKEN}\r\nContent-Length: 1000\r\n\r\n{{".encode(),
+    "slow chunks": STARTED + f"Authorization: Bearer {TOKEN}\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{{".encode(),
+    "unread streams": b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "unread answers": b"GET /static/uplot-1.6.32.js HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20,
+    "idle after an answer": b"GET /api/status HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "pipelined": b"GET /api/status HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50,
+}
+
+
+@pytest.mark.parametrize("data", SLOW.values(), ids=SLOW)
+def test_no_readers_keep_others_out(data: bytes) -> None:
+    """Two hundred connections that take or give nothing, and readers that come before and after them."""
+
+    async def run() -> None:
+        # No deadline passes meanwhile: it is the bounds that make room.
+        async with console(Crawl(), request_s_max=600.0, connections_max=32) as port:
+            early, early_writer = await asyncio.open_connection("127.0.0.1", port)
+            early_writer.write(request("GET /api/status"))
+            hostile = []
+            for _ in range(200):
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.transport.pause_reading()  # type: ignore[attr-defined]
+                writer.write(data)
+                hostile.append(writer)
+            answers = await asyncio.gather(*(said(port, request("GET /api/status")) for _ in range(10)))
+            answers += [
+                await said(port, request(f"GET {path}")) for path in ("/", "/static/main.js", "/static/style.css")
+            ]
+            assert statuses([await early.read(), *answers]) == [200] * 14
+            stream, watcher = await asyncio.open_connection("127.0.0.1", port)
+            watcher.write(
+                b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n" + f"Authorization: Bearer {TOKEN}\r\n\r\n".encode()
+            )
+            assert b" 200 " in await asyncio.wait_for(stream.readline(), 20)
+            told = json.loads((await said(port, request("GET /api/console"))).partition(b"\r\n\r\n")[2])
+            assert told["connections"] <= 32
+            assert told["streams"] <= 8
+            for writer in (*hostile, early_writer, watcher):
+                writer.transport.abort()
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+
+
+class Steps:
+    """An application that counts how often the loop turns while it takes a body."""
+
+    def __init__(self) -> None:
+        self.pieces: list[int] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        while (message := await receive()).get("more_body"):
+            self.pieces.append(len(message["body"]))
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+
+def test_chunks_of_one_byte_are_parsed_a_few_at_a_time() -> None:
+    async def run() -> list[int]:
+        app = Steps()
+        async with Service(8, OWN_SHARE) as service, served(app, ConsoleOptions(), 0, service) as address:
+            head = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+            body = b"1\r\nx\r\n" * 20_000 + b"0\r\n\r\n"
+            answer = await said(int(address.rpartition(":")[2]), head + body)
+        assert statuses([answer]) == [204]
+        return app.pieces
+
+    pieces = asyncio.run(run())
+    assert sum(pieces) >= 19_800
+    assert max(pieces) <= PIECE_BYTES
+
+
+def test_requests_beyond_a_bound_are_told_to_come_again() -> None:
+    class Slow(Crawl):
+        def __init__(self) -> None:
+            super().__init__()
+            self.goes_on = asyncio.Event()
+
+        async def ask(self, request: dict[str, object]) -> dict[str, object]:
+            if request["verb"] == "hosts":
+                await self.goes_on.wait()
+            return await super().ask(request)
+
+    async def run() -> None:
+        crawl = Slow()
+        async with console(crawl, request_s_max=20.0, connections_max=32) as port:
+            asked = [asyncio.create_task(said(port, request("GET /api/hosts"))) for _ in range(8)]
+            done, waiting = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+            while len(done) < 4:
+                more, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                done |= more
+            assert statuses([task.result() for task in done]) == [503] * 4
+            assert statuses([await said(port, request("GET /api/status"))]) == [200]
+            crawl.goes_on.set()
+            assert statuses([await task for task in waiting]) == [200] * 4
+            told = json.loads((await said(port, request("GET /api/console"))).partition(b"\r\n\r\n")[2])
+            assert told["requests_busy"] == 4
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
 def test_a_port_that_is_taken_is_the_operators_to_mend() -> None:
     async def run(port: int) -> None:
-        app = console_app(Crawl(), Door(TOKEN, True, Bounds(1, 1.0)))
-        async with served(app, "127.0.0.1", port, 1, 1.0):
-            raise AssertionError
+        async with Service(1, OWN_SHARE) as service:
+            app = console_app(Crawl(), Door(TOKEN, True, Bounds(1, 1.0)), service)
+            async with served(app, ConsoleOptions(), port, service):
+                raise AssertionError
 
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -11,13 +11,18 @@ from typing import Any
 
 import pytest
 
-from gossamer.console import events, feed, server
+from gossamer.config.sections import ConsoleOptions
+from gossamer.console import connections, events, feed, server
 from gossamer.console.app import Door, console_app
-from gossamer.console.feed import SUBSCRIBERS_MAX, Feed
+from gossamer.console.feed import Feed
 from gossamer.console.operations import Bounds
 from gossamer.console.server import served
+from gossamer.console.service import Service
+from gossamer.console.share import OWN_SHARE
 
 HOSTILE = "\n\nevent: status\ndata: {}\n\n<script>"
+TOKEN = "t" * 32
+STREAMS_MAX = ConsoleOptions().connections_max // 4
 ASK = b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
@@ -72,8 +77,7 @@ class Reader:
 
 @asynccontextmanager
 async def looking(desk: Desk, readers: int = 1) -> AsyncIterator[list[Reader]]:
-    app = console_app(desk, Door("t" * 32, True, Bounds(1_000, 5.0)))
-    async with served(app, "127.0.0.1", 0, 64, 5.0) as address:
+    async with serving(desk) as address:
         found = [await came(address) for _ in range(readers)]
         yield found
         for reader in found:
@@ -81,9 +85,20 @@ async def looking(desk: Desk, readers: int = 1) -> AsyncIterator[list[Reader]]:
     assert desk.mistakes == []
 
 
-async def came(address: str) -> Reader:
+@asynccontextmanager
+async def serving(desk: Desk) -> AsyncIterator[str]:
+    options = ConsoleOptions(request_s_max=5.0)
+    async with Service(options.connections_max, OWN_SHARE) as service:
+        app = console_app(desk, Door(TOKEN, True, Bounds(1_000, 5.0)), service)
+        async with served(app, options, 0, service) as address:
+            yield address
+
+
+async def came(address: str, token: str = "") -> Reader:
     reader, writer = await asyncio.open_connection("127.0.0.1", int(address.rpartition(":")[2]), limit=1 << 20)
-    writer.write(ASK)
+    writer.write(
+        ASK.replace(b"\r\n\r\n", b"\r\nAuthorization: Bearer " + token.encode() + b"\r\n\r\n") if token else ASK
+    )
     return Reader(reader, writer)
 
 
@@ -202,26 +217,42 @@ def test_a_crawl_that_does_not_answer_is_told_of(monkeypatch: pytest.MonkeyPatch
     run(scenario())
 
 
-def test_more_than_so_many_are_refused_and_who_leaves_makes_room() -> None:
+def test_a_stream_beyond_the_bound_waits_a_moment_and_then_takes_the_place_of_the_oldest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def scenario() -> None:
-        desk = Desk()
-        app = console_app(desk, Door("t" * 32, True, Bounds(1_000, 5.0)))
-        async with served(app, "127.0.0.1", 0, 64, 5.0) as address:
-            readers = [await came(address) for _ in range(SUBSCRIBERS_MAX)]
+        async with serving(Desk()) as address:
+            readers = [await came(address) for _ in range(STREAMS_MAX)]
             for reader in readers:
                 await reader.until("status")
             late = await came(address)
             head = await late.reader.readuntil(b"\r\n\r\n")
             assert b" 503 " in head
             assert b"close one" in await late.reader.readuntil(b"}")
-            readers[0].writer.close()
-            while True:
-                again = await came(address)
-                if b" 200 " in await again.reader.readline():
-                    break
-                again.writer.close()
-                await asyncio.sleep(0.05)
-            for reader in (*readers, late, again):
+            monkeypatch.setattr(events, "STAY_S_MIN", 0.0)
+            newest = await came(address)
+            await newest.until("status")
+            assert (await readers[0].reader.read()).endswith(b"0\r\n\r\n"), "the oldest ended as it should"
+            await readers[1].until("status")
+            for reader in (*readers, late, newest):
+                reader.writer.close()
+
+    run(scenario())
+
+
+def test_a_stream_with_the_token_gives_way_to_none_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with serving(Desk()) as address:
+            readers = [await came(address) for _ in range(STREAMS_MAX)]
+            operators = [await came(address, TOKEN) for _ in range(STREAMS_MAX)]
+            for reader in operators:
+                await reader.until("status")
+            for reader in readers:
+                await reader.reader.read()
+            monkeypatch.setattr(events, "STAY_S_MIN", 0.0)
+            late = await came(address)
+            assert b" 503 " in await late.reader.readuntil(b"\r\n\r\n")
+            for reader in (*readers, *operators, late):
                 reader.writer.close()
 
     run(scenario())
@@ -231,7 +262,7 @@ def test_who_does_not_read_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "TICK_S", 0.01)
     monkeypatch.setattr(feed, "TICK_S", 0.01)
     monkeypatch.setattr(events, "SEND_S_MAX", 0.3)
-    monkeypatch.setattr(server, "READ_S_MAX", 0.3)
+    monkeypatch.setattr(connections, "READ_S_MAX", 0.3)
 
     async def scenario() -> None:
         desk = Desk()
@@ -251,8 +282,7 @@ def test_who_does_not_read_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_server_that_ends_ends_its_streams_at_once() -> None:
     async def scenario() -> None:
         desk = Desk()
-        app = console_app(desk, Door("t" * 32, True, Bounds(1_000, 5.0)))
-        async with served(app, "127.0.0.1", 0, 64, 5.0) as address:
+        async with serving(desk) as address:
             reader = await came(address)
             await reader.until("status")
             begun = asyncio.get_running_loop().time()

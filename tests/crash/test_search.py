@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 from gossamer.archive.search.query import search
+from gossamer.archive.search.question import Question
 from gossamer.simweb.options import SimwebOptions
 from gossamer.simweb.process import SimwebProcess
 from tests.crash.crawls import VICTIMS, Crawl, crawl_of, until
@@ -19,7 +20,7 @@ OFTEN = ("search.enabled=true", "search.commit_pages=30", "search.commit_s=0.3")
 
 
 def indexed(directory: Path) -> Counter[str]:
-    found = search(directory / "search", "url:http", limit=1000)
+    found = search([directory / "search"], Question("url:http", limit=1000))
     assert found.total == len(found.hits), "the limit hides none"
     return Counter(f"{hit.url} {hit.title}" for hit in found.hits)
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from gossamer.api.given import directory_of
 from gossamer.archive.search.build import Built, build
-from gossamer.archive.search.folders import indexes_of
-from gossamer.archive.search.query import Found, best_of, search
+from gossamer.archive.search.folders import indexes_of, no_index
+from gossamer.archive.search.query import Found, search
+from gossamer.archive.search.question import Question
 from gossamer.archive.views.export import MEMORY_BYTES
 from gossamer.assembly import locked
 from gossamer.assembly.views import crawl_in, export_means
 from gossamer.config.gather import reopen
-from gossamer.model import verbs
 from gossamer.model.errors import ConfigError
 
 
@@ -25,40 +25,16 @@ def untold(_done: int, _rows: int) -> None:
 def search_of(
     directory: str | Path, query: str, *, limit: int = 10, host: str = "", site: str = "", language: str = ""
 ) -> Found:
-    """Return the pages that answer a query best; also of a crawl that runs.
+    """Return the pages that answer a query best; also of a crawl that runs. It runs in this process.
 
     Raises:
-        ConfigError: the crawl has no index.
+        ConfigError: the crawl has no index, or the query passes a bound (`archive/search/question.py`).
     """
     directory = directory_of(directory)
     folders = indexes_of(directory)
     if not folders:
-        raise ConfigError(
-            f"{directory} has no search index; `gossamer search {directory} --build` makes one of what was crawled, "
-            "`--set search.enabled=true` has a crawl keep one"
-        )
-    asked = [search(folder, query, limit=limit, host=host, site=site, language=language) for folder in folders]
-    return asked[0] if len(asked) == 1 else best_of(asked, limit)
-
-
-def found_by(
-    directory: Path, query: str, *, limit: int = 10, host: str = "", site: str = "", language: str = ""
-) -> verbs.Found:
-    """Return what `search_of` finds, as it is told to others. Raises as `search_of`."""
-    return told(search_of(directory, query, limit=limit, host=host, site=site, language=language))
-
-
-def told(found: Found) -> verbs.Found:
-    """Return an answer as JSON has it, on the command line and over HTTP."""
-    hits = [
-        verbs.Hit(
-            url=hit.url, title=hit.title, host=hit.host, language=hit.language,
-            fetched_at=f"{hit.fetched_at:%Y-%m-%dT%H:%M:%SZ}", score=hit.score, snippet=hit.snippet,
-            highlights=hit.highlights,
-        )
-        for hit in found.hits
-    ]  # fmt: skip
-    return verbs.Found(query=found.query, total=found.total, problems=found.problems, hits=tuple(hits))
+        raise ConfigError(no_index(directory))
+    return search(folders, Question(query, limit, host, site, language))
 
 
 def build_index_of(

@@ -27,13 +27,17 @@ async def console_of(crawl: Running, config: Config) -> AsyncIterator[str]:
     from gossamer.console.app import console_app
     from gossamer.console.door import door_of
     from gossamer.console.server import served
+    from gossamer.console.service import Service
+    from gossamer.console.share import CRAWL_SHARE
 
     options = config.console
     assert options.port is not None
     desk = cast("Desk", crawl)
     door = door_of(desk.directory / "state", options, config.websub.body_bytes_max)
-    app = console_app(desk, door)
-    async with served(app, options.address, options.port, options.connections_max, options.request_s_max) as address:
+    async with (
+        Service(options.connections_max, CRAWL_SHARE) as service,
+        served(console_app(desk, door, service), options, options.port, service) as address,
+    ):
         yield f"{address}/#token={door.token}"
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, Self, cast, get_args
+from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol, Self, cast, get_args
 
 from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
 
 if TYPE_CHECKING:
     from gossamer.config import Config
+    from gossamer.model.verbs import Found
     from gossamer.report.figures import Report
 
 Status = Mapping[str, object]
@@ -347,52 +347,6 @@ def changes_of(directory: Path, since: str, url: str) -> Iterator[Change]:
     return changes.changes(directory, since, url)
 
 
-class Hit(Protocol):
-    """One page that was found; title and snippet are as strangers wrote them."""
-
-    @property
-    def url(self) -> str: ...
-
-    @property
-    def title(self) -> str: ...
-
-    @property
-    def host(self) -> str: ...
-
-    @property
-    def language(self) -> str: ...
-
-    @property
-    def fetched_at(self) -> datetime: ...
-
-    @property
-    def score(self) -> float: ...
-
-    @property
-    def snippet(self) -> str: ...
-
-    @property
-    def highlights(self) -> Sequence[tuple[int, int]]:
-        """Characters of the snippet, from and to."""
-        ...
-
-
-class Found(Protocol):
-    """The answer to a query."""
-
-    @property
-    def query(self) -> str: ...
-
-    @property
-    def total(self) -> int: ...
-
-    @property
-    def hits(self) -> Sequence[Hit]: ...
-
-    @property
-    def problems(self) -> Sequence[str]: ...
-
-
 class Built(Protocol):
     """An index that was made."""
 
@@ -404,20 +358,19 @@ class Built(Protocol):
 
 
 def search_of(directory: Path, query: str, *, limit: int, host: str, site: str, language: str) -> Found:
-    """Return the pages that answer a query best."""
-    require("tantivy", "search")
-    from gossamer.api import search
+    """Return the pages that answer a query best. Raises RefusedError."""
+    import asyncio
 
-    return search.search_of(directory, query, limit=limit, host=host, site=site, language=language)
+    from gossamer.isolated.searches import Searches
 
+    async def search() -> Found:
+        searches = Searches()
+        try:
+            return await searches.search(directory, query, limit=limit, host=host, site=site, language=language)
+        finally:
+            await searches.close()
 
-def found_as_object(found: Found) -> object:
-    """Return an answer as JSON has it."""
-    from msgspec import to_builtins
-
-    from gossamer.api import search
-
-    return to_builtins(search.told(cast("Any", found)))
+    return asyncio.run(search())
 
 
 def build_index_of(directory: Path, advance: Callable[[int, int], None]) -> Built:

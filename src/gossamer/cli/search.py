@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import typer
+from msgspec import to_builtins
 
 from gossamer.cli import door
 from gossamer.cli.directory import require_crawl
+from gossamer.cli.ends import FAILED, REFUSED, complain
 from gossamer.cli.views import Shown
 from gossamer.cli.words import count, counted, harmless, obeys_escapes
-from gossamer.model.errors import ConfigError
+from gossamer.model.verbs import Found, Hit, RefusedError
 
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 
@@ -22,11 +24,13 @@ BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 def search(directory: Path, query: str, *, limit: int, host: str, site: str, language: str, as_json: bool) -> int:
     """Print the pages that answer a query best; status 0 also when there are none."""
     require_crawl(directory)
-    if not query.strip():
-        raise ConfigError('the query is empty; name words, or a "phrase" in quotes')
-    found = door.search_of(directory, query, limit=limit, host=host, site=site, language=language)
+    try:
+        found = door.search_of(directory, query, limit=limit, host=host, site=site, language=language)
+    except RefusedError as refused:
+        complain(str(refused))
+        return FAILED if refused.kind in ("failed", "overdue") else REFUSED
     if as_json:
-        typer.echo(json.dumps(door.found_as_object(found)))
+        typer.echo(json.dumps(to_builtins(found)))
     else:
         for line in _lines(found, colours=obeys_escapes(sys.stdout) and not os.environ.get("NO_COLOR")):
             typer.echo(line)
@@ -45,7 +49,7 @@ def build(directory: Path, *, quiet: bool) -> int:
     return 0
 
 
-def _lines(found: door.Found, *, colours: bool) -> Iterator[str]:
+def _lines(found: Found, *, colours: bool) -> Iterator[str]:
     for problem in found.problems:
         yield f"left out: {harmless(problem)}"
     if not found.hits:
@@ -56,20 +60,16 @@ def _lines(found: door.Found, *, colours: bool) -> Iterator[str]:
     for number, hit in enumerate(found.hits, 1):
         yield ""
         yield f"{number:>3}. {harmless(hit.title) or '(no title)'}"
-        yield f"     {harmless(hit.url)}  {hit.fetched_at:%Y-%m-%d}"
+        yield f"     {harmless(hit.url)}  {hit.fetched_at[:10]}"
         if hit.snippet:
             yield f"     {_marked(hit, colours=colours)}"
 
 
-def _marked(hit: door.Hit, *, colours: bool) -> str:
+def _marked(hit: Hit, *, colours: bool) -> str:
     """Return the snippet on one line, what was asked for in bold: strangers' marks are escaped, ours are not."""
     parts = []
     at = 0
     for start, end in hit.highlights if colours else ():
-        parts.append(_quiet(hit.snippet[at:start]) + BOLD + _quiet(hit.snippet[start:end]) + PLAIN)
+        parts.append(harmless(hit.snippet[at:start]) + BOLD + harmless(hit.snippet[start:end]) + PLAIN)
         at = end
-    return "".join(parts) + _quiet(hit.snippet[at:])
-
-
-def _quiet(text: str) -> str:
-    return harmless("".join(" " if c.isspace() else c for c in text))
+    return "".join(parts) + harmless(hit.snippet[at:])

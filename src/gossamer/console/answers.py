@@ -8,7 +8,7 @@ import msgspec
 from starlette.responses import Response
 
 STATUSES: Mapping[object, int] = {
-    "invalid": 422, "refused": 422, "conflict": 409, "missing": 404, "overdue": 504, "failed": 500,
+    "invalid": 422, "refused": 422, "conflict": 409, "missing": 404, "overdue": 504, "busy": 503, "failed": 500,
 }  # fmt: skip
 """Of what has no result, by its kind."""
 ERROR_CHARACTERS_MAX = 1_000

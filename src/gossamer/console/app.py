@@ -16,6 +16,8 @@ from gossamer.console.answers import error, result
 from gossamer.console.desk import Desk
 from gossamer.console.guard import Guard
 from gossamer.console.operations import Bounds, Operation
+from gossamer.console.operations import routes as operation_routes
+from gossamer.console.service import Service
 
 DESCRIPTION = "/api/openapi.json"
 MISSING = {404: "there is nothing here", 405: "this method is not for this address"}
@@ -33,14 +35,16 @@ class Door(NamedTuple):
     """Of what hubs send."""
 
 
-def console_app(desk: Desk, door: Door) -> Starlette:
+def console_app(desk: Desk, door: Door, service: Service) -> Starlette:
     """Return the application of one crawl."""
-    crawl_of = crawl.one(desk)
+    crawl_of = crawl.one(desk, service.searches)
+    operations = list(crawl.operations("/api/", crawl_of, service))
     routes = [
-        *crawl.routes("/", crawl_of, door.bounds),
+        *operation_routes(operations, door.bounds, service.under_way),
+        *crawl.beside("/", crawl_of, service),
         *hooks.routes(desk, door.hook_bytes_max, door.bounds.request_s_max),
     ]
-    return app(routes, list(crawl.operations("/api/", crawl_of)), door, desk.failed)
+    return app(routes, operations, door, desk.failed)
 
 
 def app(

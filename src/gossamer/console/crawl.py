@@ -12,10 +12,12 @@ from starlette.routing import Route
 from gossamer.console import events, pages
 from gossamer.console.answers import NEVER_KEPT, answer
 from gossamer.console.desk import Desk
-from gossamer.console.feed import Audience, Feed
-from gossamer.console.operations import Bounds, Fields, Method, Operation
-from gossamer.console.operations import routes as routes_of
+from gossamer.console.feed import Feed
+from gossamer.console.figures import ConsoleTold
+from gossamer.console.operations import Fields, Method, Operation
+from gossamer.console.service import Service
 from gossamer.console.views import Configuration, Query, Views
+from gossamer.isolated.searches import Searches
 from gossamer.model import verbs
 from gossamer.report.figures import Report
 
@@ -26,18 +28,25 @@ METRICS = "metrics"
 class Crawl:
     """One crawl, as everything here sees it."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, searches: Searches) -> None:
         self.desk = desk
-        self.views = Views(desk.directory)
-        self.audience = Audience(Feed(desk))
+        self.views = Views(desk.directory, searches)
+        self.feed = Feed(desk)
 
+
+OWN = "console"
 
 CrawlOf = Callable[[Mapping[str, str]], Crawl]
 """Finds the crawl that a path names. Raises MissingError."""
 
 
-def operations(prefix: str, crawl_of: CrawlOf) -> Iterator[Operation]:
+def operations(prefix: str, crawl_of: CrawlOf, service: Service) -> Iterator[Operation]:
     """Yield what can be asked of a crawl, below `prefix`."""
+
+    async def own(_: Mapping[str, str], __: Fields) -> Mapping[str, object]:
+        return {"ok": True, "result": service.told()}
+
+    yield Operation("GET", prefix + OWN, OWN, verbs.Nothing, ConsoleTold, "The console's own state and counts.", own)
     for name, verb in verbs.VERBS.items():
         if name != METRICS:
             method: Method = "POST" if verb.changes else "GET"
@@ -51,21 +60,15 @@ def operations(prefix: str, crawl_of: CrawlOf) -> Iterator[Operation]:
         yield Operation("GET", prefix + name, name, takes, gives, says, _viewed(name, takes, view, crawl_of))
 
 
-def routes(prefix: str, crawl_of: CrawlOf, bounds: Bounds) -> Iterator[Route]:
-    """Yield the routes of `operations`, and beside them those of what Prometheus reads, the page and its events."""
-    yield from routes_of(operations(f"{prefix}api/", crawl_of), bounds)
-    yield from beside(prefix, crawl_of)
-
-
-def beside(prefix: str, crawl_of: CrawlOf) -> Iterator[Route]:
-    """Yield the routes of what is told otherwise than as JSON."""
-    yield metrics_route(f"{prefix}{METRICS}", crawl_of)
-    yield events.route(f"{prefix}api/events", lambda path: crawl_of(path).audience)
+def beside(prefix: str, crawl_of: CrawlOf, service: Service) -> Iterator[Route]:
+    """Yield the routes of what is not JSON: metrics, events and the page."""
+    yield metrics_route(f"{prefix}{METRICS}", crawl_of, service)
+    yield events.route(f"{prefix}api/events", lambda path: crawl_of(path).feed, service.streams)
     yield from pages.routes(prefix)
 
 
-def metrics_route(path: str, crawl_of: CrawlOf) -> Route:
-    """Return the route for Prometheus."""
+def metrics_route(path: str, crawl_of: CrawlOf, service: Service) -> Route:
+    """Return the route for Prometheus: the metrics of a crawl, and those of the console."""
 
     async def metrics(request: Request) -> Response:
         from gossamer.api.metrics import CONTENT_TYPE  # noqa: PLC0415 - paid for by who asks
@@ -77,14 +80,14 @@ def metrics_route(path: str, crawl_of: CrawlOf) -> Route:
         told = found.get("result")
         if not isinstance(told, Mapping):
             return answer(found)
-        return Response(str(told["metrics"]), headers={**NEVER_KEPT, "Content-Type": CONTENT_TYPE})
+        return Response(str(told["metrics"]) + service.metrics(), headers={**NEVER_KEPT, "Content-Type": CONTENT_TYPE})
 
     return Route(path, metrics, methods=["GET"])
 
 
-def one(desk: Desk) -> CrawlOf:
+def one(desk: Desk, searches: Searches) -> CrawlOf:
     """Return what finds the same crawl for every path."""
-    crawl = Crawl(desk)
+    crawl = Crawl(desk, searches)
     return lambda _: crawl
 
 

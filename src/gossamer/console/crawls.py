@@ -16,6 +16,7 @@ from gossamer.console.app import Door, app
 from gossamer.console.crawl import METRICS, Crawl
 from gossamer.console.fleet import Again, CrawlsTold, CrawlTold, Fleet, New
 from gossamer.console.operations import Fields, Operation, routes
+from gossamer.console.service import Service
 from gossamer.model import verbs
 
 LIST = "/api/crawls"
@@ -23,20 +24,20 @@ ONE = "/api/crawls/{name}"
 PAGE = "/crawls/{name}/"
 
 
-def fleet_app(fleet: Fleet, door: Door) -> Starlette:
+def fleet_app(fleet: Fleet, door: Door, service: Service) -> Starlette:
     """Return the application of a server of many crawls."""
 
     def crawl_of(path: Mapping[str, str]) -> Crawl:
         return fleet.crawl(path["name"])
 
-    own = [*operations(fleet), *crawl.operations(f"{ONE}/", crawl_of)]
+    own = [*operations(fleet), *crawl.operations(f"{ONE}/", crawl_of, service)]
     # A page's own addresses are relative to it: the same operations are there once more.
-    below_page = [*steering(fleet, f"{PAGE}api/"), *crawl.operations(f"{PAGE}api/", crawl_of)]
+    below_page = [*steering(fleet, f"{PAGE}api/"), *crawl.operations(f"{PAGE}api/", crawl_of, service)]
     all_routes = [
-        *routes((*own, *below_page), door.bounds),
-        *crawl.beside(PAGE, crawl_of),
-        crawl.metrics_route(f"{ONE}/{METRICS}", crawl_of),
-        _metrics(fleet),
+        *routes((*own, *below_page), door.bounds, service.under_way),
+        *crawl.beside(PAGE, crawl_of, service),
+        crawl.metrics_route(f"{ONE}/{METRICS}", crawl_of, service),
+        _metrics(fleet, service),
         *pages.list_routes("/"),
     ]
     return app(all_routes, own, door, lambda error: fleet.note(f"{type(error).__name__}: {error}"))
@@ -81,12 +82,12 @@ def _read(name: str, takes: type[Any], fields: Fields) -> Any:
     return verbs.checked(name, takes, fields)
 
 
-def _metrics(fleet: Fleet) -> Route:
+def _metrics(fleet: Fleet, service: Service) -> Route:
     async def metrics(_: Request) -> Response:
         from gossamer.api.metrics import CONTENT_TYPE, fleet_metrics  # noqa: PLC0415 - paid for by who asks
 
         listed = await fleet.listed()
         body = fleet_metrics([one.state for one in listed.crawls], listed.running, listed.crawls_max)
-        return Response(body, headers={**NEVER_KEPT, "Content-Type": CONTENT_TYPE})
+        return Response(body + service.metrics().encode(), headers={**NEVER_KEPT, "Content-Type": CONTENT_TYPE})
 
     return Route(f"/{METRICS}", metrics, methods=["GET"])

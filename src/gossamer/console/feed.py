@@ -30,7 +30,6 @@ MAKING_S_MAX = 5.0
 encode = msgspec.json.Encoder().encode
 
 
-SUBSCRIBERS_MAX = 16
 OVER = frozenset(("finished", "stopped", "failed"))
 OVER_S = 3.0
 """Between two looks at a crawl that does not run: somebody may resume it."""
@@ -125,19 +124,6 @@ class Feed:
         answer = await self._desk.ask({"verb": verb, **fields})
         result = answer.get("result")
         return result if answer.get("ok") and isinstance(result, Mapping) else None
-
-
-class Audience:
-    """Those who look on."""
-
-    def __init__(self, feed: Feed) -> None:
-        self.feed = feed
-        self.present = 0
-
-    @property
-    def is_full(self) -> bool:
-        """No more may come."""
-        return self.present >= SUBSCRIBERS_MAX
 
 
 def event(name: str, value: object) -> bytes:

@@ -23,6 +23,7 @@ from gossamer.config.toml import as_assignments
 from gossamer.console.crawl import Crawl
 from gossamer.console.directory import Directory
 from gossamer.console.folder import Folder, Wish
+from gossamer.isolated.searches import Searches
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import ConflictError, MissingError, RefusedError, Request, Text
 from gossamer.world.process import birth_of
@@ -120,9 +121,15 @@ class Fleet:
     """Starts, stops and finds crawls."""
 
     def __init__(
-        self, folder: Folder, options: ConsoleOptions, note: Callable[[str], None], group: asyncio.TaskGroup
+        self,
+        folder: Folder,
+        options: ConsoleOptions,
+        note: Callable[[str], None],
+        group: asyncio.TaskGroup,
+        searches: Searches,
     ) -> None:
         """Run crawls of `folder`, looked after in `group`; `note` takes sentences for people."""
+        self._searches = searches
         self.folder = folder
         self._group = group
         self.note = note
@@ -266,7 +273,7 @@ class Fleet:
         self.folder.directory(name)
         entry = self._entries.get(name)
         if entry is None:
-            entry = self._entries[name] = _Entry(Crawl(_Held(self, name)), self.folder.wish(name))
+            entry = self._entries[name] = _Entry(Crawl(_Held(self, name), self._searches), self.folder.wish(name))
         return entry
 
     def _running(self) -> int:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -12,6 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from gossamer.console.answers import answer, error
+from gossamer.console.figures import Figures
 from gossamer.model import verbs
 
 Fields = dict[str, object]
@@ -23,7 +26,7 @@ DEADLINE_S = 90.0
 
 
 class Bounds(NamedTuple):
-    """What a caller may send."""
+    """What callers may send."""
 
     body_bytes_max: int
     request_s_max: float
@@ -50,21 +53,45 @@ class _RefusedError(Exception):
         self.status = status
 
 
-def routes(operations: Iterable[Operation], bounds: Bounds) -> list[Route]:
+class UnderWay:
+    """Bounds the requests under way: of all operations, and of each one to a quarter of that."""
+
+    def __init__(self, at_once_max: int, figures: Figures) -> None:
+        self._at_once_max = at_once_max
+        self._of_one_max = max(1, at_once_max // 4)
+        self._figures = figures
+        self._counts: Counter[str] = Counter()
+
+    @contextmanager
+    def one(self, name: str) -> Iterator[None]:
+        """Count a request of an operation while the context is open. Raises BusyError: there are too many."""
+        counts = self._counts
+        if counts[name] >= self._of_one_max or counts.total() >= self._at_once_max:
+            self._figures.busy += 1
+            raise verbs.BusyError(f"{name}: too many requests are under way; try again in a second")
+        counts[name] += 1
+        try:
+            yield
+        finally:
+            counts[name] -= 1
+
+
+def routes(operations: Iterable[Operation], bounds: Bounds, under_way: UnderWay) -> list[Route]:
     """Return the routes of operations, one for each path."""
     of: dict[str, dict[str, Operation]] = {}
     for operation in operations:
         of.setdefault(operation.path, {})[operation.method] = operation
-    return [_route(path, by_method, bounds) for path, by_method in of.items()]
+    return [_route(path, by_method, bounds, under_way) for path, by_method in of.items()]
 
 
-def _route(path: str, by_method: Mapping[str, Operation], bounds: Bounds) -> Route:
+def _route(path: str, by_method: Mapping[str, Operation], bounds: Bounds, under_way: UnderWay) -> Route:
     async def answered(request: Request) -> Response:
         operation = by_method["GET" if request.method == "HEAD" else request.method]
         try:
             fields = await _fields(request, operation, bounds)
-            async with asyncio.timeout(DEADLINE_S):
-                found = await operation.run(request.path_params, fields)
+            with under_way.one(operation.name):
+                async with asyncio.timeout(DEADLINE_S):
+                    found = await operation.run(request.path_params, fields)
         except _RefusedError as refused:
             # The rest of the body is not waited for.
             return error(refused.status, str(refused), {"Connection": "close"})

@@ -16,6 +16,8 @@ from gossamer.console.door import door_of
 from gossamer.console.fleet import Fleet
 from gossamer.console.folder import OWN, Folder
 from gossamer.console.server import served
+from gossamer.console.service import Service
+from gossamer.console.share import OWN_SHARE
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 PORT_OPTION = "--port"
@@ -25,11 +27,14 @@ Say = Callable[[str], None]
 async def serve_crawl(directory: Path, options: ConsoleOptions, port: int, say: Say, complain: Say) -> None:
     """Serve the crawl in a directory until a signal comes. Raises ConfigError: the port is taken."""
     door = door_of(directory / "state", options)
-    app = console_app(Directory(directory, complain), door)
     with _signals() as (asked, _):
-        async with served(
-            app, options.address, port, options.connections_max, options.request_s_max, option=PORT_OPTION
-        ) as address:
+        async with (
+            Service(options.connections_max, OWN_SHARE) as service,
+            served(
+                console_app(Directory(directory, complain), door, service), options, port, service,
+                option=PORT_OPTION,
+            ) as address,
+        ):  # fmt: skip
             say(f"{address}/#token={door.token}")
             await asked.wait()
 
@@ -44,12 +49,11 @@ async def serve_folder(path: Path, options: ConsoleOptions, port: int, say: Say,
     try:
         door = door_of(path / OWN, options)
         with _signals() as (asked, again):
-            async with asyncio.TaskGroup() as group:
-                fleet = Fleet(folder, options, complain, group)
+            async with asyncio.TaskGroup() as group, Service(options.connections_max, OWN_SHARE) as service:
+                fleet = Fleet(folder, options, complain, group, service.searches)
                 async with served(
-                    fleet_app(fleet, door), options.address, port, options.connections_max, options.request_s_max,
-                    option=PORT_OPTION,
-                ) as address:  # fmt: skip
+                    fleet_app(fleet, door, service), options, port, service, option=PORT_OPTION
+                ) as address:
                     fleet.find_again()
                     say(f"{address}/#token={door.token}")
                     await asked.wait()

@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
+from gossamer.isolated.searches import Searches
 from gossamer.model.errors import ConfigError
 from gossamer.model.extras import missing
 from gossamer.model.verbs import ConflictError, Nothing, Request, Text
@@ -56,8 +57,9 @@ class Configuration(msgspec.Struct, frozen=True):
 class Views:
     """Reads for one crawl, one of a kind at a time."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, searches: Searches) -> None:
         self._directory = directory
+        self._searches = searches
         self._turns: dict[str, asyncio.Lock] = {}
         self._report: tuple[float, dict[str, object]] | None = None
 
@@ -66,16 +68,9 @@ class Views:
         return await self._made("config", configuration_of)
 
     async def search(self, query: Query) -> object:
-        """Return the pages that answer best. Raises ConflictError where there is no index."""
-        if (reason := missing("tantivy", "search")) is not None:
-            raise ConflictError(reason)
-        from gossamer.api.search import found_by  # noqa: PLC0415 - paid for by who asks
-
-        return await self._made(
-            "search",
-            lambda directory: found_by(
-                directory, query.q, limit=query.n, host=query.host, site=query.site, language=query.language
-            ),
+        """Return the pages that answer best. Raises as `Searches.search`."""
+        return await self._searches.search(
+            self._directory, query.q, limit=query.n, host=query.host, site=query.site, language=query.language
         )
 
     async def report(self, _: Nothing) -> object:

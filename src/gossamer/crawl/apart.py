@@ -9,22 +9,20 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from typing import BinaryIO, Literal, Protocol
+from functools import partial
+from typing import BinaryIO, Protocol
 
 import msgspec
 
 from gossamer.model.modules import ModuleError
 from gossamer.model.visits import Findings, LargeBody, Page
+from gossamer.world.workers import DiedError, OverdueError, WorkerError, Workers, frame_from, framed
 
-START_S_MAX = 10.0
-"""What a process takes to begin and to import its modules, on a busy machine: no page's fault."""
 WALL_FACTOR = 10.0
 """A module may take so many times its processor time of any time: on a busy machine others run meanwhile."""
 ANSWER_BYTES_MAX = 64 << 20
-"""A longer answer is none: the process is ended."""
+"""A process with a longer answer is killed."""
 _PIECE_BYTES = 1 << 20
-_LENGTH_BYTES = 8
 
 
 class Question(msgspec.Struct, array_like=True, frozen=True):
@@ -44,13 +42,6 @@ class Answer(msgspec.Struct, array_like=True, frozen=True):
 
     findings: Findings
     errors: list[ModuleError]
-
-
-class _Ended(msgspec.Struct, frozen=True):
-    """There is no answer, and why."""
-
-    kind: Literal["failed", "timeout", "died"]
-    how: str
 
 
 class Named(Protocol):
@@ -81,12 +72,11 @@ class Apart:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         """`chosen` names the modules for a media type, in the order in which the processes know them."""
-        self._command = list(command)
         self._chosen = chosen
         self._limit_s = limit_s
-        self._environment = environment
-        self._free = asyncio.Semaphore(processes_max)
-        self._idle: list[asyncio.subprocess.Process] = []
+        self._workers = Workers(
+            command, WALL_FACTOR * limit_s, processes_max, environment, answer_bytes_max=ANSWER_BYTES_MAX
+        )
 
     def wants(self, media_type: str) -> bool:
         """Say whether any module is for such a page."""
@@ -101,10 +91,10 @@ class Apart:
         errors: list[ModuleError] = []
         for index, module in enumerate(self._chosen(page.media_type)):
             question = Question(index, page.url, page.media_type, page.charset, page.headers, page.body_bytes)
-            async with self._free:
-                answer = await self._asked(question, page)
-            if isinstance(answer, _Ended):
-                errors.append(ModuleError(module.name, answer.how, answer.kind))
+            try:
+                answer = await self._workers.ask(partial(_send, question=question, page=page), _read_answer)
+            except WorkerError as error:
+                errors.append(self._error(module.name, error))
             else:
                 errors += answer.errors
                 merge(findings, answer.findings)
@@ -112,44 +102,17 @@ class Apart:
 
     async def close(self) -> None:
         """End all processes."""
-        while self._idle:
-            await _end(self._idle.pop())
+        await self._workers.close()
 
-    async def _asked(self, question: Question, page: Page) -> Answer | _Ended:
-        began = not self._idle
-        process = await self._begin() if began else self._idle.pop()
-        keep = False
-        try:
-            async with asyncio.timeout(WALL_FACTOR * self._limit_s + (START_S_MAX if began else 0.0)):
-                data = await _exchange(process, question, page)
-            answer = _decode_answer(data)
-            keep = True
-        except TimeoutError:
-            return _Ended("timeout", f"took longer than {WALL_FACTOR * self._limit_s:g} s in its isolated process")
-        except (asyncio.IncompleteReadError, ConnectionError):
-            with suppress(TimeoutError):  # The status comes a moment after the pipe has closed.
-                async with asyncio.timeout(1.0):
-                    await process.wait()
-            if process.returncode == -signal.SIGPROF:
-                return _Ended("timeout", f"took more than {self._limit_s:g} s of processor time")
-            return _Ended("died", f"its process died ({_ended_by(process.returncode)})")
-        except (msgspec.MsgspecError, ValueError) as error:
-            return _Ended("failed", f"its process answered what cannot be read: {error}")
-        finally:
-            if keep:
-                self._idle.append(process)
-            else:
-                await _end(process)
-        return answer
-
-    async def _begin(self) -> asyncio.subprocess.Process:
-        return await asyncio.create_subprocess_exec(
-            *self._command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,  # What it says in dying is not for the terminal.
-            env=self._environment,
-        )
+    def _error(self, module: str, error: WorkerError) -> ModuleError:
+        match error:
+            case OverdueError():
+                return ModuleError(module, str(error), "timeout")
+            case DiedError(returncode=returncode) if returncode == -signal.SIGPROF:
+                return ModuleError(module, f"took more than {self._limit_s:g} s of processor time", "timeout")
+            case DiedError():
+                return ModuleError(module, str(error), "died")
+        return ModuleError(module, str(error), "failed")
 
 
 def merge(findings: Findings, more: Findings) -> None:
@@ -185,8 +148,8 @@ def answer_questions(
     memory_bytes_max: int,
 ) -> None:
     """Answer for a process that `command` starts, until nobody asks any more. `large` takes so many bytes to disk."""
-    while head := source.read(_LENGTH_BYTES):
-        question = _decode_question(source.read(int.from_bytes(head)))
+    while (head := frame_from(source)) is not None:
+        question = _decode_question(head)
         file = large(source, question.body_bytes) if question.body_bytes > memory_bytes_max else None
         if file is None:
             body = source.read(question.body_bytes)
@@ -195,38 +158,24 @@ def answer_questions(
                 body = reader.read(memory_bytes_max)
         page = Page(question.url, question.media_type, question.charset, question.headers, body, file)
         seen = look(question.index, page)
-        data = _encode(Answer(seen.findings, list(seen.errors)))
-        sink.write(len(data).to_bytes(_LENGTH_BYTES) + data)
+        sink.write(framed(_encode(Answer(seen.findings, list(seen.errors)))))
         sink.flush()
 
 
-async def _exchange(process: asyncio.subprocess.Process, question: Question, page: Page) -> bytes:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    head = _encode(question)
-    process.stdin.write(len(head).to_bytes(_LENGTH_BYTES) + head)
+async def _send(writer: asyncio.StreamWriter, question: Question, page: Page) -> None:
+    writer.write(framed(_encode(question)))
     if page.file is None:
-        process.stdin.write(page.body)
-        await process.stdin.drain()
+        writer.write(page.body)
+        await writer.drain()
     else:
         with page.open() as reader:
             while piece := reader.read(_PIECE_BYTES):
-                process.stdin.write(piece)
-                await process.stdin.drain()
-    length = int.from_bytes(await process.stdout.readexactly(_LENGTH_BYTES))
-    if length > ANSWER_BYTES_MAX:
-        raise ValueError(f"{length} bytes")
-    return await process.stdout.readexactly(length)
+                writer.write(piece)
+                await writer.drain()
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
-    if process.returncode is None:
-        with suppress(ProcessLookupError):
-            process.kill()
-    await process.wait()
-
-
-def _ended_by(returncode: int | None) -> str:
-    if returncode is None:
-        return "unknown"
-    return f"signal {-returncode}" if returncode < 0 else f"exit status {returncode}"
+def _read_answer(data: bytes) -> Answer:
+    try:
+        return _decode_answer(data)
+    except msgspec.MsgspecError as error:
+        raise ValueError(str(error)) from error

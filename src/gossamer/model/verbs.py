@@ -16,9 +16,9 @@ URL_CHARACTERS_MAX = 8_192
 AT_ONCE_MAX = 100_000
 """Seeds, hosts or keys in one request; over HTTP its body has a bound besides."""
 
-Kind: TypeAlias = Literal["invalid", "refused", "conflict", "missing", "overdue", "failed"]
-"""Why there is no result: the request is none; it cannot be met; not as the crawl stands; no such crawl; too slow; our
-mistake."""
+Kind: TypeAlias = Literal["invalid", "refused", "conflict", "missing", "overdue", "busy", "failed"]
+"""Why there is no result: the request is none; it cannot be met; not as the crawl stands; no such crawl; too slow; too
+many at once; our mistake."""
 
 Text = Annotated[str, Meta(min_length=1, max_length=URL_CHARACTERS_MAX)]
 Texts = Annotated[tuple[Text, ...], Meta(min_length=1, max_length=AT_ONCE_MAX)]
@@ -46,6 +46,24 @@ class MissingError(RefusedError):
     """What is asked of is not there."""
 
     kind: Kind = "missing"
+
+
+class OverdueError(RefusedError):
+    """A request that took too long."""
+
+    kind: Kind = "overdue"
+
+
+class BusyError(RefusedError):
+    """A request beside too many others."""
+
+    kind: Kind = "busy"
+
+
+class FailedError(RefusedError):
+    """A request of which a part of ours died."""
+
+    kind: Kind = "failed"
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

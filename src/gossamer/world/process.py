@@ -107,3 +107,16 @@ class DirectoryLock:
 def limit_memory(most_bytes: int) -> None:
     """Let this process have so much address space and no more: a page must not take the machine's."""
     resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))
+
+
+def limit_data(most_bytes: int) -> None:
+    """Let this process allocate only this much memory; files that it maps do not count. It leaves no core dump."""
+    resource.setrlimit(resource.RLIMIT_DATA, (most_bytes, most_bytes))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def limit_cpu(most_s: int) -> None:
+    """Have this process end by SIGXCPU after this many more seconds of processor time, rounded up."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (int(used.ru_utime + used.ru_stime) + 1 + most_s, hard))

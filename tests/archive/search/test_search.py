@@ -18,6 +18,7 @@ from gossamer.archive.search.index import IndexWriter
 from gossamer.archive.search.log import SearchLog
 from gossamer.archive.search.options import SearchOptions
 from gossamer.archive.search.query import Found, search
+from gossamer.archive.search.question import QueryError, Question
 from gossamer.archive.tables import Tables
 from gossamer.archive.views.export import Crawl
 from gossamer.archive.warc import About, WarcArchive
@@ -78,7 +79,7 @@ class Crawled:
 
 
 def ask(directory: Path, query: str, **options: object) -> Found:
-    return search(directory / "search", query, **options)  # type: ignore[arg-type]
+    return search([directory / "search"], Question(query, **options))  # type: ignore[arg-type]
 
 
 def urls(directory: Path, query: str, **options: object) -> list[str]:
@@ -133,8 +134,61 @@ def test_a_hit_knows_its_page_and_shows_where_it_matches(crawled: Path) -> None:
 def test_what_was_not_understood_is_told(crawled: Path) -> None:
     found = ask(crawled, 'fox nofield:x "')
     assert any("nofield" in problem for problem in found.problems)
-    for query in ("fox AND", "((", "title:", "*", "\\", "a:b:c", "🦊", "+-", "x" * 5000, "fox OR OR", "[a TO", "\x00"):
+    for query in ("fox AND", "((", "title:", "*", "\\", "a:b:c", "🦊", "+-", "x" * 2000, "fox OR OR", "[a TO", "\x00"):
         ask(crawled, query)
+
+
+HOSTILE_QUERIES = {
+    "brackets": "(" * 5_000, "many brackets": "()" * 40, "nested": "(" * 20 + "fox" + ")" * 20, "square": "[" * 2_000,
+    "OR": "OR " * 100_000, "words": " ".join(f"w{n}" for n in range(1_000)), "NOT": "NOT " * 500 + "fox",
+    "asterisks": "a* " * 1_000, "ranges": "text:[a TO z] " * 5, "comparisons": "text:>a " * 5, "long": "x" * 1_000_000,
+    "slop": '"brown fox"~4294967295', "long slop": '"brown fox"~99999999999999999999', "weight": "fox^1001",
+    "boosts": "fox^99999999999999", "surrogate": "fox \ud800", "empty": "", "blank": " \t\u2003", "fields": "text:" * 500,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("query", HOSTILE_QUERIES.values(), ids=HOSTILE_QUERIES)
+def test_a_query_beyond_a_bound_is_refused_in_one_line_before_it_is_parsed(crawled: Path, query: str) -> None:
+    with pytest.raises(QueryError, match=r"^the query ") as refused:
+        ask(crawled, query)
+    assert "\n" not in str(refused.value)
+    assert len(str(refused.value)) < 200
+
+
+STRANGE_QUERIES = (
+    '"unbalanced', "fox)", "fox (brown", "\x00", "fox\x00brown", "[* TO *]", "title:[* TO *]", "text:{a TO b}",
+    "fox~2", "fox^2.5", "fox^nan", "((fox^2)^3)^4", "nofield:fox", "at:[2000-01-01T00:00:00Z TO *]", "at:fox",
+    "\U0001f98a" * 500, "\u202exof", "text:/f.*x/", "text: IN [fox dog]", "'fox' \"brown\"", "-" * 2_000, ":" * 2_000,
+    "\\" * 2_000, "^" * 2_000, "~" * 2_000, "key:fox position:fox", "日本語 テキスト", "a.b.c.d@e", "fox AND NOT (dog OR -lazy)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("query", STRANGE_QUERIES)
+def test_a_strange_query_is_answered(crawled: Path, query: str) -> None:
+    found = ask(crawled, query)
+    assert found.total == 0 or all(hit.url for hit in found.hits)
+    assert len(found.problems) <= 10
+
+
+def test_a_query_that_cannot_be_run_is_a_mistake_of_its_writer(crawled: Path) -> None:
+    with pytest.raises(QueryError, match="the query cannot be run"):
+        ask(crawled, "text:*")
+
+
+def test_what_the_index_keeps_for_itself_is_no_page(crawled: Path) -> None:
+    assert ask(crawled, "*").total == len(urls(crawled, "*")) == len(PAGES)
+    assert set(urls(crawled, "-fox")) <= {page.row.url for page in PAGES}
+
+
+def test_a_snippet_is_one_line(tmp_path: Path) -> None:
+    crawl = Crawled(Shard(tmp_path))
+    crawl.add(page("http://a.example/", text="one\n\n  fox\ttwo\u2028three"))
+    crawl.finish()
+    for query in ("fox", "title:title"):
+        [hit] = ask(tmp_path, query).hits
+        assert hit.snippet == "one    fox two three"
+    [hit] = ask(tmp_path, "fox").hits
+    assert [hit.snippet[start:end] for start, end in hit.highlights] == ["fox"]
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1001])
@@ -278,7 +332,7 @@ def test_two_writers_and_strange_files_are_told(crawled: Path, tmp_path: Path) -
     (tmp_path / "other").mkdir()
     (tmp_path / "other/meta.json").write_text("{}")
     with pytest.raises(ConfigError, match="--build` makes it anew"):
-        search(tmp_path / "other", "x")
+        search([tmp_path / "other"], Question("x"))
 
 
 @pytest.mark.parametrize(

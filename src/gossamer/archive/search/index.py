@@ -8,11 +8,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import tantivy
 
-from gossamer.archive.search.documents import Document
 from gossamer.model.errors import ConfigError
+
+if TYPE_CHECKING:
+    from gossamer.archive.search.documents import Document  # It brings pyarrow, which a search has no use for.
 
 POSITION = "\0position"
 """The key of the document that says how far the index is: part of the same commit as what it speaks of."""

@@ -10,11 +10,12 @@ from typing import Any, cast
 import msgspec
 import tantivy
 
-from gossamer.archive.search.index import reading
+from gossamer.archive.search.index import POSITION, reading
+from gossamer.archive.search.question import QueryError, Question
 from gossamer.model.errors import ConfigError
 
 SNIPPET_CHARACTERS_MAX = 200
-LIMIT_MAX = 1_000
+PROBLEMS_MAX = 10
 _WEIGHTS = {"title": 3.0, "anchors": 2.0, "text": 1.0, "url": 0.5}
 _OPENINGS_MAX = 3
 
@@ -29,6 +30,7 @@ class Hit(msgspec.Struct, frozen=True):
     fetched_at: datetime
     score: float
     snippet: str
+    """On one line: each line break and tab is a space."""
     highlights: tuple[tuple[int, int], ...]
     """Characters of the snippet, from and to, that the query asked for."""
 
@@ -44,21 +46,30 @@ class Found(msgspec.Struct, frozen=True):
     """What of the query was not understood, and left out."""
 
 
-def search(folder: Path, query: str, *, limit: int = 10, host: str = "", site: str = "", language: str = "") -> Found:
-    """Return the best pages: words (all of them), `"phrases"`, `-without`, `title:word`, `OR`. A few milliseconds.
+def search(folders: Sequence[Path], question: Question) -> Found:
+    """Return the best pages of a crawl's indexes: words (all of them), `"phrases"`, `-without`, `title:word`, `OR`.
+    A few milliseconds each.
 
     Raises:
-        ConfigError: there is no index, or it cannot be read.
+        QueryError: the query passes a bound, or cannot be run.
+        ConfigError: an index is missing, or cannot be read.
     """
-    if not 1 <= limit <= LIMIT_MAX:
-        raise ConfigError(f"--limit: expected 1 to {LIMIT_MAX}")
+    question.check()
+    answers = [_search_one(folder, question) for folder in folders]
+    return answers[0] if len(answers) == 1 else best_of(answers, question.limit)
+
+
+def _search_one(folder: Path, question: Question) -> Found:
     for opening in range(_OPENINGS_MAX):
         try:
             with reading(folder) as index:
-                return _asked(index, query, limit, {"host": host, "site": site, "language": language})
-        except (ConfigError, ValueError, OSError):  # A writer may have merged away what was about to be read.
-            if opening + 1 == _OPENINGS_MAX:
-                raise
+                return _answer(index, question)
+        except (ConfigError, ValueError, OSError) as error:  # A writer may have merged away what was about to be read.
+            if opening + 1 < _OPENINGS_MAX:
+                continue
+            if isinstance(error, ValueError):
+                raise QueryError(f"the query cannot be run: {' '.join(str(error).split())}; simplify it") from error
+            raise
     raise AssertionError("the last opening returns or raises")
 
 
@@ -75,16 +86,19 @@ def best_of(answers: Sequence[Found], limit: int) -> Found:
     return Found(answers[0].query, total, tuple(hits), answers[0].problems)
 
 
-def _asked(index: tantivy.Index, query: str, limit: int, exact: dict[str, str]) -> Found:
+def _answer(index: tantivy.Index, question: Question) -> Found:
     searcher = index.searcher()
+    query, schema = question.query, index.schema
     asked, problems = index.parse_query_lenient(query, list(_WEIGHTS), _WEIGHTS, conjunction_by_default=True)
-    whole = asked
-    for field, value in exact.items():
-        if value:
-            only = tantivy.Query.const_score_query(tantivy.Query.term_query(index.schema, field, value.lower()), 0.0)
-            whole = tantivy.Query.boolean_query([(tantivy.Occur.Must, whole), (tantivy.Occur.Must, only)])
-    result: Any = searcher.search(whole, limit)  # Its stub knows nothing of the count.
-    snippets = tantivy.SnippetGenerator.create(searcher, asked, index.schema, "text")
+    position = tantivy.Query.term_query(schema, "key", POSITION)  # No page, though it matches `*` and `-word`.
+    parts = [(tantivy.Occur.Must, asked), (tantivy.Occur.MustNot, position)]
+    for field in ("host", "site", "language"):
+        if value := getattr(question, field):
+            only = tantivy.Query.const_score_query(tantivy.Query.term_query(schema, field, value.lower()), 0.0)
+            parts.append((tantivy.Occur.Must, only))
+    whole = tantivy.Query.boolean_query(parts)
+    result: Any = searcher.search(whole, question.limit)  # Its stub knows nothing of the count.
+    snippets = tantivy.SnippetGenerator.create(searcher, asked, schema, "text")
     snippets.set_max_num_chars(SNIPPET_CHARACTERS_MAX)
     hits = []
     for score, address in result.hits:
@@ -93,6 +107,7 @@ def _asked(index: tantivy.Index, query: str, limit: int, exact: dict[str, str]) 
         text, marks = _in_characters(snippet.fragment(), [(one.start, one.end) for one in snippet.highlighted()])
         if not text:  # What matched stands elsewhere: show how the page begins.
             text = str(document.get_first("text") or "")[:SNIPPET_CHARACTERS_MAX]
+        text = "".join(" " if character.isspace() else character for character in text)
         hits.append(
             Hit(
                 url=_text(document, "url"),
@@ -105,7 +120,8 @@ def _asked(index: tantivy.Index, query: str, limit: int, exact: dict[str, str]) 
                 highlights=marks,
             )
         )
-    return Found(query, result.count, tuple(hits), tuple(" ".join(str(one).split()) for one in problems))
+    said = tuple(" ".join(str(one).split()) for one in problems[:PROBLEMS_MAX])
+    return Found(query, result.count, tuple(hits), said)
 
 
 def _in_characters(text: str, marks: list[tuple[int, int]]) -> tuple[str, tuple[tuple[int, int], ...]]:

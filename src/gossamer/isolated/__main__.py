@@ -1,7 +1,7 @@
-"""Isolated: what may die is done in processes of its own.
+"""What runs in a process of its own.
 
 `python -m gossamer.isolated crawl.toml` reads a reply on its standard input and writes what it came to: one suspect
-page. `python -m gossamer.isolated crawl.toml modules` answers for the modules that run apart, page after page.
+page. `… crawl.toml modules` answers for the modules that run isolated, page after page. `… search` answers queries.
 """
 
 from __future__ import annotations
@@ -9,27 +9,38 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-from gossamer.assembly import chosen_modules, examiner
-from gossamer.config import Config
-from gossamer.config.gather import reopen
-from gossamer.crawl.apart import answer_questions
-from gossamer.crawl.quarantine import examine_alone
-from gossamer.model.visits import Page
-from gossamer.process.chain import Processed
-from gossamer.world.alarm import ProcessorLimit
-from gossamer.world.clock import WallClock
 from gossamer.world.process import die_with_parent, limit_memory
-from gossamer.world.spill import Spill, Spills
+
+if TYPE_CHECKING:
+    from gossamer.config import Config
+    from gossamer.model.visits import Page
+    from gossamer.process.chain import Processed
+    from gossamer.world.spill import Spill, Spills
 
 MEMORY_BYTES_MAX = 4 << 30
 PIECE_BYTES = 1 << 20
 
 
 def main() -> None:
-    """Examine one page, or answer for modules; the exit status is 0 when that went well."""
+    """Do what the arguments name; the exit status is 0 when that went well."""
     die_with_parent(os.getppid())  # A page that hangs must not outlive the crawl that would have ended it.
+    if sys.argv[1:] == ["search"]:
+        from gossamer.isolated.searching import answer_queries  # noqa: PLC0415 - each kind pays for its own imports
+
+        answer_queries(sys.stdin.buffer, sys.stdout.buffer)
+    else:
+        _look_at_pages()
+
+
+def _look_at_pages() -> None:
+    from gossamer.assembly import chosen_modules, examiner  # noqa: PLC0415
+    from gossamer.config.gather import reopen  # noqa: PLC0415
+    from gossamer.crawl.quarantine import examine_alone  # noqa: PLC0415
+    from gossamer.world.clock import WallClock  # noqa: PLC0415
+    from gossamer.world.spill import Spills  # noqa: PLC0415
+
     config = reopen(Path(sys.argv[1]))
     spills = Spills(Path(sys.argv[1]).parent / "state/spill", config.archive.digests)
     if sys.argv[2:] == ["modules"]:
@@ -41,6 +52,10 @@ def main() -> None:
 
 
 def _answer_for_modules(config: Config, spills: Spills) -> None:
+    from gossamer.assembly import chosen_modules  # noqa: PLC0415
+    from gossamer.crawl.apart import answer_questions  # noqa: PLC0415
+    from gossamer.world.alarm import ProcessorLimit  # noqa: PLC0415
+
     modules = chosen_modules(config).apart
     limit_memory(config.process.isolated_bytes_max)
     questions, answers = sys.stdin.buffer, sys.stdout.buffer

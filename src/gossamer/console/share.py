@@ -1,0 +1,92 @@
+"""Share: how much of an event loop's time the console takes, and the line in which its work waits for more.
+
+Whatever readers send, the loop of a running crawl gives the console at most this share. Work is measured as it is done,
+step by step, and paid for by waiting before more of it begins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Generator, Iterator
+from contextlib import contextmanager
+from typing import Any, Generic, TypeVar
+
+CRAWL_SHARE = 0.2
+"""Of a loop that also crawls."""
+OWN_SHARE = 1.0
+"""Of a loop that only serves."""
+BURST_S = 0.1
+"""Work that may be done before any of it is paid for: a page with all its files."""
+
+Made = TypeVar("Made")
+
+
+class Share:
+    """Measures work, and has more of it wait. Costs under a microsecond a step."""
+
+    def __init__(self, share: float, now: Callable[[], float]) -> None:
+        """Allow `share` of the time that `now` tells, in seconds."""
+        self._share = share
+        self._now = now
+        self._paid_at = 0.0
+        """When all work done so far is paid for."""
+        self._line = asyncio.Lock()
+        self.spent_s = 0.0
+        """All work so far."""
+
+    def wait_s(self) -> float:
+        """Return how long the next work has to wait."""
+        return max(0.0, self._paid_at - BURST_S / self._share - self._now())
+
+    @contextmanager
+    def measured(self) -> Iterator[None]:
+        """Measure what is done in the context, without waits in it."""
+        began = self._now()
+        try:
+            yield
+        finally:
+            self.spend(self._now() - began)
+
+    def spend(self, lasted_s: float) -> None:
+        """Note work that took so long."""
+        self.spent_s += lasted_s
+        self._paid_at = max(self._paid_at, self._now()) + lasted_s / self._share
+
+    async def turn(self) -> None:
+        """Wait until more work may begin: first come, first served."""
+        async with self._line:
+            while (wait_s := self.wait_s()) > 0:  # noqa: ASYNC110 - time is what it waits for
+                await asyncio.sleep(wait_s)
+
+    async def run(self, work: Coroutine[Any, Any, Made]) -> Made:
+        """Wait for a turn, then do the work with each of its steps measured."""
+        try:
+            await self.turn()
+        except BaseException:
+            work.close()
+            raise
+        return await _Steps(work, self)
+
+
+class _Steps(Generic[Made]):
+    """An awaitable that does the work of a coroutine and measures each step."""
+
+    def __init__(self, work: Coroutine[Any, Any, Made], share: Share) -> None:
+        self._work = work
+        self._share = share
+
+    def __await__(self) -> Generator[Any, None, Made]:
+        work, measured = self._work, self._share.measured
+        error: BaseException | None = None
+        while True:
+            try:
+                with measured():
+                    awaited = work.send(None) if error is None else work.throw(error)
+            except StopIteration as end:
+                made: Made = end.value
+                return made
+            try:
+                yield awaited
+                error = None
+            except BaseException as thrown:  # noqa: BLE001 - a cancellation belongs to the work
+                error = thrown

@@ -1,0 +1,54 @@
+"""Searching: what the search process does: it reads queries and writes answers, within limits that the kernel keeps."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from gossamer.archive.search.query import Found, search
+from gossamer.archive.search.question import QueryError
+from gossamer.isolated.searches import MEMORY_BYTES_MAX, QUERY_CPU_S_MAX, Answered, Asked
+from gossamer.model import verbs
+from gossamer.model.errors import ConfigError
+from gossamer.world.process import limit_cpu, limit_data
+from gossamer.world.workers import frame_from, framed
+
+NICENESS = 10
+"""Searches make way for crawls."""
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Asked).decode
+
+
+def answer_queries(source: BinaryIO, sink: BinaryIO) -> None:
+    """Answer until the input ends."""
+    os.nice(NICENESS)
+    limit_data(MEMORY_BYTES_MAX)
+    while (frame := frame_from(source)) is not None:
+        limit_cpu(QUERY_CPU_S_MAX)
+        sink.write(framed(_encode(_answer(_decode(frame)))))
+        sink.flush()
+
+
+def _answer(asked: Asked) -> Answered:
+    try:
+        return Answered(_as_verb(search([Path(folder) for folder in asked.folders], asked.question)))
+    except QueryError as error:
+        return Answered(query_error=str(error))
+    except (ConfigError, OSError) as error:
+        return Answered(config_error=str(error))
+
+
+def _as_verb(found: Found) -> verbs.Found:
+    """Return an answer as JSON has it, on the command line and over HTTP."""
+    hits = [
+        verbs.Hit(
+            url=hit.url, title=hit.title, host=hit.host, language=hit.language,
+            fetched_at=f"{hit.fetched_at:%Y-%m-%dT%H:%M:%SZ}", score=hit.score, snippet=hit.snippet,
+            highlights=hit.highlights,
+        )
+        for hit in found.hits
+    ]  # fmt: skip
+    return verbs.Found(query=found.query, total=found.total, problems=found.problems, hits=tuple(hits))

@@ -1,0 +1,174 @@
+"""Workers: processes that answer one question after another, and may die of any of them without harm to us.
+
+Questions and answers are frames: eight bytes of length, then that many bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import BinaryIO, TypeVar
+
+LENGTH_BYTES = 8
+START_S_MAX = 10.0
+"""Time that a process may take to start and to import its modules, on a busy machine."""
+STATUS_S_MAX = 1.0
+"""Time between the end of a process's output and its exit status."""
+
+Read = TypeVar("Read")
+Send = Callable[[asyncio.StreamWriter], Awaitable[None]]
+
+
+class WorkerError(Exception):
+    """A question without an answer; the text says why, in one line."""
+
+
+class OverdueError(WorkerError):
+    """The worker did not answer in time."""
+
+
+class DiedError(WorkerError):
+    """The worker died."""
+
+    def __init__(self, returncode: int | None) -> None:
+        """Take the exit status, negative for a signal; None: unknown."""
+        super().__init__(f"its process died ({_ended_by(returncode)})")
+        self.returncode = returncode
+
+
+class Workers:
+    """Puts questions to processes that `command` starts, `processes_max` at once. A process starts when first needed.
+
+    A worker that does not answer within `limit_s`, dies, or answers what cannot be read is killed; the next question
+    starts another. One that has had nothing to do for `idle_s_max` ends. Questions wait for a free worker only.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        limit_s: float,
+        processes_max: int,
+        environment: Mapping[str, str] | None = None,
+        *,
+        answer_bytes_max: int,
+        idle_s_max: float | None = None,
+    ) -> None:
+        """`environment` is that of the processes; None: ours."""
+        self._command = list(command)
+        self._limit_s = limit_s
+        self._environment = environment
+        self._answer_bytes_max = answer_bytes_max
+        self._idle_s_max = idle_s_max
+        self._free = asyncio.Semaphore(processes_max)
+        self._idle: list[asyncio.subprocess.Process] = []
+        self._ending: asyncio.TimerHandle | None = None
+        self.starts = 0
+        """Processes started so far."""
+
+    async def ask(self, send: Send, read: Callable[[bytes], Read]) -> Read:
+        """Return what `read` makes of the answer to the question that `send` writes.
+
+        Raises:
+            OverdueError: there is none within `limit_s`.
+            DiedError: the process died.
+            WorkerError: its answer cannot be read (`read` raised ValueError).
+        """
+        async with self._free:
+            process = self._alive()
+            began = process is None
+            if process is None:
+                process = await self._begin()
+            keep = False
+            try:
+                async with asyncio.timeout(self._limit_s + (START_S_MAX if began else 0.0)):
+                    data = await self._exchange(process, send)
+                found = read(data)
+                keep = True
+            except TimeoutError:
+                raise OverdueError(f"took longer than {self._limit_s:g} s in its isolated process") from None
+            except (asyncio.IncompleteReadError, ConnectionError):
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(STATUS_S_MAX):
+                        await process.wait()
+                raise DiedError(process.returncode) from None
+            except ValueError as error:
+                raise WorkerError(f"its process answered what cannot be read: {error}") from error
+            finally:
+                if keep:
+                    self._idle.append(process)
+                    self._end_when_idle()
+                else:
+                    await _end(process)
+            return found
+
+    async def close(self) -> None:
+        """End all processes."""
+        if self._ending is not None:
+            self._ending.cancel()
+        while self._idle:
+            await _end(self._idle.pop())
+
+    def _alive(self) -> asyncio.subprocess.Process | None:
+        """Return an idle worker that has not died since its last answer."""
+        while self._idle:
+            process = self._idle.pop()
+            if process.returncode is None:
+                return process
+        return None
+
+    async def _begin(self) -> asyncio.subprocess.Process:
+        self.starts += 1
+        return await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,  # Last words of a dying process are not for the terminal.
+            env=self._environment,
+        )
+
+    async def _exchange(self, process: asyncio.subprocess.Process, send: Send) -> bytes:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        await send(process.stdin)
+        length = int.from_bytes(await process.stdout.readexactly(LENGTH_BYTES))
+        if length > self._answer_bytes_max:
+            raise ValueError(f"{length} bytes")
+        return await process.stdout.readexactly(length)
+
+    def _end_when_idle(self) -> None:
+        if self._ending is not None:
+            self._ending.cancel()
+        if self._idle_s_max is not None:
+            self._ending = asyncio.get_running_loop().call_later(self._idle_s_max, self._end_idle)
+
+    def _end_idle(self) -> None:
+        """Let workers end by themselves: their input has ended."""
+        while self._idle:
+            process = self._idle.pop()
+            assert process.stdin is not None
+            process.stdin.close()
+
+
+def framed(data: bytes) -> bytes:
+    """Return data as a frame."""
+    return len(data).to_bytes(LENGTH_BYTES) + data
+
+
+def frame_from(source: BinaryIO) -> bytes | None:
+    """Return the content of the next frame; None at the end of the input. Blocks."""
+    head = source.read(LENGTH_BYTES)
+    return source.read(int.from_bytes(head)) if head else None
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            process.kill()
+    await process.wait()
+
+
+def _ended_by(returncode: int | None) -> str:
+    if returncode is None:
+        return "unknown"
+    return f"signal {-returncode}" if returncode < 0 else f"exit status {returncode}"

@@ -1,0 +1,130 @@
+"""The share of the loop: what the console may take of it, whatever is asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from gossamer.console.share import BURST_S, Share
+
+
+class Clock:
+    """Time that passes only when somebody works or the test says so."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+    def work(self, lasted_s: float) -> None:
+        self.now_s += lasted_s
+
+
+def test_work_is_paid_for_before_more_begins() -> None:
+    clock = Clock()
+    share = Share(0.2, clock)
+    assert share.wait_s() == 0.0
+    with share.measured():
+        clock.work(1.0)
+    assert share.wait_s() == pytest.approx((1.0 - BURST_S) / 0.2)
+    clock.now_s += 4.5
+    assert share.wait_s() == pytest.approx(0.0)
+    assert share.spent_s == pytest.approx(1.0)
+
+
+def test_over_any_time_no_more_than_the_share_is_spent() -> None:
+    clock = Clock()
+    share = Share(0.2, clock)
+    began, jobs = clock(), 0
+    while clock() - began < 100.0:
+        if (wait_s := share.wait_s()) > 0:
+            clock.now_s += wait_s
+        with share.measured():
+            clock.work(0.013)
+        jobs += 1
+    assert jobs * 0.013 == pytest.approx(20.0, rel=0.02)
+
+
+def test_only_the_steps_of_work_are_counted_not_its_waits() -> None:
+    clock = Clock()
+    share = Share(0.5, clock)
+
+    async def run() -> str:
+        ready = asyncio.Event()
+
+        async def work() -> str:
+            clock.work(0.01)
+            await ready.wait()
+            clock.work(0.02)
+            return "done"
+
+        task = asyncio.create_task(share.run(work()))
+        await asyncio.sleep(0)
+        clock.now_s += 50.0  # Somebody else's.
+        ready.set()
+        return await task
+
+    assert asyncio.run(run()) == "done"
+    assert share.spent_s == pytest.approx(0.03)
+
+
+def raising(error: BaseException) -> Callable[[], Awaitable[None]]:
+    async def work() -> None:
+        await asyncio.sleep(0)
+        raise error
+
+    return work
+
+
+def test_errors_and_cancellations_pass_through() -> None:
+    async def run() -> None:
+        share = Share(1.0, asyncio.get_running_loop().time)
+        with pytest.raises(KeyError):
+            await share.run(raising(KeyError("x"))())  # type: ignore[arg-type]
+        cleaned = []
+
+        async def endless() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                cleaned.append(True)
+
+        task = asyncio.create_task(share.run(endless()))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert cleaned == [True]
+        async with asyncio.timeout(5):
+            with pytest.raises(TimeoutError):
+                await share.run(timed_out())
+
+    async def timed_out() -> None:
+        async with asyncio.timeout(0.01):
+            await asyncio.Event().wait()
+
+    asyncio.run(run())
+
+
+def test_work_that_waits_for_its_turn_and_is_cancelled_is_never_begun() -> None:
+    clock = Clock()
+    share = Share(0.2, clock)
+    share.spend(1_000.0)
+    begun = []
+
+    async def work() -> None:
+        begun.append(True)
+
+    async def run() -> None:
+        task = asyncio.create_task(share.run(work()))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(run())
+    assert begun == []
