@@ -39,6 +39,8 @@ def test_what_cannot_change_live_is_one_line_that_says_how_to_mend_it() -> None:
     assert "RE2" in refusal('scope.exclude=["("]')
     assert "did you mean delay_s?" in refusal("host.example.org={delay = 3}")
     assert "no host's name" in refusal("host.EXAMPLE={delay_s = 3}")
+    assert "no host's name" in refusal(f"host.{'a.' * 126}aa={{delay_s = 3}}")
+    assert "too many values within each other" in refusal("scope.exclude=" + "[" * 5_000 + "]" * 5_000)
 
 
 def test_one_bad_value_among_good_ones_changes_nothing() -> None:

@@ -110,6 +110,9 @@ def test_a_verb_is_answered_with_its_result_as_often_as_asked(tmp_path: Path, ru
         (b'{"verb": "dance"}\n', "no verb 'dance'; there are: echo, refuse, fail"),
         (b'{"verb": ["echo"]}\n', "no verb"),
         (b'{"verb": "refuse"}\n', "not today"),
+        (b'{"verb": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n", "not a JSON object: maximum recursion depth"),
+        (b'{"a":' * 100_000 + b"\n", "not a JSON object: maximum recursion depth"),
+        (b"\xff\xfe\x00\n", "not a JSON object"),
     ],
 )
 def test_a_bad_request_is_told_what_is_wrong_and_the_line_stays_open(

@@ -36,6 +36,9 @@ def test_no_patterns_match_nothing() -> None:
         ("a**", "bad repetition"),
         (r"(a)\1", "invalid escape"),
         ("\ud800", "half"),
+        ("x" + ".{0,1000}" * 30, "too large"),
+        (r"\pN" * 2_000, "too large"),
+        ("(" * 5_000, "missing )"),
     ],
 )
 def test_a_bad_pattern_is_named_with_the_reason(pattern: str, reason: str) -> None:

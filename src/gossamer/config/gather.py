@@ -23,6 +23,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.url.parts import drop_user_info
 
 FILE_BYTES_MAX = 64 << 20
+NESTED = "too many values within each other; no key takes such a value"
 
 # Relative paths are those of whoever wrote them: the file's directory, or where the command was typed.
 PATHS = frozenset(
@@ -304,6 +305,8 @@ def _parsed(text: str, file: Path) -> dict[str, object]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{file} is not TOML: {str(error)[:1].lower()}{str(error)[1:]}") from error
+    except RecursionError:
+        raise ConfigError(f"{file}: {NESTED}") from None
 
 
 def _flattened(tables: Mapping[str, object]) -> Values:
@@ -329,6 +332,8 @@ def _assigned(text: str) -> Values:
         return {key: tomllib.loads(f"value = {value}")["value"]}
     except tomllib.TOMLDecodeError:
         return {key: value.strip()}  # A bare word is a text: --set scope.scope=host
+    except RecursionError:
+        raise ConfigError(f"--set {key}: {NESTED}") from None
 
 
 def _place(file: Path, text: str, key: str) -> str:

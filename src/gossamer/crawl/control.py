@@ -72,7 +72,7 @@ class Control:
     async def _reply(self, line: bytes) -> dict[str, object]:
         try:
             request = msgspec.json.decode(line, type=dict[str, object])
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             return refusal("invalid", f"not a JSON object: {error}")
         return await answer_of(self._verbs, request, self._logs)
 

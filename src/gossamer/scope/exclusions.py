@@ -8,6 +8,7 @@ import msgspec
 
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
+from gossamer.url.hosts import HOST_BYTES_MAX
 from gossamer.url.join import absolute
 
 
@@ -33,7 +34,11 @@ class HostSet:
         domain = host.strip().removeprefix(".")
         whole = absolute(f"http://{domain}/")
         name = (whole or "")[len("http://") : -1].removesuffix(".")
-        if not name or any(mark in domain for mark in "/?#@*") or (":" in name and not name.endswith("]")):
+        if (
+            not 0 < len(name) <= HOST_BYTES_MAX
+            or any(mark in domain for mark in "/?#@*")
+            or (":" in name and not name.endswith("]"))
+        ):
             raise ConfigError(f"{host!r} is not a host: write example.org for one host, .example.org for all under it")
         (self._domains if host.strip().startswith(".") else self._hosts).add(name)
 

@@ -11,6 +11,9 @@ from gossamer.model.errors import ConfigError
 PATTERN_MEMORY_BYTES_MAX = 64 << 20
 """What RE2 may use for the automaton of one set; it starts the automaton anew when it reaches that."""
 
+ONE_PATTERN_MEMORY_BYTES_MAX = 4 << 20
+"""What RE2 may use for one pattern: one that needs more, such as `.{0,1000}` thirty times, takes seconds to compile."""
+
 _ALWAYS = "^"
 """A pattern that every text matches: a set that does not report it has run out of memory."""
 
@@ -26,12 +29,15 @@ class PatternSet:
         options.log_errors = False
         options.never_capture = True
         options.max_mem = PATTERN_MEMORY_BYTES_MAX
+        alone = re2.Options()
+        alone.log_errors = False
+        alone.max_mem = ONE_PATTERN_MEMORY_BYTES_MAX
         self.patterns = tuple(patterns)
         self._options = options
         self._set = re2.Set.SearchSet(options)  # type: ignore[no-untyped-call]
         self._set.Add(_ALWAYS)
         for pattern in self.patterns:
-            self._add(pattern)
+            self._add(pattern, alone)
         try:
             self._set.Compile()
         except re2.error:
@@ -63,10 +69,10 @@ class PatternSet:
                 return pattern
         return None
 
-    def _add(self, pattern: str) -> None:
+    def _add(self, pattern: str, alone: re2.Options) -> None:
         try:
             # Alone first: a set does not say what it minds.
-            re2.compile(pattern, self._options)  # type: ignore[no-untyped-call]
+            re2.compile(pattern, alone)  # type: ignore[no-untyped-call]
             self._set.Add(pattern)
         except re2.error as error:
             detail = error.args[0] if error.args else ""

@@ -143,7 +143,8 @@ HOSTILE_QUERIES = {
     "OR": "OR " * 100_000, "words": " ".join(f"w{n}" for n in range(1_000)), "NOT": "NOT " * 500 + "fox",
     "asterisks": "a* " * 1_000, "ranges": "text:[a TO z] " * 5, "comparisons": "text:>a " * 5, "long": "x" * 1_000_000,
     "slop": '"brown fox"~4294967295', "long slop": '"brown fox"~99999999999999999999', "weight": "fox^1001",
-    "boosts": "fox^99999999999999", "surrogate": "fox \ud800", "empty": "", "blank": " \t\u2003", "fields": "text:" * 500,
+    "boosts": "fox^99999999999999", "surrogate": "fox \ud800", "empty": "", "blank": " \t\u2003",
+    "fields": "text:" * 500,
 }  # fmt: skip
 
 
@@ -159,7 +160,8 @@ STRANGE_QUERIES = (
     '"unbalanced', "fox)", "fox (brown", "\x00", "fox\x00brown", "[* TO *]", "title:[* TO *]", "text:{a TO b}",
     "fox~2", "fox^2.5", "fox^nan", "((fox^2)^3)^4", "nofield:fox", "at:[2000-01-01T00:00:00Z TO *]", "at:fox",
     "\U0001f98a" * 500, "\u202exof", "text:/f.*x/", "text: IN [fox dog]", "'fox' \"brown\"", "-" * 2_000, ":" * 2_000,
-    "\\" * 2_000, "^" * 2_000, "~" * 2_000, "key:fox position:fox", "日本語 テキスト", "a.b.c.d@e", "fox AND NOT (dog OR -lazy)",
+    "\\" * 2_000, "^" * 2_000, "~" * 2_000, "key:fox position:fox", "日本語 テキスト", "a.b.c.d@e",
+    "fox AND NOT (dog OR -lazy)",
 )  # fmt: skip
 
 
