@@ -321,6 +321,7 @@ def test_requests_beyond_a_bound_are_told_to_come_again() -> None:
                 more, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
                 done |= more
             assert statuses([task.result() for task in done]) == [503] * 4
+            assert all(b"retry-after: 1" in task.result().lower() for task in done)
             assert statuses([await said(port, request("GET /api/status"))]) == [200]
             crawl.goes_on.set()
             assert statuses([await task for task in waiting]) == [200] * 4

@@ -116,7 +116,7 @@ def test_hostile_requests_are_refused_one_by_one(run: Commands, web: str) -> Non
         "crawl", web, "-o", "crawl", "--serve", "0", "--allow-private", "--delay", "0.05", *QUICK
     )
     begun = shards(crawling.pid)
-    hosts = ("", "\0", "a/b", "http://[", "a" * 8_192, "a." * 130 + "a", "\U0001f98a" * 300, "[::1", "1.2.3.4.5")
+    hosts = ("", "\0", "a/b", "http://[", "a" * 8_192, "a." * 130 + "a", "\U0001f98a" * 300, "[::1")
     bodies = {
         "/api/host": [b'{"host": %s, "values": {"delay_s": 1}}' % f'"{host}"'.encode() for host in hosts],
         "/api/exclude": [b'{"hosts": ["%s"]}' % host.encode() for host in hosts],

@@ -20,6 +20,7 @@ from gossamer.api.given import directory_of, require_config, seeds_of
 from gossamer.api.looking import about, recent_of_all
 from gossamer.api.restoring import check_vault, gather
 from gossamer.api.shards import keep_standing, map_of, owner_of, require_states
+from gossamer.api.status import ENDED_SAYS
 from gossamer.api.verbs import checked
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.assembly import INDEX, locked
@@ -264,7 +265,12 @@ class ClusterCrawler:
         state = "finished" if end in {"finished", "limit"} else "stopped"
         for told in cast("list[dict[str, object]]", self._status["shards"]):
             told["state"] = state
-        self._status |= {"state": state, "ended": end, "waiting_for": ""}
+        self._status |= {
+            "state": state,
+            "ended": end,
+            "ended_says": ENDED_SAYS.get(end, "limit reached"),
+            "waiting_for": "",
+        }
         return end
 
     async def _make_views(self) -> None:

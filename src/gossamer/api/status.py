@@ -28,6 +28,13 @@ from gossamer.world.clock import WallClock
 TRAPS_TOLD_MAX = 100
 HOSTS_TOLD_MAX = 10
 REDIRECTS_TOLD_MAX = 5
+COMPLETE = frozenset(("finished", "limit"))
+"""Ends of a crawl that did what it was to do."""
+ENDED_SAYS = {
+    "finished": "no URLs left",
+    "low_water": "too few hosts left (frontier.hosts_min)",
+    "stopped": "stopped on request",
+}
 
 
 def running_status(shard: Assembled, *, detail: bool = False) -> dict[str, object]:
@@ -40,6 +47,7 @@ def running_status(shard: Assembled, *, detail: bool = False) -> dict[str, objec
     status["seeds"] = seeds_told(totals.seeds, shard.story.why)
     pages_s, bytes_s = tally.rates(shard.clock.now())
     under_way, awaited = shard.shard.in_flight, waiting(shard)
+    is_running = shard.shard.state == "running" and not shard.shard.paused and not shard.shard.held
     if shard.revisits is None:
         # Errands such as robots.txt are no URLs, and who has ended a visit is at work for a moment yet: every URL that
         # was discovered is told in one place.
@@ -65,7 +73,7 @@ def running_status(shard: Assembled, *, detail: bool = False) -> dict[str, objec
         "concurrency": shard.shard.concurrency,
         "closings": [{"host": host, "reason": reason} for host, reason in shard.frontier.closings],
         "uploads": msgspec.structs.asdict(shard.uploads.counts) if shard.uploads is not None else None,
-        "eta_s": _eta_s(shard.config.limits, totals, elapsed_s, pages_s, bytes_s),
+        "eta_s": _eta_s(shard.config.limits, totals, elapsed_s, pages_s, bytes_s) if is_running else None,
     }
     if detail:
         status |= {
@@ -109,7 +117,8 @@ def status_of(directory: str | Path) -> dict[str, object]:
         if not all(home.is_there for home in homes(directory, config.cluster.workers)):
             return told_last(directory)
         found = whole([_status_of(config, directory, shard) for shard in range(config.cluster.workers)])
-        found["state"] = "finished" if not found["queued"] and found["discovered"] else "stopped"
+        is_over = not found["queued"] and found["discovered"]
+        found["state"] = "finished" if is_over or found["ended"] in COMPLETE else "stopped"
         return found
 
 
@@ -121,7 +130,7 @@ def _status_of(config: Config, directory: Path, shard: int) -> dict[str, object]
         status = _common(counts, opened.totals, opened.totals.elapsed_s, config.limits)
         status["seeds"] = seeds_told(opened.totals.seeds, opened.story.why)
         status |= {
-            "state": _state_of(counts, config),
+            "state": _state_of(counts, opened.totals, config),
             "in_flight": 0,
             "queued": counts.pending,
             "hosts_active": 0,
@@ -139,7 +148,7 @@ def _status_of(config: Config, directory: Path, shard: int) -> dict[str, object]
             "shards": [],
             "concurrency": config.crawl.concurrency,
             "closings": [],
-            "waiting_for": _stopped(counts, opened.totals, config, directory),
+            "waiting_for": _stopped(counts, opened.totals, config, directory, str(status["ended_says"])),
             "uploads": msgspec.structs.asdict(opened.uploads) if opened.uploads is not None else None,
             "eta_s": None,
         }
@@ -148,9 +157,22 @@ def _status_of(config: Config, directory: Path, shard: int) -> dict[str, object]
         opened.close()
 
 
-def _state_of(counts: Counts, config: Config) -> str:
+def _state_of(counts: Counts, totals: Totals, config: Config) -> str:
     is_over = not counts.pending and counts.discovered and config.crawl.mode != "continuous"
-    return "finished" if is_over else "stopped"
+    return "finished" if is_over or totals.ended in COMPLETE else "stopped"
+
+
+def _ended_says(totals: Totals, elapsed_s: float, limits: LimitsOptions) -> str:
+    """Return how the last run ended, for people; empty while one goes on, and after one that died."""
+    if totals.ended != "limit":
+        return ENDED_SAYS.get(totals.ended, "")
+    if limits.max_pages is not None and totals.pages >= limits.max_pages:
+        return "page limit reached"
+    if limits.max_bytes is not None and totals.wire_bytes >= limits.max_bytes:
+        return "byte limit reached"
+    if limits.max_time_s is not None and elapsed_s >= limits.max_time_s:
+        return "time limit reached"
+    return "limit reached"
 
 
 def seeds_told(seeds: Seeds, why: Callable[[str], dict[str, object]]) -> dict[str, object]:
@@ -222,17 +244,18 @@ def _common(counts: Counts, totals: Totals, elapsed_s: float, limits: LimitsOpti
         "hosts_left": counts.working,
         "runs": totals.incarnation,
         "ended": totals.ended,
+        "ended_says": _ended_says(totals, elapsed_s, limits),
         "max_pages": limits.max_pages,
         "max_time_s": limits.max_time_s,
         "max_bytes": limits.max_bytes,
     }
 
 
-def _stopped(counts: Counts, totals: Totals, config: Config, directory: Path) -> str:
+def _stopped(counts: Counts, totals: Totals, config: Config, directory: Path, ended_says: str) -> str:
     if not counts.pending and config.crawl.mode != "continuous":
         return ""
     few = f"fewer hosts than frontier.hosts_min = {config.frontier.hosts_min} were left"
-    why = few if totals.ended == "low_water" else "nothing runs"
+    why = {"low_water": few, "limit": ended_says}.get(totals.ended, "nothing runs")
     return f"{why}; `gossamer resume {directory}` continues"
 
 

@@ -50,7 +50,7 @@ def picture_rows(status: Status) -> list[tuple[str, str]]:
     ]
     rows += [("shard", _shard(one)) for one in _mappings(status.get("shards"))]
     watch = status.get("watch")
-    if isinstance(watch, Mapping):
+    if isinstance(watch, Mapping) and watch:  # A crawl that does not run uses no memory and no files.
         rows.append(("machine", _machine(watch)))
     changes = _mappings(status.get("changes"))[-SHOWN_MAX:]
     rows += [("set", f"{one['key']}: {one['before'] or 'none'} → {one['after'] or 'none'}") for one in changes]

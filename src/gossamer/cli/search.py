@@ -13,7 +13,7 @@ from msgspec import to_builtins
 
 from gossamer.cli import door
 from gossamer.cli.directory import require_crawl
-from gossamer.cli.ends import FAILED, REFUSED, complain
+from gossamer.cli.exits import Exit, complain
 from gossamer.cli.views import Shown
 from gossamer.cli.words import count, counted, harmless, obeys_escapes
 from gossamer.model.verbs import Found, Hit, RefusedError
@@ -28,7 +28,7 @@ def search(directory: Path, query: str, *, limit: int, host: str, site: str, lan
         found = door.search_of(directory, query, limit=limit, host=host, site=site, language=language)
     except RefusedError as refused:
         complain(str(refused))
-        return FAILED if refused.kind in ("failed", "overdue") else REFUSED
+        return Exit.FAILED if refused.kind in ("failed", "overdue") else Exit.REFUSED
     if as_json:
         typer.echo(json.dumps(to_builtins(found)))
     else:

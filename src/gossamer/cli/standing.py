@@ -121,7 +121,9 @@ def modules_of(status: Status) -> list[str]:
 
 
 def done_of(status: Status) -> str:
-    """Return how far a crawl with a limit has come, or nothing."""
+    """Return how far a crawl with a limit has come; nothing for one that has ended."""
+    if status.get("ended"):
+        return ""
     parts = []
     for key, limit, show in (("pages", "max_pages", count), ("wire_bytes", "max_bytes", size)):
         if bound := number(status, limit):

@@ -49,6 +49,7 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
     found["state"] = next((state for state in STATES if state in states), states[0] if states else "")
     ends = {str(status.get("ended", "")) for status in statuses}
     found["ended"] = ends.pop() if len(ends) == 1 else ""
+    found["ended_says"] = statuses[0].get("ended_says", "") if found["ended"] else ""
     found["traps"] = [trap for status in statuses for trap in _list(status.get("traps"))][:TRAPS_TOLD_MAX]
     for key in LISTS:
         found[key] = [one for status in statuses for one in _list(status.get(key))][:LISTED_MAX]
@@ -57,7 +58,7 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
     found["warnings"] = _idle(statuses)
     found["waiting_for"] = _waiting_for(statuses)
     found["uploads"] = _uploads(statuses)
-    found["eta_s"] = _eta_s(found)
+    found["eta_s"] = _eta_s(found) if found.get("state") == "running" else None
     found["workers"] = len(statuses)
     found["shards"] = [brief(number, status) for number, status in enumerate(statuses)]
     return found

@@ -183,7 +183,9 @@ class ConsoleOptions(Section):
     )
     body_bytes_max: int = Field(4 << 20, ge=1_024, description="A longer body of a request is refused.")
     crawls_max: int = Field(4, ge=1, description="How many crawls `gossamer serve` without a directory runs at once.")
-    connections_max: int = Field(64, ge=1, description="Connections at once; more are closed as they come.")
+    connections_max: int = Field(
+        64, ge=1, description="Connections at once. A new one takes the place of an idle or slow one."
+    )
     request_s_max: float = Field(
         10.0, gt=0, description="A request whose head, or whose body, takes longer to arrive is given up."
     )

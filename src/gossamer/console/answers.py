@@ -37,4 +37,5 @@ def answer(found: Mapping[str, object], status: int = 200) -> Response:
     """Return what was answered as on the control socket: `ok` with `result`, or `error` with its `kind`."""
     if found.get("ok"):
         return result(found.get("result"), status)
-    return error(STATUSES.get(found.get("kind"), 422), str(found.get("error", "refused")))
+    headers = {"Retry-After": "1"} if found.get("kind") == "busy" else None
+    return error(STATUSES.get(found.get("kind"), 422), str(found.get("error", "refused")), headers)

@@ -37,7 +37,7 @@ class Door(NamedTuple):
 
 def console_app(desk: Desk, door: Door, service: Service) -> Starlette:
     """Return the application of one crawl."""
-    crawl_of = crawl.one(desk, service.searches)
+    crawl_of = crawl.one(desk, service)
     operations = list(crawl.operations("/api/", crawl_of, service))
     routes = [
         *operation_routes(operations, door.bounds, service.under_way),

@@ -17,7 +17,6 @@ from gossamer.console.figures import ConsoleTold
 from gossamer.console.operations import Fields, Method, Operation
 from gossamer.console.service import Service
 from gossamer.console.views import Configuration, Query, Views
-from gossamer.isolated.searches import Searches
 from gossamer.model import verbs
 from gossamer.report.figures import Report
 
@@ -28,10 +27,10 @@ METRICS = "metrics"
 class Crawl:
     """One crawl, as everything here sees it."""
 
-    def __init__(self, desk: Desk, searches: Searches) -> None:
+    def __init__(self, desk: Desk, service: Service) -> None:
         self.desk = desk
-        self.views = Views(desk.directory, searches)
-        self.feed = Feed(desk)
+        self.views = Views(desk.directory, service.searches)
+        self.feed = Feed(desk, service.told)
 
 
 OWN = "console"
@@ -85,9 +84,9 @@ def metrics_route(path: str, crawl_of: CrawlOf, service: Service) -> Route:
     return Route(path, metrics, methods=["GET"])
 
 
-def one(desk: Desk, searches: Searches) -> CrawlOf:
+def one(desk: Desk, service: Service) -> CrawlOf:
     """Return what finds the same crawl for every path."""
-    crawl = Crawl(desk, searches)
+    crawl = Crawl(desk, service)
     return lambda _: crawl
 
 

@@ -7,11 +7,12 @@ slow misses seconds.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from gossamer.console.desk import Desk
+from gossamer.console.figures import ConsoleTold
 from gossamer.world.clock import WallClock
 
 TICK_S = 1.0
@@ -38,8 +39,10 @@ OVER_S = 3.0
 class Feed:
     """Makes messages as server-sent events."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, own: Callable[[], ConsoleTold]) -> None:
+        """Take a crawl, and what returns the console's own counts."""
         self._desk = desk
+        self._own = own
         self._clock = WallClock()
         self._making = asyncio.Lock()
         self._tick = -1
@@ -91,7 +94,9 @@ class Feed:
         else:
             recent = await self._asked("recent", after=self._seen, most=ATTEMPTS_A_TICK_MAX)
             self._see(recent)
-        self.status = event("status", {"at": self._clock.now(), "status": status, "recent": recent})
+        self.status = event(
+            "status", {"at": self._clock.now(), "status": status, "recent": recent, "console": self._own()}
+        )
         return self.status
 
     def _see(self, recent: Mapping[str, object] | None) -> None:

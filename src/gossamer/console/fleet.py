@@ -23,7 +23,7 @@ from gossamer.config.toml import as_assignments
 from gossamer.console.crawl import Crawl
 from gossamer.console.directory import Directory
 from gossamer.console.folder import Folder, Wish
-from gossamer.isolated.searches import Searches
+from gossamer.console.service import Service
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import ConflictError, MissingError, RefusedError, Request, Text
 from gossamer.world.process import birth_of
@@ -37,6 +37,7 @@ DEATHS_MAX = 5
 LIVED_S = 60.0
 """A crawl that lived so long has not died in a row."""
 TOLD_S_MAX = 5.0
+UNANSWERED = f"its status could not be read within {TOLD_S_MAX:g} s"
 ASKED_AT_ONCE_MAX = 8
 ENDED_WELL = (0, 130)
 ENDED_BY_ITSELF = ("finished", "limit", "low_water")
@@ -71,7 +72,8 @@ class CrawlTold(msgspec.Struct, frozen=True, kw_only=True):
     queued: int = 0
     pages_s: float = 0.0
     waiting_for: str = ""
-    problem: Annotated[str, Meta(description="Why it ended, where that was not wished.")] = ""
+    ended: Annotated[str, Meta(description="How its last run ended, for people: page limit reached.")] = ""
+    problem: Annotated[str, Meta(description="Why it failed.")] = ""
 
 
 class CrawlsTold(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,10 +128,10 @@ class Fleet:
         options: ConsoleOptions,
         note: Callable[[str], None],
         group: asyncio.TaskGroup,
-        searches: Searches,
+        service: Service,
     ) -> None:
         """Run crawls of `folder`, looked after in `group`; `note` takes sentences for people."""
-        self._searches = searches
+        self._service = service
         self.folder = folder
         self._group = group
         self.note = note
@@ -222,12 +224,19 @@ class Fleet:
             async with asyncio.timeout(TOLD_S_MAX):
                 answer = await entry.crawl.desk.ask({"verb": "status"})
                 status = answer.get("result") or {"state": "failed", "waiting_for": str(answer.get("error", ""))}  # type: ignore[assignment]
+        if not status:
+            status = {
+                "state": "running" if self.runs(name) else "stopped",
+                "waiting_for": UNANSWERED,
+                "ended_says": UNANSWERED,
+            }
         state = str(status.get("state", "running"))
         if entry.is_attended and state in ("stopped", "finished"):
             state = "starting"
         return CrawlTold(
             name=name, state=state, runs=entry.wish.runs, pages=status.get("pages", 0), queued=status.get("queued", 0),
-            pages_s=status.get("pages_s", 0.0), waiting_for=str(status.get("waiting_for", "")),
+            pages_s=status.get("pages_s", 0.0), waiting_for=str(status.get("waiting_for") or ""),
+            ended=str(status.get("ended_says", "")),
             problem=problem,
         )  # fmt: skip
 
@@ -273,7 +282,7 @@ class Fleet:
         self.folder.directory(name)
         entry = self._entries.get(name)
         if entry is None:
-            entry = self._entries[name] = _Entry(Crawl(_Held(self, name), self._searches), self.folder.wish(name))
+            entry = self._entries[name] = _Entry(Crawl(_Held(self, name), self._service), self.folder.wish(name))
         return entry
 
     def _running(self) -> int:

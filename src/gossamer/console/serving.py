@@ -50,7 +50,7 @@ async def serve_folder(path: Path, options: ConsoleOptions, port: int, say: Say,
         door = door_of(path / OWN, options)
         with _signals() as (asked, again):
             async with asyncio.TaskGroup() as group, Service(options.connections_max, OWN_SHARE) as service:
-                fleet = Fleet(folder, options, complain, group, service.searches)
+                fleet = Fleet(folder, options, complain, group, service)
                 async with served(
                     fleet_app(fleet, door, service), options, port, service, option=PORT_OPTION
                 ) as address:

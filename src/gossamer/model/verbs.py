@@ -146,6 +146,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     waiting_for: Annotated[str, Meta(description="When nothing happens: for what, and until when.")] = ""
     mode: str = "batch"
     ended: Annotated[str, Meta(description="How it ended; empty while it has not.")] = ""
+    ended_says: Annotated[str, Meta(description="The same for people: page limit reached.")] = ""
     pages: int = 0
     attempts: int = 0
     discovered: int = 0

@@ -1,11 +1,12 @@
-// Crawls: the list of a server of many crawls, and what they are told.
+// Crawls: the list of a server of many crawls, and their controls.
 
-import { by, cell, fill, make, say, text } from "./dom.js";
+import { by, cell, fill, make, prose, say, text } from "./dom.js";
 import { count, decimal, harmless } from "./words.js";
 import { ask, hasToken, whenTokenComes } from "./wire.js";
 
 const LOOK_MS = 2_000;
-// What can be told in each state, and what the button says.
+const WITHOUT_REASON = { created: "not started yet", stopped: "ended unexpectedly; everything up to its last commit is saved" };
+// The actions in each state, with the text of the button.
 const VERBS = {
   created: [["start", "Start"]], running: [["pause", "Pause"], ["stop", "Stop"]], paused: [["unpause", "Resume"], ["stop", "Stop"]],
   stopped: [["resume", "Start again"]], finished: [["resume", "Start again"]], failed: [["resume", "Start again"]],
@@ -27,16 +28,17 @@ function stand(state, says) {
 }
 
 function show(told) {
-  say(by("counts"), `${count(told.crawls.length)} crawls, ${count(told.running)} running, ${count(told.crawls_max)} at once at most.`);
+  say(by("counts"), `${count(told.crawls.length)} crawls, ${count(told.running)} running. At most ${count(told.crawls_max)} run at once.`);
   const rows = told.crawls.map((crawl) => {
-    const says = [crawl.problem, crawl.waiting_for && `waits for ${crawl.waiting_for}`].filter(Boolean).join("; ");
+    const isOver = crawl.state === "finished" || crawl.state === "stopped";
+    const says = crawl.problem || (isOver ? crawl.ended : !(crawl.pages_s > 0) && crawl.waiting_for && `waiting for ${crawl.waiting_for}`) || WITHOUT_REASON[crawl.state] || "";
     return make("tr", {},
       make("th", { scope: "row" }, make("a", { href: `crawls/${encodeURIComponent(crawl.name)}/` }, harmless(crawl.name))),
       text(make("span", { class: `badge ${/^[a-z]+$/.test(crawl.state) ? crawl.state : ""}` }, harmless(crawl.state))),
       cell(count(crawl.pages)), cell(decimal(crawl.pages_s)), cell(count(crawl.queued)),
-      cell(harmless(says), crawl.problem ? "text bad-text" : "text"), cell(buttons(crawl)));
+      cell(make("span", {}, ...prose(says)), crawl.problem ? "text bad-text" : "text"), cell(buttons(crawl)));
   });
-  fill(by("crawls"), ["<crawl", "<state", "pages", "pages/s", "waiting", "<because", ""], rows, "None so far.");
+  fill(by("crawls"), ["<crawl", "<state", "pages", "pages/s", "queued", "<details", ""], rows, "None so far.");
 }
 
 function buttons(crawl) {
@@ -77,7 +79,7 @@ by("new").addEventListener("submit", async (event) => {
   try {
     config = configuration(form);
   } catch (error) {
-    say(place, `Further keys are no JSON: ${harmless(error.message)}`, "bad");
+    say(place, `Further keys: not JSON: ${harmless(error.message)}`, "bad");
     return;
   }
   if (await tell(place, "api/crawls", { name: form.elements.name.value, config, start: true }, (told) => `${told.name} starts.`)) form.reset();

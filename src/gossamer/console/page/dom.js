@@ -29,6 +29,11 @@ export function link(address, text = address) {
   return make("a", { href, rel: "noopener noreferrer", target: "_blank" }, harmless(text));
 }
 
+// What the program says: parts between backticks are commands or keys.
+export function prose(says) {
+  return String(says).split("`").map((part, index) => (index % 2 ? make("code", {}, harmless(part)) : document.createTextNode(harmless(part))));
+}
+
 export const cell = (content, kind = "") => make("td", kind ? { class: kind } : {}, content);
 export const text = (content) => cell(content, "text");
 

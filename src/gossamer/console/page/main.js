@@ -30,13 +30,13 @@ const HEARD = {
     charts.update();
   },
   recent: recent.begin,
-  status({ at, status, recent: added }) {
+  status({ at, status, recent: added, console: own }) {
     const pending = (status.queued ?? 0) + (status.in_flight ?? 0);
     if (status.state !== "finished" && status.state !== "stopped") {
       course.add([at, status.pages ?? 0, status.attempts ?? 0, status.wire_bytes ?? 0, pending]);
     }
     charts.update();
-    picture.show(status, at);
+    picture.show(status, at, own);
     steer.stands(status);
     recent.add(added);
     stand("live");

@@ -1,20 +1,25 @@
 // Picture: a status, shown.
 
-import { bars, by, cell, fill, make, say, text } from "./dom.js";
+import { bars, by, cell, fill, make, prose, say, text } from "./dom.js";
 import { bits, clock, count, decimal, duration, harmless, limit, outcome, seconds, size, until } from "./words.js";
 
 const BARS_MAX = 7;
 const SHARDS_MAX = 64;
+const OVER = new Set(["finished", "stopped", "failed"]);
+const QUIET_S = 5;
+// Waits that are part of any crawl: they are worth a notice when nothing has been fetched for a while.
+const USUAL = new Set(["host", "answer", "lookup", "blocked"]);
+let attempts = -1, fetchedAt = 0;
 
-export function show(status, at) {
+export function show(status, at, own) {
   state(status);
-  notices(status, at);
+  notices(status, at, own);
   cards(status);
   const levels = Object.entries(status.levels ?? {}).map(([level, urls]) => [`level ${level}`, urls, count(urls)]);
-  bars(by("levels"), levels, "Nothing waits in queues.");
+  bars(by("levels"), levels, "The queues are empty.");
   tally("limits", status.hosts?.limits, limit, "No host has work in memory.");
-  tally("outcomes", status.outcomes, outcome, "No attempt has ended so far.");
-  tally("media", status.media_types, (name) => harmless(name || "(not said)"), "No page has been fetched so far.");
+  tally("outcomes", status.outcomes, outcome, "No fetches so far.");
+  tally("media", status.media_types, (name) => harmless(name || "(none given)"), "No pages so far.");
   hosts(status, at);
   shards(status);
   changes(status.changes ?? []);
@@ -23,23 +28,35 @@ export function show(status, at) {
 function state(status) {
   const name = String(status.state ?? "");
   const badge = by("state");
-  say(badge, harmless(name));
+  say(badge, harmless(name === "finished" && status.ended === "limit" ? `${name}: ${status.ended_says || "limit reached"}` : name));
   badge.className = `badge ${/^[a-z]+$/.test(name) ? name : ""}`;
 }
 
-function notices(status, at) {
+function notices(status, at, own) {
   const told = (status.alarms ?? []).map((alarm) => ["bad", "Alarm", alarm.says ?? alarm.name]);
-  const waiting = status.waiting;
-  if (waiting?.kind === "operator") told.push(["", "Paused", "it goes on when somebody resumes it"]);
-  else if (status.waiting_for) {
+  const waiting = status.waiting, quiet = isQuiet(status, at);
+  if (own?.search_failures) {
+    told.push(["", "Search", `The search process failed ${count(own.search_failures)}× (last: ${own.search_last_failure}); each failure ended one query`]);
+  }
+  if (waiting?.kind === "operator") told.push(["", "Paused", "`gossamer unpause` or the button above resumes the crawl"]);
+  else if (status.waiting_for && OVER.has(status.state) && !waiting) told.push(["over", "Not running", status.waiting_for]);
+  else if (status.waiting_for && (quiet || !USUAL.has(waiting?.kind))) {
     const more = waiting?.until ? ` (until ${clock(waiting.until)}${waiting.until > at ? "" : ", now"})` : "";
     told.push(["", "Waiting for", `${status.waiting_for}${more}`]);
   }
   for (const module of Object.values(status.modules ?? {})) if (module.says) told.push(["bad", "Failing", module.says]);
   for (const closing of (status.closings ?? []).slice(-3)) told.push(["", "Closed", `${closing.host}: ${closing.reason}`]);
-  const lines = told.map(([kind, title, says]) => make("p", { class: `notice ${kind}` }, make("b", {}, title), harmless(says)));
+  const lines = told.map(([kind, title, says]) => make("p", { class: `notice ${kind}` }, make("b", {}, title), ...prose(says)));
   const place = by("notices");
   if (place.textContent !== lines.map((line) => line.textContent).join("")) place.replaceChildren(...lines);
+}
+
+function isQuiet(status, at) {
+  if (status.attempts !== attempts) {
+    fetchedAt = attempts < 0 && !(status.pages_s > 0) ? 0 : at;
+    attempts = status.attempts;
+  }
+  return at - fetchedAt >= QUIET_S;
 }
 
 function cards(status) {
@@ -49,9 +66,9 @@ function cards(status) {
   ].filter(Boolean).join(", ");
   const facts = [
     ["pages", "pages fetched", count(status.pages), limits || `${count(status.attempts)} attempts`],
-    ["rate", "pages a second", decimal(status.pages_s), `${count(status.in_flight)} in flight, ${count(status.concurrency)} at most`],
+    ["rate", "pages a second", decimal(status.pages_s), OVER.has(status.state) && !status.in_flight ? "not running" : `${count(status.in_flight)} in flight, ${count(status.concurrency)} at most`],
     ["bits", "received", bits(8 * (status.bytes_s ?? 0)), `${size(status.wire_bytes)} in all`],
-    ["queued", "URLs waiting", count(status.queued), `${count(status.discovered)} found`],
+    ["queued", "URLs queued", count(status.queued), `${count(status.discovered)} found`],
     ["hosts", "hosts with work", count(status.hosts_left), `${count(status.hosts_active)} active, ${count(status.hosts_known)} known`],
     ["elapsed", "crawling time", duration(status.elapsed_s), `commit ${count(status.epoch)}, run ${count(status.runs)}`],
   ];
@@ -79,20 +96,20 @@ function hosts(status, at) {
   const told = status.hosts ?? {};
   const mean = (host) => (host.fetch_s === null || host.fetch_s === undefined ? "–" : seconds(host.fetch_s));
   const number = (value) => (value === null || value === undefined ? "–" : count(value));
-  fill(by("active"), ["<host", "<limited by", "waiting", "requests", "mean time", ""], (told.active ?? []).map((host) =>
+  fill(by("active"), ["<host", "<limited by", "queued", "requests", "mean time", ""], (told.active ?? []).map((host) =>
     make("tr", {}, name(host), limited(host, at), cell(number(host.queued)), cell(number(host.requests)), cell(mean(host)), act(host))),
   "No host has work in memory.");
   fill(by("slowest"), ["<host", "mean time", "requests", ""], (told.slowest ?? []).map((host) =>
     make("tr", {}, name(host), cell(mean(host)), cell(number(host.requests)), act(host))), "No host has answered so far.");
-  const failures = (host) => (host.sleeps ? `${count(host.failures)}, slept ${count(host.sleeps)}×` : number(host.failures));
+  const failures = (host) => (host.sleeps ? `${count(host.failures)}, paused ${count(host.sleeps)}×` : number(host.failures));
   const failing = [...(told.failing ?? [])];
   for (const module of Object.values(status.modules ?? {})) if (module.says) told.push(["bad", "Failing", module.says]);
   for (const closing of status.closings ?? []) {
     if (!failing.some((host) => host.host === closing.host)) failing.push({ host: closing.host, limit: "closed", failures: null, reason: closing.reason });
   }
-  fill(by("failing"), ["<host", "failures", "<why", ""], failing.slice(0, 10).map((host) =>
+  fill(by("failing"), ["<host", "failures", "<reason", ""], failing.slice(0, 10).map((host) =>
     make("tr", {}, name(host), cell(failures(host)),
-      cell([host.limit === "closed" ? "closed" : "", harmless(host.reason)].filter(Boolean).join(": "), "text reason bad-text"), act(host))), "No host fails.");
+      cell([host.limit === "closed" ? "closed" : "", harmless(host.reason)].filter(Boolean).join(": "), "text reason bad-text"), act(host))), "No failing hosts.");
 }
 
 function limited(host, at) {
@@ -120,7 +137,7 @@ function shards(status) {
     watch.open_files_max ? `${count(watch.open_files)} of ${count(watch.open_files_max)} open files` : "",
     ...(watch.disks ?? []).map((disk) => `${size(disk.free_bytes)} free on ${harmless(disk.path)}`),
   ].filter(Boolean);
-  say(by("machine"), machine.join(" · ") || "How each is.");
+  say(by("machine"), machine.join(" · ") || "State of each shard.");
   const told = (status.shards ?? []).slice(0, SHARDS_MAX);
   const has = (key) => told.some((shard) => shard[key] !== undefined);
   const columns = [
@@ -128,19 +145,19 @@ function shards(status) {
     ["state", "<state", (s) => text(harmless(s.state))],
     ["pages", "pages", (s) => cell(count(s.pages))],
     ["pages_s", "pages/s", (s) => cell(decimal(s.pages_s))],
-    ["queued", "waiting", (s) => cell(count(s.queued))],
+    ["queued", "queued", (s) => cell(count(s.queued))],
     ["in_flight", "in flight", (s) => cell(count(s.in_flight))],
     ["epoch", "commit", (s) => cell(count(s.epoch))],
-    ["commit_s", "it took", (s) => cell(seconds(s.commit_s ?? 0))],
+    ["commit_s", "duration", (s) => cell(seconds(s.commit_s ?? 0))],
     ["loop_lag_s", "loop lag", (s) => cell(seconds(s.loop_lag_s ?? 0))],
     ["memory_bytes", "memory", (s) => cell(size(s.memory_bytes))],
     ["open_files", "open files", (s) => cell(count(s.open_files))],
     ["deaths", "deaths", (s) => cell(count(s.deaths))],
     ["node", "<machine", (s) => text(harmless(s.node))],
-    ["commit_stage", "<at", (s) => text(harmless(s.commit_stage || "–"))],
+    ["commit_stage", "<stage", (s) => text(harmless(s.commit_stage || "–"))],
     ["alarms", "<alarms", (s) => cell(harmless((s.alarms ?? []).join(", ") || "none"), (s.alarms ?? []).length ? "text bad-text" : "text")],
   ].filter(([key]) => has(key));
-  fill(by("shards"), columns.map(([, title]) => title), told.map((shard) => make("tr", {}, ...columns.map(([, , made]) => made(shard)))), "Nothing runs.");
+  fill(by("shards"), columns.map(([, title]) => title), told.map((shard) => make("tr", {}, ...columns.map(([, , made]) => made(shard)))), "The crawl is not running.");
 }
 
 function changes(found) {

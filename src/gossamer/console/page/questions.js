@@ -35,7 +35,7 @@ function on(id, answer) {
   const form = by(id), place = by(`${id}-answer`);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    place.replaceChildren(make("p", { class: "small" }, "Asking…"));
+    place.replaceChildren(make("p", { class: "small" }, "Searching…"));
     try {
       await answer(form, place);
     } catch (error) {

@@ -22,8 +22,8 @@ export function add(recent) {
   errors = merged(recent.errors, errors);
   const shown = recent.pages.length + recent.errors.length;
   by("pages-more").textContent = recent.left_out > 0
-    ? `${count(recent.left_out + shown)} in the last second, of which ${count(shown)} are shown.`
-    : "As they come.";
+    ? `${count(recent.left_out + shown)} in the last second; ${count(shown)} are shown.`
+    : "Newest first.";
   if (shown) draw();
 }
 

@@ -16,9 +16,9 @@ const isOneOfMany = /\/crawls\/[^/]+\/$/.test(location.pathname);
 
 export function begin() {
   by("all").hidden = !isOneOfMany;
-  press("pause", "pause", {}, () => "Paused: nothing new begins; what is in flight is finished.");
-  press("unpause", "unpause", {}, () => "It goes on.");
-  press("resume", "resume", {}, () => "It starts where it was.");
+  press("pause", "pause", {}, () => "Paused: no new requests; fetches in flight finish.");
+  press("unpause", "unpause", {}, () => "Resumed.");
+  press("resume", "resume", {}, () => "Started again.");
   press("checkpoint", "checkpoint", {}, (told) => `A checkpoint lies in ${told.checkpoint}.`);
   const dialog = by("stopping");
   by("stop").addEventListener("click", () => dialog.showModal());
@@ -26,7 +26,7 @@ export function begin() {
   for (const [id, now] of [["stop-yes", false], ["stop-now", true]]) {
     by(id).addEventListener("click", () => {
       dialog.close();
-      act(by("said"), "stop", { now }, () => "It stops: what is in flight is finished and committed.");
+      act(by("said"), "stop", { now }, () => "Stopping: fetches in flight finish, and everything is saved.");
     });
   }
   submit("seed", (form) => ({ urls: lines(form.elements.urls.value) }),
@@ -132,6 +132,6 @@ function values(form) {
 
 function changed(told) {
   const changes = told.changed ?? [];
-  if (!changes.length) return "It was so already.";
+  if (!changes.length) return "No change: that is the value already.";
   return changes.map((one) => `${one.key}: ${one.before || "none"} → ${one.after || "none"}`).join("\n");
 }

@@ -1,25 +1,26 @@
 // Words: numbers, sizes and times as people read them; what strangers wrote, made harmless.
 
 export const LIMITS = {
-  fetching: "being asked", politeness: "resting", crawl_delay: "resting (Crawl-delay)", asked_to_wait: "asked us to wait",
-  failing: "failing", robots: "waiting for robots.txt", lookup: "to be looked up", address: "at an address in use",
-  site: "of a site in use", ready: "ready", closed: "closed",
+  fetching: "fetching", politeness: "delay", crawl_delay: "delay (Crawl-delay)", asked_to_wait: "delay (Retry-After)",
+  failing: "failing", robots: "waiting for robots.txt", lookup: "waiting for DNS", address: "waiting for its address",
+  site: "waiting for its site", ready: "ready", closed: "closed",
 };
 
 const OUTCOMES = {
   fetched: "fetched", not_modified: "not modified", redirected: "redirected", http_error: "HTTP error",
   robots_denied: "denied by robots.txt", excluded: "excluded", dns_error: "DNS error", connect_error: "no connection",
   tls_error: "TLS error", timeout: "timeout", protocol_error: "protocol error", too_large: "too large",
-  unsupported: "not wanted", trapped: "in a trap", host_closed: "host closed", robots_unreachable: "robots.txt not had",
-  process_crashed: "crashed a process", internal_error: "error of ours",
+  unsupported: "unsupported", trapped: "in a trap", host_closed: "host closed", robots_unreachable: "robots.txt unreachable",
+  process_crashed: "crashed the parser", internal_error: "internal error",
 };
 
 const SCHEMES = new Set(["http:", "https:", "ftp:", "gopher:"]);
+const SPACES = /[\t\n\v\f\r\u0085\u2028\u2029]/gu;
 // Controls, and marks that turn the direction of what follows or do not show at all.
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/gu;
 
 export function harmless(value) {
-  return String(value ?? "").replace(UNSEEN, (mark) => "\\u" + mark.codePointAt(0).toString(16).padStart(4, "0"));
+  return String(value ?? "").replace(SPACES, " ").replace(UNSEEN, (mark) => "\\u" + mark.codePointAt(0).toString(16).padStart(4, "0"));
 }
 
 // The address to which a link may lead, or null: anything that is not one of the web's own schemes stays text.
