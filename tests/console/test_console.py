@@ -18,7 +18,7 @@ from gossamer.console.connections import PIECE_BYTES
 from gossamer.console.operations import Bounds
 from gossamer.console.server import served
 from gossamer.console.service import Service
-from gossamer.console.share import OWN_SHARE
+from gossamer.console.share import BURST_S, CRAWL_SHARE, OWN_SHARE
 from gossamer.model.errors import ConfigError
 
 HOOK = "/websub/known"
@@ -299,6 +299,33 @@ def test_chunks_of_one_byte_are_parsed_a_few_at_a_time() -> None:
     pieces = asyncio.run(run())
     assert sum(pieces) >= 19_800
     assert max(pieces) <= PIECE_BYTES
+
+
+def test_a_flood_of_requests_gets_its_share_of_the_loop_and_no_more() -> None:
+    async def flood(port: int) -> None:
+        while True:
+            await said(port, request("GET /api/status").replace(b"Connection: close\r\n", b"") * 20 + request("GET /"))
+
+    async def run() -> None:
+        options = ConsoleOptions(connections_max=32)
+        async with Service(options.connections_max, CRAWL_SHARE) as service:
+            app = console_app(Crawl(), Door(TOKEN, True, Bounds(2_000, 5.0)), service)
+            async with served(app, options, 0, service) as address:
+                port = int(address.rpartition(":")[2])
+                clock = asyncio.get_running_loop().time
+                began = clock()
+                floods = [asyncio.create_task(flood(port)) for _ in range(8)]
+                while service.share.spent_s < 3 * BURST_S:
+                    assert statuses([await said(port, request("GET /api/status"))]) == [200]
+                lasted_s = clock() - began
+                for task in floods:
+                    task.cancel()
+                await asyncio.gather(*floods, return_exceptions=True)
+                # What was spent is paid for by waiting, but for a burst at the beginning.
+                assert service.share.spent_s >= 3 * BURST_S
+                assert lasted_s >= (2 * BURST_S) / CRAWL_SHARE * 0.9
+
+    asyncio.run(asyncio.wait_for(run(), 60))
 
 
 def test_requests_beyond_a_bound_are_told_to_come_again() -> None:

@@ -184,7 +184,7 @@ def test_hosts_are_looked_at_as_seldom_as_their_cost_asks_for() -> None:
 
     async def scenario() -> None:
         desk = Slow()
-        told = Feed(desk, Service(64, OWN_SHARE).told)
+        told = Feed(desk, Service(64, OWN_SHARE).counts)
         first = await told._made()
         assert b'"hosts"' in first
         for _ in range(5):

@@ -66,14 +66,21 @@ def test_of_a_crawl_that_does_not_run_it_reads_and_changes_nothing(run: Commands
     assert run("crawl", web, "--allow-private", "--delay", "0", "--max-pages", "6", "--quiet", *QUICK)[0] == 0
     call, server = run.served("serve", "crawl", "--port", "0")
     status = call.status()
-    assert (status["state"], status["pages"], status["ended"]) == ("stopped", 6, "limit")
+    assert (status["state"], status["pages"], status["ended"]) == ("finished", 6, "limit")
+    assert status["ended_says"] == "page limit reached"
+    assert status["waiting_for"].startswith("page limit reached; `gossamer resume ")
+    assert (status["eta_s"], status["watch"], status["shards"]) == (None, {}, [])
+    text = run("status", "crawl")[1]
+    assert "%" not in text
+    assert " of 0 B" not in text
+    assert "about " not in text
     assert call.get(f"/api/why?url={web}").json["state"] == "fetched"
     assert call.get("/api/report").json["attempts"] >= 6
     assert call.get("/api/config").json["keys"]
     assert call.get("/api/about").json["name"] == "crawl"
     assert call.get("/api/hosts").json["slowest"][0]["host"] == "127.0.0.1"
     assert "no search index" in call.get("/api/search?q=words").error
-    assert b'gossamer_state{state="stopped"} 1.0' in call.get("/metrics").body
+    assert b'gossamer_state{state="finished"} 1.0' in call.get("/metrics").body
     given = {
         "seed": {"urls": [web]},
         "exclude": {"hosts": ["x.example"]},

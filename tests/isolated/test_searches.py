@@ -122,13 +122,28 @@ def test_a_process_that_hangs_is_ended(crawl: Path, monkeypatch: pytest.MonkeyPa
     run(work)
 
 
+def test_a_query_that_takes_too_much_of_a_processor_is_said_to(crawl: Path) -> None:
+    async def work(searches: Searches) -> None:
+        await searches.search(crawl, "fox")
+        [process] = children()
+        os.kill(process, signal.SIGSTOP)
+        asked = asyncio.create_task(searches.search(crawl, "fox"))
+        await until(lambda: searches.queries == 2)
+        os.kill(process, signal.SIGPROF)  # As the kernel does when its timer has run down.
+        os.kill(process, signal.SIGCONT)
+        with pytest.raises(verbs.OverdueError, match=r"more than 5 s of processor time; simplify the query"):
+            await asked
+
+    run(work)
+
+
 def test_a_process_that_died_while_idle_costs_no_query(crawl: Path) -> None:
     async def work(searches: Searches) -> None:
         await searches.search(crawl, "fox")
         [process] = children()
         os.kill(process, signal.SIGKILL)
-        await until(lambda: process not in children())
-        await asyncio.sleep(0.1)  # The loop hears of it.
+        [worker] = searches._workers._idle
+        await until(lambda: worker.returncode is not None)
         assert (await searches.search(crawl, "fox")).total == 50
         assert searches.failures == 0
 
@@ -195,15 +210,16 @@ def test_mistakes_are_told_as_such_and_start_nothing(crawl: Path, tmp_path: Path
 
 
 LIMITED = """
-from gossamer.world.process import limit_cpu, limit_data
+from gossamer.world.alarm import ProcessorLimit
+from gossamer.world.process import limit_data
 limit_data(100 << 20)
-limit_cpu(0)
+ProcessorLimit(0.2).begin()
 {}
 """
 
 
 @pytest.mark.parametrize(
-    ("does", "status"), [("while True: pass", -signal.SIGXCPU), ("bytearray(200 << 20)", 1), ("pass", 0)]
+    ("does", "status"), [("while True: pass", -signal.SIGPROF), ("bytearray(200 << 20)", 1), ("pass", 0)]
 )
 def test_the_kernel_keeps_the_limits(does: str, status: int) -> None:
     ended = subprocess.run(

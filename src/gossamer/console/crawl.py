@@ -13,7 +13,7 @@ from gossamer.console import events, pages
 from gossamer.console.answers import NEVER_KEPT, answer
 from gossamer.console.desk import Desk
 from gossamer.console.feed import Feed
-from gossamer.console.figures import ConsoleTold
+from gossamer.console.figures import ConsoleCounts
 from gossamer.console.operations import Fields, Method, Operation
 from gossamer.console.service import Service
 from gossamer.console.views import Configuration, Query, Views
@@ -30,7 +30,7 @@ class Crawl:
     def __init__(self, desk: Desk, service: Service) -> None:
         self.desk = desk
         self.views = Views(desk.directory, service.searches)
-        self.feed = Feed(desk, service.told)
+        self.feed = Feed(desk, service.counts)
 
 
 OWN = "console"
@@ -43,9 +43,9 @@ def operations(prefix: str, crawl_of: CrawlOf, service: Service) -> Iterator[Ope
     """Yield what can be asked of a crawl, below `prefix`."""
 
     async def own(_: Mapping[str, str], __: Fields) -> Mapping[str, object]:
-        return {"ok": True, "result": service.told()}
+        return {"ok": True, "result": service.counts()}
 
-    yield Operation("GET", prefix + OWN, OWN, verbs.Nothing, ConsoleTold, "The console's own state and counts.", own)
+    yield Operation("GET", prefix + OWN, OWN, verbs.Nothing, ConsoleCounts, "The console's own state and counts.", own)
     for name, verb in verbs.VERBS.items():
         if name != METRICS:
             method: Method = "POST" if verb.changes else "GET"

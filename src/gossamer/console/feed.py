@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from gossamer.console.desk import Desk
-from gossamer.console.figures import ConsoleTold
+from gossamer.console.figures import ConsoleCounts
 from gossamer.world.clock import WallClock
 
 TICK_S = 1.0
@@ -39,7 +39,7 @@ OVER_S = 3.0
 class Feed:
     """Makes messages as server-sent events."""
 
-    def __init__(self, desk: Desk, own: Callable[[], ConsoleTold]) -> None:
+    def __init__(self, desk: Desk, own: Callable[[], ConsoleCounts]) -> None:
         """Take a crawl, and what returns the console's own counts."""
         self._desk = desk
         self._own = own

@@ -23,7 +23,7 @@ class Figures(msgspec.Struct):
     busy: int = 0
 
 
-class ConsoleTold(msgspec.Struct, frozen=True, kw_only=True):
+class ConsoleCounts(msgspec.Struct, frozen=True, kw_only=True):
     """The console's own state, since it began."""
 
     connections: Annotated[int, Meta(description="Connections that are open now.")]
@@ -38,9 +38,9 @@ class ConsoleTold(msgspec.Struct, frozen=True, kw_only=True):
     search_last_failure: Annotated[str, Meta(description="How it failed last; empty: it never did.")]
 
 
-def told(figures: Figures, searches: Searches) -> ConsoleTold:
-    """Return the counts as others are told them."""
-    return ConsoleTold(
+def counts_of(figures: Figures, searches: Searches) -> ConsoleCounts:
+    """Return the counts as the API has them."""
+    return ConsoleCounts(
         connections=figures.connections, connections_displaced=figures.displaced, connections_refused=figures.refused,
         streams=figures.streams, streams_displaced=figures.streams_displaced, requests_busy=figures.busy,
         searches=searches.queries, search_processes=searches.starts, search_failures=searches.failures,
@@ -48,10 +48,10 @@ def told(figures: Figures, searches: Searches) -> ConsoleTold:
     )  # fmt: skip
 
 
-def as_metrics(told: ConsoleTold) -> str:
+def as_metrics(counts: ConsoleCounts) -> str:
     """Return the counts in Prometheus' text format."""
     lines = []
-    for name, value in msgspec.structs.asdict(told).items():
+    for name, value in msgspec.structs.asdict(counts).items():
         if isinstance(value, int):
             kind = "gauge" if name in ("connections", "streams") else "counter"
             full = f"gossamer_console_{name}" + ("_total" if kind == "counter" else "")

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from gossamer.console.events import Streams
-from gossamer.console.figures import ConsoleTold, Figures, as_metrics, told
+from gossamer.console.figures import ConsoleCounts, Figures, as_metrics, counts_of
 from gossamer.console.operations import UnderWay
 from gossamer.console.share import Share
 from gossamer.isolated.searches import Searches
@@ -34,10 +34,10 @@ class Service:
     ) -> None:
         await self.searches.close()
 
-    def told(self) -> ConsoleTold:
+    def counts(self) -> ConsoleCounts:
         """Return the counts."""
-        return told(self.figures, self.searches)
+        return counts_of(self.figures, self.searches)
 
     def metrics(self) -> str:
         """Return the counts in Prometheus' text format."""
-        return as_metrics(self.told())
+        return as_metrics(self.counts())

@@ -15,7 +15,6 @@ from msgspec import Meta
 
 from gossamer.isolated.searches import Searches
 from gossamer.model.errors import ConfigError
-from gossamer.model.extras import missing
 from gossamer.model.verbs import ConflictError, Nothing, Request, Text
 
 REPORT_S_MAX = 80.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from collections import deque
 from functools import partial
@@ -15,11 +16,11 @@ from gossamer.archive.search.folders import indexes_of, no_index
 from gossamer.archive.search.question import QueryError, Question
 from gossamer.model import verbs
 from gossamer.model.extras import missing
-from gossamer.world.workers import OverdueError, WorkerError, Workers, framed
+from gossamer.world.workers import DiedError, OverdueError, WorkerError, Workers, framed
 
 QUERY_S_MAX = 8.0
 """For one query, from the moment in which the process begins with it."""
-QUERY_CPU_S_MAX = 5
+QUERY_CPU_S_MAX = 5.0
 """Of a processor, for one query."""
 MEMORY_BYTES_MAX = 512 << 20
 """Data of the search process. The index is mapped from its files and does not count."""
@@ -33,14 +34,14 @@ FAILURES_S = 60.0
 ANSWER_BYTES_MAX = 8 << 20
 
 
-class Asked(msgspec.Struct, array_like=True, frozen=True):
+class SearchRequest(msgspec.Struct, array_like=True, frozen=True):
     """What the search process is given."""
 
     folders: tuple[str, ...]
     question: Question
 
 
-class Answered(msgspec.Struct, array_like=True, frozen=True):
+class SearchAnswer(msgspec.Struct, array_like=True, frozen=True):
     """What it returns: an answer, or what is wrong with the query or the index."""
 
     found: verbs.Found | None = None
@@ -49,7 +50,7 @@ class Answered(msgspec.Struct, array_like=True, frozen=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Answered).decode
+_decode = msgspec.msgpack.Decoder(SearchAnswer).decode
 
 
 class Searches:
@@ -104,7 +105,7 @@ class Searches:
         self._waiting += 1
         self.queries += 1
         try:
-            answered = await self._asked(Asked(tuple(map(str, folders)), question))
+            answered = await self._asked(SearchRequest(tuple(map(str, folders)), question))
         finally:
             self._waiting -= 1
         if answered.query_error:
@@ -117,7 +118,7 @@ class Searches:
         """End the process."""
         await self._workers.close()
 
-    async def _asked(self, asked: Asked) -> Answered:
+    async def _asked(self, asked: SearchRequest) -> SearchAnswer:
         try:
             return await self._workers.ask(partial(_send, data=framed(_encode(asked))), _read)
         except WorkerError as error:
@@ -126,6 +127,10 @@ class Searches:
             self._failed_at.append(_now())
             if isinstance(error, OverdueError):
                 raise verbs.OverdueError(f"the search took longer than {QUERY_S_MAX:g} s; simplify the query") from None
+            if isinstance(error, DiedError) and error.returncode == -signal.SIGPROF:
+                raise verbs.OverdueError(
+                    f"the search took more than {QUERY_CPU_S_MAX:g} s of processor time; simplify the query"
+                ) from None
             raise verbs.FailedError(
                 f"the search failed: {error}; simplify the query. If every query fails, "
                 "make the index anew with `gossamer search DIR --build`"
@@ -149,7 +154,7 @@ async def _send(writer: asyncio.StreamWriter, data: bytes) -> None:
     await writer.drain()
 
 
-def _read(data: bytes) -> Answered:
+def _read(data: bytes) -> SearchAnswer:
     try:
         return _decode(data)
     except msgspec.MsgspecError as error:

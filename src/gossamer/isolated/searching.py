@@ -10,35 +10,39 @@ import msgspec
 
 from gossamer.archive.search.query import Found, search
 from gossamer.archive.search.question import QueryError
-from gossamer.isolated.searches import MEMORY_BYTES_MAX, QUERY_CPU_S_MAX, Answered, Asked
+from gossamer.isolated.searches import MEMORY_BYTES_MAX, QUERY_CPU_S_MAX, SearchAnswer, SearchRequest
 from gossamer.model import verbs
 from gossamer.model.errors import ConfigError
-from gossamer.world.process import limit_cpu, limit_data
+from gossamer.world.alarm import ProcessorLimit
+from gossamer.world.process import limit_data
 from gossamer.world.workers import frame_from, framed
 
 NICENESS = 10
 """Searches make way for crawls."""
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Asked).decode
+_decode = msgspec.msgpack.Decoder(SearchRequest).decode
 
 
 def answer_queries(source: BinaryIO, sink: BinaryIO) -> None:
     """Answer until the input ends."""
     os.nice(NICENESS)
     limit_data(MEMORY_BYTES_MAX)
+    limit = ProcessorLimit(QUERY_CPU_S_MAX)
     while (frame := frame_from(source)) is not None:
-        limit_cpu(QUERY_CPU_S_MAX)
-        sink.write(framed(_encode(_answer(_decode(frame)))))
+        limit.begin()
+        answer = _answer(_decode(frame))
+        limit.end()
+        sink.write(framed(_encode(answer)))
         sink.flush()
 
 
-def _answer(asked: Asked) -> Answered:
+def _answer(asked: SearchRequest) -> SearchAnswer:
     try:
-        return Answered(_as_verb(search([Path(folder) for folder in asked.folders], asked.question)))
+        return SearchAnswer(_as_verb(search([Path(folder) for folder in asked.folders], asked.question)))
     except QueryError as error:
-        return Answered(query_error=str(error))
+        return SearchAnswer(query_error=str(error))
     except (ConfigError, OSError) as error:
-        return Answered(config_error=str(error))
+        return SearchAnswer(config_error=str(error))
 
 
 def _as_verb(found: Found) -> verbs.Found:

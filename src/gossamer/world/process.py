@@ -113,10 +113,3 @@ def limit_data(most_bytes: int) -> None:
     """Let this process allocate only this much memory; files that it maps do not count. It leaves no core dump."""
     resource.setrlimit(resource.RLIMIT_DATA, (most_bytes, most_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-def limit_cpu(most_s: int) -> None:
-    """Have this process end by SIGXCPU after this many more seconds of processor time, rounded up."""
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    resource.setrlimit(resource.RLIMIT_CPU, (int(used.ru_utime + used.ru_stime) + 1 + most_s, hard))
