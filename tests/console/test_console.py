@@ -203,6 +203,11 @@ def test_who_never_ends_is_ended(data: bytes) -> None:
     assert crawl.ended == 0
 
 
+def test_the_longest_address_that_is_documented_is_taken() -> None:
+    address = "%F0%9F%A6%8A" * 8_192
+    assert statuses(ask(Crawl(), request(f"GET /api/why?url={address}"))) == [200]
+
+
 def test_nonsense_is_refused_and_heads_have_a_bound() -> None:
     nonsense = ask(
         Crawl(), b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", b"GET / HTTP/9.9\r\nConnection: close\r\n\r\n", b"GET\r\n\r\n"

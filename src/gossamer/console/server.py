@@ -17,7 +17,8 @@ from gossamer.console.service import Service
 from gossamer.console.share import Share
 from gossamer.model.errors import ConfigError
 
-HEAD_BYTES_MAX = 16 * 1024
+HEAD_BYTES_MAX = 128 * 1024
+"""An address of 8,192 characters, which `why` takes, has up to 98,304 bytes when they are percent-encoded."""
 BACKLOG = 128
 STOP_S = 2.0
 
