@@ -26,9 +26,9 @@ _WATCHED = b"\0watch:"
 _PARTITIONS_END = b"\xff\xff"
 SCANNED_A_SLICE = 1_000
 """Page records that are looked at before others have a turn."""
-NAMES_MAX, NAME_BYTES_MAX, NAMES_BYTES_MAX = 256, 80, 1 << 18
-"""Names of a site's hosts that are looked for in a page, how much of each, and in how much of the page."""
-_LABELS = re.compile(rb"[A-Za-z0-9._-]+\Z").search
+NAMES_MAX, NAMES_BYTES_MAX = 256, 1 << 18
+"""Hosts that are looked for in a page, and in how much of it."""
+_NAME = re.compile(rb"[A-Za-z0-9._-]{1,80}").match
 Discover = Callable[[Sequence[Link]], None]
 
 
@@ -143,16 +143,16 @@ class Trapping:
 
 
 def hosts_named(url: Url, body: bytes) -> str:
-    """Return an address that holds the words of a page's host, and of those of its site that it names: pages of hosts
-    that differ in these alone say the same. About 2 µs, and 1 µs for each such name.
+    """Return an address that holds the words of a page's host and of the hosts that it links to: pages that differ in
+    these alone say the same. About 1 µs for each such name.
     """
-    site, found = url.site.encode(), [url.host]
-    at = body.find(site, 0, NAMES_BYTES_MAX)
+    found = [url.host]
+    at = body.find(b"//", 0, NAMES_BYTES_MAX)
     while at >= 0 and len(found) < NAMES_MAX:
-        name = _LABELS(body[max(at - NAME_BYTES_MAX, 0) : at])
+        name = _NAME(body, at + 2)
         if name is not None:
             found.append(name.group().decode())
-        at = body.find(site, at + len(site), NAMES_BYTES_MAX)
+        at = body.find(b"//", at + 2, NAMES_BYTES_MAX)
     return f"http://{url.site}/{'/'.join(found)}"
 
 

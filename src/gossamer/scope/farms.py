@@ -34,7 +34,8 @@ SPARED_MAX = 1_000
 OUTSIDE_SHARE = 0.5
 """A site to which other sites named more than so many new addresses, for each that its own hosts named, is no farm."""
 SAMPLED, SAMPLED_CALM = 4, 16
-"""As in `traps`, of hosts: they are fewer than pages."""
+"""Of hosts that are not suspected one in so many is looked at by its first page, as in `traps`; the others by their
+second, if they have one."""
 JUDGED_MIN = 16
 FRESH_MEMORY_PAGES = 64
 ANY = "*."
@@ -59,36 +60,29 @@ class Farm:
         self.partition = partition
         self.node = Node()
         self.spared = {fingerprint_of(host) for host in first}
-        self.judged: OrderedDict[int, None] = OrderedDict()
+        self.judged: OrderedDict[int, bool] = OrderedDict()
+        """Hosts that were counted; true: and looked at."""
         self.inside = self.outside = 0
-        """New addresses on its hosts that its own hosts named, and other sites, while it was watched closely."""
+        """New addresses on its hosts that hosts like its own named, and other sites, while it was watched closely."""
         self.dirty = False
 
-    @property
-    def is_suspected(self) -> bool:
-        return self.node.suspected
-
-    def is_new(self, host: int) -> bool:
-        """Say whether a host is to be judged, and note that it was."""
-        if host in self.spared:
+    def judge(self, host: int, sketch: Callable[[], Sketch]) -> bool:
+        """Take a page in; say whether it is evidence: its host is new, or was not looked at before."""
+        was_looked_at = self.judged.get(host)
+        if host in self.spared or was_looked_at:
             return False
-        if host in self.judged:
-            self.judged.move_to_end(host)
-            return False
-        self.judged[host] = None
-        if len(self.judged) > JUDGED_MAX:
-            self.judged.popitem(last=False)
-        return True
-
-    def judge(self, host: int, sketch: Callable[[], Sketch]) -> None:
-        """Take the first page of a host in."""
-        node = self.node
-        node.visit()
+        node, is_new = self.node, was_looked_at is None
+        if is_new:
+            node.visit()
+            if len(self.judged) >= JUDGED_MAX:
+                self.judged.popitem(last=False)
+        sampled = host % (SAMPLED_CALM if node.calm else SAMPLED) == 0
+        looks = not is_new or node.suspected or node.judged < JUDGED_MIN or sampled
+        self.judged[host] = looks
+        if looks and node.judge(sketch()) and len(self.spared) < SPARED_MAX:
+            self.spared.add(host)
         self.dirty = True
-        if node.suspected or node.judged < JUDGED_MIN or host % (SAMPLED_CALM if node.calm else SAMPLED) == 0:
-            is_fresh = node.judge(sketch())
-            if is_fresh and len(self.spared) < SPARED_MAX:
-                self.spared.add(host)
+        return True
 
     def named(self, new: int, total: int) -> None:
         """Take in how many addresses on other hosts of the site a page of one of them named, and how many were new."""
@@ -146,10 +140,8 @@ class Farms:
             first.append(url.host)
             return None
         farm = self._farm(url, first)
-        host = fingerprint_of(url.host)
-        if not farm.is_new(host):
+        if not farm.judge(fingerprint_of(url.host), sketch):
             return None
-        farm.judge(host, sketch)
         self._look_closer(site, farm)
         return farm
 
@@ -167,12 +159,12 @@ class Farms:
             if link.url.site == page_site:
                 total += link.url.host != page_host
                 named += answer == new and link.url.host != page_host
-            elif answer == new and (other := self._close.get(link.url.site)) is not None:
-                other.dirty = True
-                if ours is not None and ours.is_suspected:
-                    other.named(1, 1)  # Farms that name each other are one.
+            elif (other := self._close.get(link.url.site)) is not None:
+                if ours is not None:
+                    other.named(int(answer == new), 1)  # Farms that name each other are one.
                 else:
-                    other.outside += 1
+                    other.outside += answer == new
+                    other.dirty = True
         if ours is not None and total:
             ours.named(named, total)
 
@@ -210,7 +202,7 @@ class Farms:
         return farm
 
     def _look_closer(self, site: str, farm: Farm) -> None:
-        if farm.is_suspected or farm.node.pages >= self._closely_from_hosts:
+        if farm.node.suspected or farm.node.pages >= self._closely_from_hosts:
             self._close[site] = farm
         else:
             self._close.pop(site, None)

@@ -108,10 +108,13 @@ class ScopeOptions(BaseModel):
     )
 
     traps: bool = Field(
-        default=True, description="Cut off templates of addresses that grow without end and bring nothing."
+        default=True,
+        description="Cut off templates of addresses, and hosts of a site, that grow without end and bring nothing.",
     )
     trap_pages_min: int = Field(
-        default=150, ge=40, description="Pages of a template that are fetched before it may be called a trap."
+        default=150,
+        ge=40,
+        description="Pages of a template, or hosts of a site, fetched before these may be called a trap.",
     )
     trap_near_pages_min: int = Field(
         default=1_000, ge=40, description="The same where its pages are only nearly the same as others."
@@ -119,7 +122,8 @@ class ScopeOptions(BaseModel):
     trap_maze_pages_max: int = Field(
         default=10_000,
         ge=1_000,
-        description="Pages of a template that may all be new while nearly all that they name of it is new, too.",
+        description="Pages of a template, or hosts of a site, that may all be new while nearly all that they name of it "
+        "is new, too.",
     )
     trap_exempt: tuple[str, ...] = Field(
         default=(),

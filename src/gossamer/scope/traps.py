@@ -402,7 +402,10 @@ class Traps:
         if score >= SCORE_MIN and node.pages >= self._near_pages_min * width:
             return score, f"{node.near.share:.0%} of its last {pages} are nearly the same, and they go on naming others"
         if node.pages >= self._maze_pages_max and node.fresh_links >= MAZE_SHARE:
-            return node.fresh_links, f"{node.fresh_links:.0%} of what its pages name of their like is new, without end"
+            return (
+                node.fresh_links,
+                f"{node.fresh_links:.0%} of what its {pages} name of their like is new, without end",
+            )
         return None
 
 
