@@ -16,7 +16,7 @@ import pytest
 from gossamer.api.status import why_of
 from gossamer.simweb.dns import answer
 from tests.answering import Answering
-from tests.ring.crawls import BRIEF, crawl
+from tests.ring.crawls import crawl
 
 PAGES = 250
 FARM_TEXT = "This garden shop sells seeds, bulbs and tools for every season and sends them within two days. " * 3
@@ -111,7 +111,7 @@ def test_a_farm_leaves_its_neighbour_half_of_the_address_and_ends(web: Web, tmp_
     seeds = (f"http://www.innocent.test:{web.port}/", f"http://farm.test:{web.port}/")
     with names() as server:
         done = crawl(
-            seeds, tmp_path / "c", *BRIEF, "politeness.delay_s_min=0", "politeness.delay_factor=0",
+            seeds, tmp_path / "c", "crawl.commit_s=0.25", "politeness.delay_s_min=0", "politeness.delay_factor=0",
             "politeness.address_delay_s=0.002", f"resolve.servers=['{server}']", "resolve.timeout_s=5",
             scope="any", contact="crawl@example.org",
         )  # fmt: skip

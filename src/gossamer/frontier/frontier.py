@@ -100,7 +100,8 @@ class Frontier:
         self._budgets = ledger.budgets
         self._resumed_at = 0.0 if is_new else now
         resting_until = now + politeness.site_delay_s if self._resumed_at else 0.0
-        self._sites = sites = Sites(self._bench, resting_until, options, ledger.linking)
+        waiting = index.sites_waiting(store)
+        self._sites = sites = Sites(self._bench, resting_until, options, ledger.linking, waiting)
         self._turns = Turns(
             self._hosts, self._queues, index, self._bench, self.counts, options, sites,
             ledger.budgets, ledger.host_level, coin,
@@ -109,7 +110,6 @@ class Frontier:
         self._lent: set[int] = set()
         self.under_way = 0
         """Leases with an address that are not ended."""
-        sites.load(index.sites_waiting(store))
         for partition, name in index.load(store):
             self._turns.resume(self._hosts.get(name, partition), now)
 
@@ -329,8 +329,7 @@ class Frontier:
         self._queues.finish(host, item)
         if not item.revisit:
             self.counts.end(outcome)
-        if outcome == "fetched" and host.site is not None:
-            self._sites.fetched(host.site)
+        self._sites.ended(host, outcome)
         if not host.dirty:
             self._hosts.touch(host)
         if host.window is None or host.turn_at is None or host.turn_at - now > self._options.sleep_s_min:

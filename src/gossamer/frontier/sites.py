@@ -36,26 +36,26 @@ class Sites:
         resting_until: float,
         options: FrontierOptions,
         linking: Callable[[int, str], float] | None = None,
+        waiting: Iterable[tuple[int, str]] = (),
     ) -> None:
-        """`linking` returns how many other sites link to one, by partition and name; None where that is not counted."""
+        """`linking` returns how many other sites link to one, by partition and name; None where that is not counted.
+        `waiting` are partition and name of a host of each site of which hosts wait since an earlier process.
+        """
         self._bench = bench
         self._resting_until = resting_until
         self._linking = linking
         self.reconfigure(options)
         self._thinned: OrderedDict[str, Site] = OrderedDict()
         """Sites of which hosts wait and that may have room for one."""
+        for partition, host in waiting:
+            site = self._of(host, partition)
+            site.crowded = True
+            self._thinned[site.name] = site
 
     def reconfigure(self, options: FrontierOptions) -> None:
         """Go by other options from now on."""
         self._hosts_first = options.bench_site_hosts_first
         self._hosts_max = max(self._hosts_first, int(BENCH_SHARE * options.bench_hosts_max))
-
-    def load(self, waiting: Iterable[tuple[int, str]]) -> None:
-        """Take partition and name of a host of each site of which hosts wait."""
-        for partition, name in waiting:
-            site = self._of(name, partition)
-            site.crowded = True
-            self._thinned[site.name] = site
 
     def enter(self, host: Host) -> None:
         """Give a host its site. A few µs, at each activation."""
@@ -89,11 +89,13 @@ class Sites:
             self._thinned[site.name] = site
         return site.name
 
-    def fetched(self, site: Site) -> None:
-        """Count a page that was fetched."""
-        site.pages += 1
-        if site.crowded and site.pages % PAGES_A_HOST == 0:
-            self._thinned[site.name] = site
+    def ended(self, host: Host, outcome: str) -> None:
+        """Count a URL of a host that is finished: with the pages of a site grows its room."""
+        site = host.site
+        if site is not None and outcome == "fetched":
+            site.pages += 1
+            if site.crowded and site.pages % PAGES_A_HOST == 0:
+                self._thinned[site.name] = site
 
     def thinned(self) -> Site | None:
         """Return a site that has room for a host of those that wait, each in its turn."""

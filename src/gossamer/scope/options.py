@@ -122,8 +122,8 @@ class ScopeOptions(BaseModel):
     trap_maze_pages_max: int = Field(
         default=10_000,
         ge=1_000,
-        description="Pages of a template, or hosts of a site, that may all be new while nearly all that they name of it "
-        "is new, too.",
+        description="Pages of a template, or hosts of a site, that may all be new while nearly all that they name of "
+        "it is new, too.",
     )
     trap_exempt: tuple[str, ...] = Field(
         default=(),
