@@ -172,12 +172,25 @@ def test_a_farm_whose_hosts_all_say_something_is_cut_off_by_its_size(tmp_path: P
         dice = random.Random(host)
         return page(*(f"http://{word(dice)}.farm.example/" for _ in range(5)), text=words(host))
 
-    with Ring(tmp_path, scope={"scope": "any", "trap_maze_pages_max": 1_000}) as ring:
+    with Ring(tmp_path, scope={"scope": "any"}) as ring:
         crawled(ring, web, FARM)
         assert [trap.name for trap in ring.traps.all] == [NAME]
         assert ring.frontier.counts.pending == 0
         assert 1_000 <= len(hosts_asked(ring)) <= 1_200 + SPARED_MAX
-        assert "of what its hosts name of their like is new, without end" in ring.traps.all[0].says()
+        assert "of the hosts that its hosts name are new, without end" in ring.traps.all[0].says()
+
+
+def test_a_ring_of_many_hosts_that_say_something_is_no_farm(tmp_path: Path) -> None:
+    """Each names the next one and no other: nearly all that they name is new, to the last."""
+
+    def web(host: str, path: str) -> Reply:
+        number = int("0" + "".join(filter(str.isdigit, host)))
+        return page(f"http://blog{(number + 1) % 1_500}.blogs.example/", text=words(host))
+
+    with Ring(tmp_path, scope={"scope": "any"}) as ring:
+        crawled(ring, web, "http://blog0.blogs.example/")
+        assert ring.traps.all == []
+        assert len(hosts_asked(ring, "blogs.example")) == 1_500
 
 
 def test_farms_that_name_each_other_are_each_cut_off(tmp_path: Path) -> None:

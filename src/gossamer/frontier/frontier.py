@@ -100,8 +100,7 @@ class Frontier:
         self._budgets = ledger.budgets
         self._resumed_at = 0.0 if is_new else now
         resting_until = now + politeness.site_delay_s if self._resumed_at else 0.0
-        waiting = index.sites_waiting(store)
-        self._sites = sites = Sites(self._bench, resting_until, options, ledger.linking, waiting)
+        self._sites = sites = Sites(self._bench, resting_until, options, ledger.linking, index.sites_waiting(store))
         self._turns = Turns(
             self._hosts, self._queues, index, self._bench, self.counts, options, sites,
             ledger.budgets, ledger.host_level, coin,

@@ -38,6 +38,11 @@ SAMPLED, SAMPLED_CALM = 4, 16
 second, if they have one."""
 JUDGED_MIN = 16
 FRESH_MEMORY_PAGES = 64
+NAMING_PAGES_MAX = 4
+"""Pages of one host that count for what hosts name: a directory of hosts has more."""
+CLOSE_FROM_HOSTS, CLOSE_EVERY_HOSTS, CLOSE_HOSTS, CLOSE_SHARE = 150, 1_024, 128, 0.5
+"""From so many hosts on, of each so many so many, what the pages of a site name is looked at; and on, as long as such a
+share of that is new."""
 ANY = "*."
 """Before a site's name: all of its hosts."""
 
@@ -48,21 +53,26 @@ class FarmRecord(msgspec.Struct, array_like=True, frozen=True):
     node: NodeRecord
     inside: int
     outside: int
+    naming: int
+    first: bytes
     spared: bytes
 
 
 class Farm:
     """One site under watch. Its `node` counts hosts where that of a template counts pages."""
 
-    __slots__ = ("dirty", "inside", "judged", "node", "outside", "partition", "spared")
+    __slots__ = ("dirty", "first", "inside", "judged", "namers", "naming", "node", "outside", "partition", "spared")
 
     def __init__(self, partition: int, first: Sequence[str]) -> None:
         self.partition = partition
         self.node = Node()
-        self.spared = {fingerprint_of(host) for host in first}
+        self.first = {fingerprint_of(host) for host in first}
+        self.spared = set(self.first)
         self.judged: OrderedDict[int, bool] = OrderedDict()
         """Hosts that were counted; true: and looked at."""
-        self.inside = self.outside = 0
+        self.namers: OrderedDict[int, int] = OrderedDict()
+        """Pages of hosts that named others."""
+        self.inside = self.outside = self.naming = 0
         """New addresses on its hosts that hosts like its own named, and other sites, while it was watched closely."""
         self.dirty = False
 
@@ -88,9 +98,28 @@ class Farm:
         """Take in how many addresses on other hosts of the site a page of one of them named, and how many were new."""
         self.dirty = True
         self.inside += new
+        self.naming += 1
         for _ in range(new if self.node.suspected else 0):
             self.node.grow()
         self.node.fresh_links += (new / total - self.node.fresh_links) / FRESH_MEMORY_PAGES
+
+    def is_witness(self, host: int) -> bool:
+        """Say whether what a page of a host names is evidence, and count it: directories of hosts are none."""
+        if host in self.first:
+            return False
+        pages = self.namers[host] = self.namers.get(host, 0) + 1
+        if len(self.namers) > JUDGED_MAX:
+            self.namers.popitem(last=False)
+        return pages <= NAMING_PAGES_MAX
+
+    @property
+    def is_close(self) -> bool:
+        """What its pages name is to be looked at."""
+        node = self.node
+        more = node.pages - CLOSE_FROM_HOSTS
+        return node.suspected or (
+            more >= 0 and (more % CLOSE_EVERY_HOSTS < CLOSE_HOSTS or node.fresh_links >= CLOSE_SHARE)
+        )
 
     @property
     def is_known_elsewhere(self) -> bool:
@@ -98,13 +127,14 @@ class Farm:
         return self.outside > OUTSIDE_SHARE * self.inside
 
     def dump(self) -> bytes:
-        spared = array("Q", sorted(self.spared)).tobytes()
-        return msgspec.msgpack.encode(FarmRecord(self.node.record(""), self.inside, self.outside, spared))
+        first, spared = packed(self.first), packed(self.spared)
+        record = FarmRecord(self.node.record(""), self.inside, self.outside, self.naming, first, spared)
+        return msgspec.msgpack.encode(record)
 
     def load(self, dumped: bytes) -> None:
         record = msgspec.msgpack.decode(dumped, type=FarmRecord)
         self.node, self.inside, self.outside = node_of(record.node), record.inside, record.outside
-        self.spared = fingerprints_in(record.spared)
+        self.naming, self.first, self.spared = record.naming, unpacked(record.first), unpacked(record.spared)
 
 
 class Farms:
@@ -112,12 +142,9 @@ class Farms:
     sketch; links cost nothing but where a site is watched closely.
     """
 
-    def __init__(self, recall: Callable[[int, str], bytes | None], closely_from_hosts: int) -> None:
-        """`recall` returns what was dumped of a site, by partition and name. From `closely_from_hosts` hosts on the
-        links of a site are looked at although its pages have something to say.
-        """
+    def __init__(self, recall: Callable[[int, str], bytes | None]) -> None:
+        """`recall` returns what was dumped of a site, by partition and name."""
         self._recall = recall
-        self._closely_from_hosts = closely_from_hosts
         self._first: OrderedDict[str, list[str]] = OrderedDict()
         self._farms: OrderedDict[str, Farm] = OrderedDict()
         self._close: dict[str, Farm] = {}
@@ -152,8 +179,8 @@ class Farms:
         page_host = host_of(links[0].referrer) or ""
         page_site = site_of(page_host) if page_host else ""
         ours = self._close.get(page_site)
-        if ours is not None and fingerprint_of(page_host) in ours.spared:
-            return  # A directory of hosts is no evidence, nor are those that it names.
+        if ours is not None and not ours.is_witness(fingerprint_of(page_host)):
+            return
         named = total = 0
         for link, answer in zip(links, answers, strict=True):
             if link.url.site == page_site:
@@ -202,7 +229,7 @@ class Farms:
         return farm
 
     def _look_closer(self, site: str, farm: Farm) -> None:
-        if farm.node.suspected or farm.node.pages >= self._closely_from_hosts:
+        if farm.is_close:
             self._close[site] = farm
         else:
             self._close.pop(site, None)
@@ -213,8 +240,13 @@ def fingerprint_of(host: str) -> int:
     return xxh3_64_intdigest(host.encode())
 
 
-def fingerprints_in(packed: bytes) -> set[int]:
+def packed(fingerprints: set[int]) -> bytes:
+    """Return fingerprints as the store keeps them, 8 bytes each."""
+    return array("Q", sorted(fingerprints)).tobytes()
+
+
+def unpacked(kept: bytes) -> set[int]:
     """Return fingerprints that were packed."""
     found = array("Q")
-    found.frombytes(packed)
+    found.frombytes(kept)
     return set(found)

@@ -12,7 +12,6 @@ The same is asked of the hosts of one site (`farms`): a farm is a trap whose add
 
 from __future__ import annotations
 
-from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 
@@ -20,7 +19,7 @@ import msgspec
 
 from gossamer.model.links import Link
 from gossamer.model.sketches import Sketch
-from gossamer.scope.farms import ANY, Farm, Farms, fingerprint_of, fingerprints_in
+from gossamer.scope.farms import ANY, Farm, Farms, fingerprint_of, packed, unpacked
 from gossamer.scope.options import ScopeOptions
 from gossamer.scope.patterns import PatternSet
 from gossamer.scope.templates import literal_start, templates_of, width_of, years_of
@@ -175,7 +174,7 @@ class Traps:
         self._curious: set[str] = set()
         """Hosts of which links are looked at, too."""
         self._traps: dict[str, list[Trap]] = {}
-        self._farms = Farms(recall, MAZE_FROM_PAGES)
+        self._farms = Farms(recall)
         self._cut: dict[str, tuple[Trap, set[int]]] = {}
         """Farms by site, with the fingerprints of the hosts that they spare."""
         self._changed: dict[tuple[str, str], tuple[int, Trap]] = {}
@@ -185,7 +184,7 @@ class Traps:
         trap = msgspec.msgpack.decode(dumped, type=Trap)
         self._traps.setdefault(trap.host, []).append(trap)
         if trap.is_farm and not trap.released:
-            self._cut[trap.host.removeprefix(ANY)] = (trap, fingerprints_in(trap.spared))
+            self._cut[trap.host.removeprefix(ANY)] = (trap, unpacked(trap.spared))
         del partition  # The key's, not the trap's.
 
     # ---- what is cut off
@@ -378,11 +377,15 @@ class Traps:
         """Return the trap that the hosts of a site certainly are."""
         if farm.is_known_elsewhere:
             return None
-        found = self._found_out(farm.node, 1, "hosts")
+        node = farm.node
+        found = self._found_out(node, 1, "hosts")
+        # A ring of hosts that each name the next one may have an end; what branches without coming back has none.
+        branches = farm.naming >= self._near_pages_min / 2 and farm.inside >= CHAIN_GROWTH * farm.naming
+        if found is None and branches and node.pages >= self._near_pages_min and node.fresh_links >= MAZE_SHARE:
+            found = node.fresh_links, f"{node.fresh_links:.0%} of the hosts that its hosts name are new, without end"
         if found is None:
             return None
-        spared = array("Q", sorted(farm.spared)).tobytes()
-        trap = Trap(ANY + url.site, WHOLE_HOST, found[0], farm.node.pages, found[1], spared=spared)
+        trap = Trap(ANY + url.site, WHOLE_HOST, found[0], node.pages, found[1], spared=packed(farm.spared))
         self._traps[trap.host] = [trap]
         self._cut[url.site] = (trap, farm.spared)
         self._changed[trap.host, trap.template] = (url.partition, trap)
