@@ -11,7 +11,7 @@ import trustme
 from gossamer.fetch.ftp import FtpModule, place
 from gossamer.fetch.options import FetchOptions
 from gossamer.model.errors import ConfigError
-from gossamer.model.visits import Request
+from gossamer.model.visits import Failure, Request
 from gossamer.testing.conformance import check_protocol_module
 from gossamer.world.clock import WallClock
 from tests.fetch.conftest import Run
@@ -256,7 +256,7 @@ def test_no_socket_is_opened_but_to_the_address_of_the_request(run: Run) -> None
             end = await module._transfers.run(transfer, to(port, "/x"), 0.0)
             assert end != (0, "")
             assert transfer.stopped == "connecting to 127.0.0.1"
-            module._transfers.keep(transfer)
+            module._transfers.done(transfer, Failure("timeout", "x"))
 
     run(main())
 

@@ -111,7 +111,8 @@ def test_plain_text_where_tls_was_asked_for(run: Run) -> None:
         async with listener, speaking() as module:
             port = listener.sockets[0].getsockname()[1]
             failure = failed(await module.fetch(Request(url="https://example.test/", ip="127.0.0.1", port=port)))
-            assert (failure.outcome, failure.host_level) == ("tls_error", True)
+            assert (failure.outcome, failure.retry, failure.host_level) == ("tls_error", False, True)
+            assert "does not speak TLS" in failure.error
 
     run(main())
 
@@ -197,5 +198,42 @@ def test_h2_can_be_switched_off(run: Run, authority: Authority) -> None:
         ):
             answer: Reply = replied(await module.fetch(to(server)))
             assert answer.http_version == "1.1"
+
+    run(main())
+
+
+def test_plain_http_where_tls_was_asked_for_says_so_and_is_not_asked_again(run: Run) -> None:
+    """As nginx and Apache answer a handshake on a port for http."""
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async def main() -> None:
+        listener = await asyncio.start_server(refuse, "127.0.0.1", 0)
+        async with listener, speaking() as module:
+            port = listener.sockets[0].getsockname()[1]
+            failure = failed(await module.fetch(Request(url="https://example.test/", ip="127.0.0.1", port=port)))
+            assert (failure.outcome, failure.retry) == ("tls_error", False)
+            assert failure.error.startswith("the server speaks plain HTTP on this port, not TLS")
+
+    run(main())
+
+
+def test_another_protocol_where_http_was_asked_for_says_so(run: Run) -> None:
+    async def greet(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"SSH-2.0-OpenSSH_9.6\r\n")
+        await writer.drain()
+        writer.close()
+
+    async def main() -> None:
+        listener = await asyncio.start_server(greet, "127.0.0.1", 0)
+        async with listener, speaking() as module:
+            port = listener.sockets[0].getsockname()[1]
+            failure = failed(await module.fetch(Request(url="http://example.test/", ip="127.0.0.1", port=port)))
+            assert (failure.outcome, failure.retry) == ("protocol_error", False)
+            assert "does not speak HTTP on this port" in failure.error
 
     run(main())

@@ -75,7 +75,7 @@ class Ends(Generic[L]):
         visit, came = self.visit(lease), failure.came
         if came is None or self._is_unwanted(visit, came):
             row = attempt_row(visit, failure.outcome, failure.started_at or self._clock.now())
-            row.ip, row.fetch_s = failure.ip, failure.fetch_s
+            row.ip, row.fetch_s, row.wire_bytes = failure.ip, failure.fetch_s, failure.wire_bytes
             visited = Visited(visit.url, row)
         else:
             row = self._reply_row(visit, came, failure.outcome)

@@ -38,7 +38,10 @@ class LimitsOptions(BaseModel):
         None, gt=0, description="Seconds of crawling, over all runs", json_schema_extra=LIVE
     )
     max_bytes: int | None = Field(
-        None, ge=1, description="Bytes received; what is under way is finished", json_schema_extra=LIVE
+        None,
+        ge=1,
+        description="Bytes received, by robots.txt requests and failures too; what is under way is finished",
+        json_schema_extra=LIVE,
     )
 
 

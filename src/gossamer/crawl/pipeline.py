@@ -299,6 +299,7 @@ class Pipeline(Generic[L]):
             if not contact.fetch_s:
                 contact = msgspec.structs.replace(contact, fetch_s=now - started)
             rooms.source.ended(lease, contact, now)
+            self._tally.received(contact.wire_bytes)
         return result
 
     def _request(self, lease: L, held: Held | None) -> Request:
@@ -320,7 +321,7 @@ class Pipeline(Generic[L]):
         # The module's own measure: how long we were busy with other pages is not the server's burden.
         fetch_s = result.fetch_s or now - started
         if isinstance(result, Failure):
-            wire_bytes = result.came.wire_bytes if result.came is not None else 0
+            wire_bytes = max(result.wire_bytes, result.came.wire_bytes if result.came is not None else 0)
             told = result.error
             return Contact(fetch_s, "failed" if result.host_level else "answered", error=told, wire_bytes=wire_bytes)
         if result.status in BUSY:

@@ -132,7 +132,6 @@ class Tally:
                 method = row.text_method if row.text_method in TEXT_METHODS else OTHER
                 methods[method] = methods.get(method, 0) + 1
         totals.outcomes[row.outcome] = totals.outcomes.get(row.outcome, 0) + 1
-        totals.wire_bytes += row.wire_bytes
         totals.body_bytes += row.body_bytes
         totals.fetch_s += row.fetch_s
         self.in_epoch += 1
@@ -140,6 +139,10 @@ class Tally:
             self.recent.add(row)
         if self.delivery is not None:
             self.delivery.add(visited)
+
+    def received(self, wire_bytes: int) -> None:
+        """Count what a request received, also one that no page asked for."""
+        self.totals.wire_bytes += wire_bytes
 
     def failed(self, error: BaseException, now: float) -> None:
         """Count an error of ours; too many in close succession are fatal."""

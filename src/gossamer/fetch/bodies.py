@@ -27,13 +27,13 @@ class Bodies:
         """Of all bodies under way."""
         self.held_bytes_max = options.bodies_memory_bytes_max if spills is not None else 1 << 62
 
-    def spilled(self, pieces: list[bytes], size: int) -> Spill | None:
-        """Return a file that holds these pieces of a body now; None for one that may stay in memory.
+    def spilled(self, body: bytes | memoryview) -> Spill | None:
+        """Return a file that holds a body's beginning now; None for one that may stay in memory.
 
         Raises:
             OSError: the disk refuses.
         """
-        if self._spills is None or size < min(SPILL_BYTES_MIN, self.each_bytes_max):
+        if self._spills is None or len(body) < min(SPILL_BYTES_MIN, self.each_bytes_max):
             return None
         try:
             spill = self._spills.make()
@@ -41,6 +41,5 @@ class Bodies:
             if error.errno in (errno.EMFILE, errno.ENFILE):
                 return None  # Better a body in memory than a page that ends for want of a descriptor.
             raise
-        for piece in pieces:
-            spill.write(piece)
+        spill.write(body)
         return spill

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from typing import Final
 
 import pycurl
@@ -49,15 +50,33 @@ _LOST: Final = frozenset({pycurl.E_PARTIAL_FILE, pycurl.E_RECV_ERROR, pycurl.E_H
 _SILENT: Final[dict[int, str]] = {100: "a header line exceeds 100 KB"}
 """What codes mean of which libcurl does not say anything."""
 
+_NOT_TLS: Final = ("wrong version number", "packet length too long", "unknown protocol", "record layer failure")
+"""What OpenSSL calls the first bytes of a server that answers a TLS handshake in another protocol."""
+_HTTP_BEHIND = re.compile(rb"1\.[01] \d{3}|TYPE html", re.IGNORECASE)
+"""What follows the five bytes `HTTP/` or `<!DOC`, which OpenSSL has read as the header of a record."""
+_NOT_HTTP: Final = "Received HTTP/0.9"
+
 _UNKNOWN: Final = ("protocol_error", True, False)
 
 _OURS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL})
 """Reasons for a failed connection that lie on this machine: no host may be blamed for them."""
 
 
-def failure(code: int, text: str, *, ip: str, started_at: float, fetch_s: float, os_errno: int = 0) -> Failure:
-    """Translate a libcurl error. A code that is not in the table is a protocol error, worth asking again."""
+def failure(
+    code: int, text: str, *, ip: str, started_at: float, fetch_s: float, os_errno: int = 0, greeting: bytes = b""
+) -> Failure:
+    """Translate a libcurl error. A code that is not in the table is a protocol error, worth asking again.
+
+    `greeting` is what the server sent and a handshake that failed did not read.
+    """
     outcome, retry, host_level = _MEANING.get(code, _UNKNOWN)
+    if outcome == "tls_error" and any(words in text for words in _NOT_TLS):
+        retry = False
+        is_http = _HTTP_BEHIND.match(greeting) is not None
+        speaks = "speaks plain HTTP on this port, not TLS" if is_http else "does not speak TLS on this port"
+        text = f"the server {speaks} ({text.rpartition(':')[2]})"
+    elif text.startswith(_NOT_HTTP):
+        text = "the server does not speak HTTP on this port: the reply has no status line"
     if _ill_chunked(code, text):
         outcome, host_level = "protocol_error", False
     if outcome == "connect_error" and os_errno in _OURS:

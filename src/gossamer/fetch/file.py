@@ -108,12 +108,13 @@ class FileModule:
             held = file.read(min(bytes_max, self._bodies.each_bytes_max) + 1)
             if len(held) <= self._bodies.each_bytes_max or len(held) > bytes_max:
                 return held, None, len(held) > bytes_max
-            spill = self._bodies.spilled([held], len(held))
+            spill = self._bodies.spilled(held)
             if spill is None:
                 held += file.read(bytes_max + 1 - len(held))
                 return held, None, len(held) > bytes_max
             while spill.size < bytes_max and (piece := file.read(min(_PIECE_BYTES, bytes_max - spill.size))):
                 spill.write(piece)
+            spill.flush()
             return b"", spill, bool(file.read(1))
 
     def _within(self, path: bytes) -> bool:

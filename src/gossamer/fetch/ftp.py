@@ -8,12 +8,13 @@ from typing import Final, NamedTuple
 import pycurl
 
 from gossamer.fetch.bodies import Bodies
+from gossamer.fetch.driver import End
 from gossamer.fetch.errors import one_line
 from gossamer.fetch.logins import Login, Logins
 from gossamer.fetch.media_types import FTP_LISTING, media_type_of
 from gossamer.fetch.options import FetchOptions
 from gossamer.fetch.transfer import Setting, Transfer, trusted
-from gossamer.fetch.transfers import End, Transfers, cut
+from gossamer.fetch.transfers import Transfers, cut
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.world.clock import Clock
 
@@ -89,9 +90,7 @@ class FtpModule:
         end = await self._transfers.run(transfer, request, started_at)
         if isinstance(end, Failure):
             return end
-        result = _result(transfer, request, started_at, at, end)
-        self._transfers.keep(transfer)
-        return result
+        return self._transfers.done(transfer, _result(transfer, request, started_at, at, end))
 
     async def close(self) -> None:
         """Let go of all connections. Fetches still under way end with a `Failure`."""
@@ -153,7 +152,7 @@ def _result(transfer: Transfer, request: Request, started_at: float, at: Place, 
         ip=request.ip,
         started_at=started_at,
         fetch_s=fetch_s,
-        wire_bytes=transfer.head_bytes + transfer.body_bytes,
+        wire_bytes=transfer.wire_bytes,
         http_version="",
         reason=_last_line(transfer)[4:],
         truncated=truncated,

@@ -8,11 +8,12 @@ from typing import Final, NamedTuple
 import pycurl
 
 from gossamer.fetch.bodies import Bodies
+from gossamer.fetch.driver import End
 from gossamer.fetch.errors import one_line
 from gossamer.fetch.media_types import GOPHER_MENU, media_type_of
 from gossamer.fetch.options import FetchOptions
 from gossamer.fetch.transfer import Setting, Transfer
-from gossamer.fetch.transfers import End, Transfers, cut
+from gossamer.fetch.transfers import Transfers, cut
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.world.clock import Clock
 
@@ -69,9 +70,7 @@ class GopherModule:
         end = await self._transfers.run(transfer, request, started_at)
         if isinstance(end, Failure):
             return end
-        result = _result(transfer, request, started_at, item, end)
-        self._transfers.keep(transfer)
-        return result
+        return self._transfers.done(transfer, _result(transfer, request, started_at, item, end))
 
     async def close(self) -> None:
         """Let go of all connections. Fetches still under way end with a `Failure`."""
@@ -115,7 +114,7 @@ def _result(transfer: Transfer, request: Request, started_at: float, item: Item,
         ip=request.ip,
         started_at=started_at,
         fetch_s=fetch_s,
-        wire_bytes=transfer.body_bytes,
+        wire_bytes=transfer.wire_bytes,
         http_version="",
         truncated=truncated,
         media_type=_TYPES.get(item.kind) or media_type_of(item.selector) or _BINARY,

@@ -10,12 +10,13 @@ import pycurl
 
 from gossamer.fetch.bodies import Bodies
 from gossamer.fetch.credentials import is_credential, origin_of
+from gossamer.fetch.driver import End
 from gossamer.fetch.headers import content_type, parse_head
 from gossamer.fetch.media_types import sniffed
 from gossamer.fetch.options import FetchOptions
 from gossamer.fetch.request import Address, Headers, address, compose, own_headers, replaced, request_head, sendable
 from gossamer.fetch.transfer import Setting, Transfer, trusted
-from gossamer.fetch.transfers import End, Transfers, broken_off, cut
+from gossamer.fetch.transfers import Transfers, broken_off, cut
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.world.clock import Clock
 
@@ -54,9 +55,7 @@ class HttpModule:
         end = await self._transfers.run(transfer, request, started_at)
         if isinstance(end, Failure):
             return end
-        result = _result(transfer, request, started_at, at, headers, end)
-        self._transfers.keep(transfer)
-        return result
+        return self._transfers.done(transfer, _result(transfer, request, started_at, at, headers, end))
 
     async def close(self) -> None:
         """Let go of all connections. Fetches still under way end with a `Failure`."""
@@ -131,7 +130,7 @@ def _reply(
         ip=request.ip,
         started_at=started_at,
         fetch_s=fetch_s,
-        wire_bytes=transfer.head_bytes + transfer.body_bytes,
+        wire_bytes=transfer.wire_bytes,
         http_version=head.http_version,
         reason=head.reason,
         request_head=request_head(at, head.http_version, headers, request.form),

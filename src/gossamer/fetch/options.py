@@ -19,11 +19,21 @@ class FetchOptions(BaseModel):
 
     connect_s_max: float = Field(default=20.0, gt=0, description="Time to connect, TLS included.")
     request_s_max: float = Field(default=120.0, gt=0, description="Time for a whole request, connecting included.")
-    low_speed_bytes_s: int = Field(default=50, ge=0, description="A transfer slower than this is ended; 0 never.")
+    low_speed_bytes_s: int = Field(
+        default=50,
+        ge=0,
+        description="A transfer that brings less content is ended; headers count, framing does not; 0 never.",
+    )
     low_speed_s: int = Field(default=60, ge=1, description="How long a transfer may be that slow.")
     head_bytes_max: int = Field(default=64 * 1024, ge=256, description="Bytes of a reply's status line and headers.")
     body_bytes_max: int = Field(
         default=10 * _MIB, ge=1, description="Bytes of a body as sent; the rest is cut and marked."
+    )
+    wire_ratio_max: float = Field(
+        default=8.0,
+        ge=1,
+        description="A request may receive as many bytes as its headers and body have, times this, and 512 KiB more: "
+        "framing, interim replies, trailers and TLS are counted. One that receives more ends as too_large.",
     )
     body_memory_bytes_max: int = Field(
         default=_MIB, ge=1, description="Bytes of one body, as sent or decoded, held in memory; larger ones go to disk."

@@ -50,7 +50,9 @@ class Spilling:
         for piece in pieces:
             spill.write(piece[: limit - spill.size])
             if spill.size >= limit and (len(piece) > limit or next(pieces, b"")):
+                spill.flush()
                 return spill, False
+        spill.flush()
         return spill, True
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ipaddress
 import socket
 import ssl
+import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import certifi
 import pycurl
@@ -15,9 +16,13 @@ import pycurl
 from gossamer.fetch.bodies import Bodies
 from gossamer.fetch.headers import content_type, parse_head
 from gossamer.fetch.options import FetchOptions
+from gossamer.fetch.received import COUNTED, received_bytes, unread_beginning, unread_bytes
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Request
-from gossamer.world.spill import Spill
+from gossamer.world.spill import BUFFER_BYTES, Spill
+
+if TYPE_CHECKING:
+    from gossamer.fetch.driver import Connection, Driver
 
 _TLS_MIN: Final = {
     "1.0": pycurl.SSLVERSION_TLSv1_0,
@@ -29,8 +34,19 @@ _TLS_MIN: Final = {
 _RECEIVE_BYTES: Final = 64 * 1024
 """libcurl's receive buffer, one for all handles: fewer callbacks for a page than the 16 KiB it comes with."""
 
+CALLS_A_TURN_MAX: Final = 2_000
+"""Callbacks for pieces of a body, 0.7 µs each, after which a transfer is paused unless they brought a MiB."""
+CONTENT_A_TURN_BYTES: Final = 1 << 20
+WASTE_BYTES_MIN: Final = 64 * 1024
+WASTE_RATIO: Final = 4
+"""A transfer that received so many bytes, and this many times the content that they held, is paused."""
+FRAMING_BYTES_MIN: Final = 512 * 1024
+"""What a request may receive besides its content (`wire_ratio_max`), however little that is: TLS, interim replies."""
+
 Setting = tuple[int, int | str]
 """An option of libcurl and its value."""
+
+_RECEIVED_KINDS: Final = frozenset({pycurl.INFOTYPE_HEADER_IN, pycurl.INFOTYPE_DATA_IN, pycurl.INFOTYPE_SSL_DATA_IN})
 
 
 class _SocketAddress(NamedTuple):
@@ -45,14 +61,16 @@ class _SocketAddress(NamedTuple):
 class Transfer:
     """A handle for one request at a time. Options that never change are set once; the handle is never reset.
 
-    Callbacks are bound to this object for its life: what they collect stands in `head` and `body` until `forget`,
+    Callbacks are bound to this object for its life: what they collect is in `head` and `body` until `forget`,
     which must come before the next `aim`. `stopped` says why we ended a transfer ourselves.
     """
 
     __slots__ = (
-        "_bodies", "_direct", "_fresh", "_headers", "_opened", "_opens_more", "_pinned", "_posted", "_requests", "body",
-        "body_bytes", "body_bytes_max",
-        "curl", "disk_error", "file", "head", "head_bytes", "head_bytes_max", "ip", "media_types", "stopped",
+        "_bodies", "_calls_left", "_connections_bytes", "_content_before", "_data", "_direct", "_driver", "_fresh",
+        "_headers", "_held_bytes", "_opened", "_opens_more", "_options", "_pinned", "_posted", "_requests", "_slow_content",
+        "_slow_since", "_wasted_content", "_wasted_read", "body", "body_bytes", "body_bytes_max", "connections",
+        "curl", "disk_error", "file", "greeting", "head", "head_bytes", "head_bytes_max", "ip", "media_types", "paused",
+        "stopped", "wire_bytes",
     )  # fmt: skip
 
     def __init__(self, options: FetchOptions, own: Iterable[Setting] = (), bodies: Bodies | None = None) -> None:
@@ -61,9 +79,24 @@ class Transfer:
         self.head: list[bytes] = []
         self.head_bytes = 0
         self.head_bytes_max = options.head_bytes_max
-        self.body: list[bytes] = []
+        self.body: bytes | bytearray = b""
         self.body_bytes = 0
         self.body_bytes_max = 0
+        self.wire_bytes = 0
+        """Received for this transfer by its connections, framing and TLS included; grows with `count`."""
+        self.connections: list[Connection] = []
+        """Those that serve it now, by which `wire_bytes` is counted."""
+        self.greeting = b""
+        """What the server sent and no handshake took, where the connection failed before the request."""
+        self.paused = False
+        """It receives nothing until the driver gives it a turn."""
+        self._connections_bytes = 0
+        self._data: list[socket.socket] = []
+        """Further connections that it opened, each its own alone (FTP)."""
+        self._driver: Driver | None = None
+        self._options = options
+        self._held_bytes = 0
+        """Of the memory that all bodies share."""
         self.file: Spill | None = None
         """Where the body is, once it is too large for memory; `body` is empty then."""
         self.disk_error: OSError | None = None
@@ -79,6 +112,10 @@ class Transfer:
         self._requests = 0
         self._posted = False
         self._fresh = False
+        self._calls_left = CALLS_A_TURN_MAX
+        self._content_before = 0
+        self._slow_since, self._slow_content = 0.0, 0
+        self._wasted_read = self._wasted_content = 0
         self._bind(options, own)
 
     def aim(self, request: Request, headers: list[bytes], body_bytes_max: int, url: str = "") -> None:
@@ -113,21 +150,98 @@ class Transfer:
 
     def whole_body(self, truncated: str) -> bytes:
         """Return the body, cut at its bound where it exceeds it; nothing where `file` holds it."""
-        body = self.body[0] if len(self.body) == 1 else b"".join(self.body)
-        return body[: self.body_bytes_max] if truncated == "length" else body
+        return bytes(self.body[: self.body_bytes_max] if truncated == "length" else self.body)
+
+    def begin(self, driver: Driver, now: float) -> None:
+        """Take note that a driver runs it from now on."""
+        self._driver = driver
+        self.greeting = b""
+        self.wire_bytes = self._connections_bytes = 0
+        self._calls_left = CALLS_A_TURN_MAX
+        self._content_before = 0
+        self._slow_since, self._slow_content = now, 0
+        self._wasted_read = self._wasted_content = 0
+
+    def count(self) -> None:
+        """Take what its connections have received into `wire_bytes`."""
+        if not COUNTED:
+            return
+        for connection in self.connections:
+            received = received_bytes(connection.fd)
+            if received > connection.counted_bytes:
+                self._connections_bytes += received - connection.counted_bytes
+                connection.counted_bytes = received
+        self._sum_up()
+
+    def leave(self, fd: int) -> None:
+        """Count what a connection has received, before it is closed or kept for another transfer."""
+        self.count()
+        if not self._requests:
+            self.greeting = unread_beginning(fd)
+
+    def end(self) -> None:
+        """Take note that no driver runs it any more. What its connections receive now is not its own."""
+        if COUNTED and self._data:
+            self._sum_up()
+        for connection in self.connections:
+            connection.transfer = None
+        self.connections.clear()
+        self.paused = False
+
+    def _sum_up(self) -> None:
+        self.wire_bytes = self._connections_bytes + sum(received_bytes(data.fileno()) for data in self._data)
+
+    def overdoes(self, now: float) -> bool:
+        """Say whether it must end: it received too much for its content, or too slowly. `count` comes first."""
+        content = self.head_bytes + self.body_bytes
+        framed_max = FRAMING_BYTES_MIN + self._options.wire_ratio_max * content
+        if self.wire_bytes > framed_max and self._read_bytes() > framed_max:
+            self.stopped = self.stopped or "wire"
+        elif now - self._slow_since >= self._options.low_speed_s:
+            if content - self._slow_content < self._options.low_speed_bytes_s * (now - self._slow_since):
+                self.stopped = self.stopped or "slow"
+            self._slow_since, self._slow_content = now, content
+        return bool(self.stopped)
+
+    def wastes(self) -> bool:
+        """Say whether it received much since this was last asked, and little content in it. `count` comes first."""
+        if self.wire_bytes - self._wasted_read < WASTE_BYTES_MIN:
+            return False
+        read, content = self._read_bytes(), self.head_bytes + self.body_bytes
+        gained, brought = read - self._wasted_read, content - self._wasted_content
+        if gained < WASTE_BYTES_MIN:
+            return False
+        self._wasted_read, self._wasted_content = read, content
+        return gained > WASTE_RATIO * brought
+
+    def _read_bytes(self) -> int:
+        """Return how much of what was received libcurl has read: the kernel may hold megabytes for a busy loop."""
+        if not COUNTED:
+            return self.wire_bytes
+        descriptors = [connection.fd for connection in self.connections] + [data.fileno() for data in self._data]
+        return self.wire_bytes - sum(map(unread_bytes, descriptors))
+
+    def flush(self) -> None:
+        """Write what is still to be written of a body on disk. An error is in `disk_error` then."""
+        if self.file is not None:
+            try:
+                self.file.flush()
+            except OSError as error:
+                self._refused(error)
 
     def forget(self) -> None:
         """Let go of what was received."""
         self.head = []
         self.head_bytes = 0
-        if self.file is None:
-            self._bodies.held_bytes -= self.body_bytes
-        self.body = []
+        self._bodies.held_bytes -= self._held_bytes
+        self._held_bytes = 0
+        self.body = b""
         self.body_bytes = 0
         self.file = None
         self.disk_error = None
         self.stopped = ""
         self._requests = 0
+        self._data.clear()
         self._close_opened()
 
     def close(self) -> None:
@@ -135,14 +249,16 @@ class Transfer:
         self.forget()
         self.curl.close()
 
-    def _before_connection(self, _socket: int, _purpose: int) -> int:
+    def _before_connection(self, fd: int, _purpose: int) -> int:
         """Refuse the connection by which libcurl would send a second time; connecting is contact too."""
         if self._requests and not self._opens_more:
             self.stopped = "resend"
             return int(pycurl.SOCKOPT_ERROR)
+        if not self._requests and self._driver is not None:
+            self._driver.connected(self, fd)
         return int(pycurl.SOCKOPT_OK)
 
-    def _before_request(self, remote_ip: str, _local_ip: str, _remote_port: int, _local_port: int) -> int:
+    def _before_request(self, remote_ip: str, local_ip: str, remote_port: int, local_port: int) -> int:
         """Hold the pin, and the promise of one request on the wire for each request permitted.
 
         libcurl calls this when it is connected and has sent nothing yet. It sends again by itself when a kept
@@ -155,6 +271,8 @@ class Transfer:
         if self._direct and remote_ip != self.ip and not _same_address(remote_ip, self.ip):
             self.stopped = f"connected to {remote_ip}"
             return int(pycurl.PREREQFUNC_ABORT)
+        if self._driver is not None:
+            self._driver.requested(self, (remote_ip, local_ip, remote_port, local_port))
         return int(pycurl.PREREQFUNC_OK)
 
     def _open(self, _purpose: int, at: _SocketAddress) -> socket.socket | int:
@@ -164,6 +282,8 @@ class Transfer:
             return int(pycurl.SOCKET_BAD)
         opened = socket.socket(at.family, at.socktype, at.protocol)
         self._opened.append(opened)
+        if self._requests:
+            self._data.append(opened)
         return opened
 
     def _close_opened(self) -> None:
@@ -180,34 +300,56 @@ class Transfer:
         return None
 
     def _take_body(self, piece: bytes) -> int | None:
+        if not self._calls_left and self._grinds():
+            return int(pycurl.WRITEFUNC_PAUSE)  # The same piece comes again.
+        self._calls_left -= 1
         if self.media_types and not self.body_bytes and not wanted(self.head, self.media_types):
             self.stopped = "media_type"
             return 0
-        size = len(piece)
-        self.body_bytes += size
+        self.body_bytes += len(piece)
         if self.file is None:
-            self.body.append(piece)
-            bodies = self._bodies
-            bodies.held_bytes += size
-            if self.body_bytes > bodies.each_bytes_max or bodies.held_bytes > bodies.held_bytes_max:
-                self._spill()
+            self._hold(piece)
         else:
             self._write(piece)
         if self.body_bytes > self.body_bytes_max:
             self.stopped = "length"
         return 0 if self.stopped else None
 
+    def _grinds(self) -> bool:
+        """Say whether the last turns brought little content for many callbacks; it is to be paused then."""
+        content, self._content_before = self.body_bytes - self._content_before, self.body_bytes
+        self._calls_left = CALLS_A_TURN_MAX
+        if content >= CONTENT_A_TURN_BYTES or self._driver is None:
+            return False
+        self.paused = True
+        self._driver.grinds(self)
+        return True
+
+    def _hold(self, piece: bytes) -> None:
+        """Add to the body in memory; take it to disk once it is too large."""
+        if not self.body:
+            self.body = piece  # Most bodies are one piece, which need not be copied.
+        elif isinstance(self.body, bytearray):
+            self.body += piece
+        else:
+            self.body = bytearray(self.body)
+            self.body += piece
+        bodies, held = self._bodies, sys.getsizeof(self.body)
+        bodies.held_bytes += held - self._held_bytes
+        self._held_bytes = held
+        if self.body_bytes > bodies.each_bytes_max or bodies.held_bytes > bodies.held_bytes_max:
+            self._spill()
+
     def _spill(self) -> None:
         """Take the body to disk, unless it is small."""
-        before = self.body_bytes - len(self.body[-1])
         try:
-            self.file = self._bodies.spilled(self.body[:-1], before)
+            self.file = self._bodies.spilled(memoryview(self.body)[: self.body_bytes_max])
         except OSError as error:
             self._refused(error)
         if self.file is not None:
-            self._bodies.held_bytes -= self.body_bytes
-            last, self.body = self.body[-1], []
-            self._write(last)
+            self.body = b""
+            self._bodies.held_bytes += BUFFER_BYTES - self._held_bytes
+            self._held_bytes = BUFFER_BYTES
 
     def _write(self, piece: bytes) -> None:
         assert self.file is not None
@@ -227,6 +369,14 @@ class Transfer:
         self.curl.setopt(pycurl.PREREQFUNCTION, self._before_request)
         self.curl.setopt(pycurl.HEADERFUNCTION, self._take_head)
         self.curl.setopt(pycurl.WRITEFUNCTION, self._take_body)
+        if not COUNTED:
+            self.curl.setopt(pycurl.VERBOSE, 1)
+            self.curl.setopt(pycurl.DEBUGFUNCTION, self._heard)
+
+    def _heard(self, kind: int, data: bytes) -> None:
+        """Count what libcurl reads, where the kernel does not."""
+        if kind in _RECEIVED_KINDS:
+            self.wire_bytes += len(data)
 
 
 def _fixed(options: FetchOptions) -> list[Setting]:
@@ -242,8 +392,6 @@ def _fixed(options: FetchOptions) -> list[Setting]:
         (pycurl.BUFFERSIZE, _RECEIVE_BYTES),
         (pycurl.CONNECTTIMEOUT_MS, round(options.connect_s_max * 1000)),
         (pycurl.TIMEOUT_MS, round(options.request_s_max * 1000)),
-        (pycurl.LOW_SPEED_LIMIT, options.low_speed_bytes_s),
-        (pycurl.LOW_SPEED_TIME, options.low_speed_s),
         (pycurl.MAXAGE_CONN, options.connection_idle_s),
         (pycurl.SSLVERSION, _TLS_MIN[options.tls_min]),
         (pycurl.SSL_VERIFYPEER, int(options.verify_tls)),

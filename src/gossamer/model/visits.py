@@ -123,7 +123,7 @@ class Reply(msgspec.Struct, frozen=True):
     fetch_s: float
     """From the start of the request to its last byte."""
     wire_bytes: int
-    """Header and body bytes received."""
+    """Received for it over the network: headers, body, framing, and TLS where there is any."""
     http_version: str = "1.1"
     reason: str = ""
     request_head: bytes = b""
@@ -168,6 +168,8 @@ class Failure(msgspec.Struct, frozen=True):
     fetch_s: float = 0.0
     came: Reply | None = None
     """What came before the server broke off, marked as cut: kept, and nobody's page."""
+    wire_bytes: int = 0
+    """Received over the network, as in `Reply`."""
 
 
 class Content(msgspec.Struct, frozen=True):

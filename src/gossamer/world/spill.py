@@ -9,35 +9,58 @@ import tempfile
 from pathlib import Path
 from typing import BinaryIO
 
+BUFFER_BYTES = 64 * 1024
+"""Held before it is written: a writer of single bytes must not cost a system call for each."""
+
 
 class Spill:
     """A file written once and read many times, digested while it is written (Mercator's rewind input stream).
 
-    It has no name from the start, so nothing is left when its last holder goes, however that goes. A write that the
-    disk refuses raises OSError; what was written before stays readable.
+    It has no name from the start, so nothing is left when its last holder goes, however that goes. A write or a flush
+    that the disk refuses raises OSError; what was written before stays readable.
     """
 
-    __slots__ = ("_algorithm", "_fd", "_hash", "size")
+    __slots__ = ("_buffer", "_fd", "_hash", "size")
 
     def __init__(self, folder: Path, algorithm: str) -> None:
         """`algorithm` is what hashlib calls the digest."""
         self._fd = _nameless(folder)
         self._hash = hashlib.new(algorithm, usedforsecurity=False)
+        self._buffer = bytearray()
         self.size = 0
 
     @property
     def digest(self) -> bytes:
         """Of all that was written so far."""
+        self.flush()
         return self._hash.digest()
 
     def write(self, data: bytes | memoryview) -> None:
-        """Append. About 1 ms a MB, digest included."""
+        """Append. About 1 ms a MB, digest included; 0.1 µs for a byte."""
+        self.size += len(data)
+        if self._buffer or len(data) < BUFFER_BYTES:
+            self._buffer += data
+            if len(self._buffer) >= BUFFER_BYTES:
+                self.flush()
+        else:
+            self._put(data)
+
+    def flush(self) -> None:
+        """Write what is held. Reading does it too, but an error of the disk belongs to the writer."""
+        if self._buffer:
+            held, self._buffer = self._buffer, bytearray()
+            self._put(held)
+
+    def _put(self, data: bytes | bytearray | memoryview) -> None:
         view = memoryview(data)
-        while view:
-            written = os.write(self._fd, view)
-            self._hash.update(view[:written])
-            self.size += written
-            view = view[written:]
+        try:
+            while view:
+                written = os.write(self._fd, view)
+                self._hash.update(view[:written])
+                view = view[written:]
+        except OSError:
+            self.size -= len(view)
+            raise
 
     def open(self) -> BinaryIO:
         """Return a reader of its own, from the first byte."""
@@ -45,6 +68,7 @@ class Spill:
 
     def pread(self, size: int, offset: int) -> bytes:
         """Return up to so many bytes from a place."""
+        self.flush()
         return os.pread(self._fd, max(0, min(size, self.size - offset)), offset)
 
     def __del__(self) -> None:
