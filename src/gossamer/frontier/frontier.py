@@ -264,7 +264,7 @@ class Frontier:
         self._bench.settle(lease.host, place)
         if self._shared is not None:
             self._shared.borrow(place, now)
-        lease.host.located_until = until
+        lease.host.located_until, lease.host.located_anew = until, True
         self.give_back(lease, now)
 
     def begin(self, lease: Lease, now: float) -> bool:
@@ -279,6 +279,7 @@ class Frontier:
             return False
         if self._shared is not None and not self._shared.begin(lease.place, now):
             return False
+        lease.host.located_anew = False
         rest = lease.host.rules.rest_to_come(record.fetches_s, record.crawl_delay_s)
         lease.ticket = self._contacts.begin(lease.host.fingerprint, lease.place.fingerprint, now, rest)
         return True
@@ -299,7 +300,7 @@ class Frontier:
             host.contacted = True
             self._turns.room.rested(host.record.rest_until - now)
             if contact.kind == "failed":
-                host.located_until = 0.0  # Another of its addresses may answer.
+                host.located_until, host.located_anew = 0.0, False  # Another of its addresses may answer.
             if not host.dirty:
                 self._hosts.touch(host)
         if place is not None:
@@ -455,7 +456,7 @@ class Frontier:
     # ---- inside
 
     def _lend(self, host: Host, now: float) -> Lease | None:
-        if host.place is not None and host.located_until <= now:
+        if host.place is not None and host.located_until <= now and not host.located_anew:
             self._bench.settle(host, None)
         errand = host.next_errand() if host.errands is not None else None
         item = None

@@ -30,8 +30,8 @@ class Host:
 
     __slots__ = (
         "contacted", "dirty", "due_next", "due_out", "errands", "fingerprint", "is_new", "lent", "lent_again",
-        "located_until", "on_bench", "out", "parked", "partition", "place", "prefix", "readings", "record", "rules",
-        "site", "stamp", "turn_at", "turns", "window",
+        "located_anew", "located_until", "on_bench", "out", "parked", "partition", "place", "prefix", "readings",
+        "record", "rules", "site", "stamp", "turn_at", "turns", "window",
     )  # fmt: skip
 
     def __init__(self, record: HostRecord, partition: int, prefix: bytes, fingerprint: int, rules: Politeness) -> None:
@@ -75,6 +75,8 @@ class Host:
         self.turns = 0
         """URLs lent since it came to the bench."""
         self.located_until = 0.0
+        self.located_anew = False
+        """No request went to its address since that was looked up: the next one may, however short its time."""
 
     def next_errand(self) -> Errand:
         """Take the errand that waited for longest, of one or more."""

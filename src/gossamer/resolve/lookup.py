@@ -19,6 +19,12 @@ _LOOKUPS_PER_CHANNEL: Final = 20_000
 _SECOND_FAMILY_S: Final = 0.5
 """How long addresses of the preferred family wait for those of the other."""
 
+_ADDRESSES_MAX: Final = 16
+"""Addresses kept of one host. An answer over TCP has room for 4,000, and the cache for 100,000 hosts."""
+
+_RECORDS_MAX: Final = 64
+"""Records of one lookup that are archived."""
+
 _FINAL: Final = frozenset({pycares.errno.ARES_ENOTFOUND, pycares.errno.ARES_ENODATA, pycares.errno.ARES_EBADNAME})
 """Answers that asking again soon will not change: no such name, no such record, not a name."""
 
@@ -104,7 +110,7 @@ def _combine(answers: list[asyncio.Future[pycares.DNSResult]], limit_s: float) -
     found = [record for answer in answers for record in _addresses(answer)]
     if found:
         addresses = tuple(dict.fromkeys(address for address, _ in found))
-        return Records(addresses, float(min(ttl_s for _, ttl_s in found)), _lines(answers))
+        return Records(addresses[:_ADDRESSES_MAX], float(min(ttl_s for _, ttl_s in found)), _lines(answers))
     problems: list[tuple[bool, str]] = []
     for answer in answers:
         if not answer.done():
@@ -133,4 +139,4 @@ def _lines(answers: list[asyncio.Future[pycares.DNSResult]]) -> tuple[str, ...]:
             else:
                 continue
             found[f"{record.name.rstrip('.')}.\t{record.ttl}\tIN\t{kind}\t{value}"] = None
-    return tuple(found)
+    return tuple(found)[:_RECORDS_MAX]

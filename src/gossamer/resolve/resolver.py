@@ -28,6 +28,7 @@ _NOWHERE: Final = ("invalid", "onion")
 class _Known(msgspec.Struct, frozen=True):
     answer: Located | Failure
     expires_at: float
+    known_at: float
 
 
 class DnsResolver:
@@ -134,9 +135,9 @@ class DnsResolver:
         return self._remember(host, guarded(addresses, expires_at, allow_private=self._options.allow_private))
 
     def _remember(self, host: str, answer: Located | Failure) -> Located | Failure:
-        failure_until = self._clock.now() + self._options.failure_ttl_s
-        expires_at = answer.expires_at if isinstance(answer, Located) else failure_until
-        self._known[host] = _Known(answer, expires_at)
+        now = self._clock.now()
+        expires_at = answer.expires_at if isinstance(answer, Located) else now + self._options.failure_ttl_s
+        self._known[host] = _Known(answer, expires_at, now)
         self._known.move_to_end(host)
         while len(self._known) > self._options.cache_hosts_max:
             self._known.popitem(last=False)
@@ -146,7 +147,7 @@ class DnsResolver:
         known = self._known.get(host)
         if known is None:
             return None
-        if self._clock.now() >= known.expires_at:
+        if not known.known_at <= self._clock.now() < known.expires_at:  # A clock that was set back makes none last.
             del self._known[host]
             return None
         self._known.move_to_end(host)

@@ -26,9 +26,10 @@ def write_hosts_file(path: Path, names: Mapping[str, str]) -> None:
 class Answerer(asyncio.DatagramProtocol):
     """Answers A queries for names that have an address; other types with no data, other names with NXDOMAIN."""
 
-    def __init__(self, address: Callable[[str], str | None]) -> None:
-        """`address` returns the address of a name in lower case."""
+    def __init__(self, address: Callable[[str], str | None], ttl_s: Callable[[str], int]) -> None:
+        """`address` and `ttl_s` return the address of a name in lower case, and for how long it holds."""
         self._address = address
+        self._ttl_s = ttl_s
         self._transport: asyncio.DatagramTransport | None = None
         self.queries = 0
 
@@ -36,13 +37,15 @@ class Answerer(asyncio.DatagramProtocol):
         self._transport = transport
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        reply = answer(data, self._address)
+        reply = answer(data, self._address, self._ttl_s)
         self.queries += 1
         if reply is not None and self._transport is not None:
             self._transport.sendto(reply, addr)
 
 
-def answer(query: bytes, address_of: Callable[[str], str | None]) -> bytes | None:
+def answer(
+    query: bytes, address_of: Callable[[str], str | None], ttl_s_of: Callable[[str], int] = lambda _: TTL_S
+) -> bytes | None:
     """Return the reply to one query, or None for what is no query. Pure."""
     if len(query) < 12:
         return None
@@ -56,13 +59,13 @@ def answer(query: bytes, address_of: Callable[[str], str | None]) -> bytes | Non
     question = query[12:end]
     if flags & 0x7800:
         return _reply(ident, flags, NOT_IMPLEMENTED, question)
-    address = address_of(name.lower())
+    address, ttl_s = address_of(name.lower()), ttl_s_of(name.lower())
     if address is None:
-        return _reply(ident, flags, NAME_ERROR, question, authority=_soa())
+        return _reply(ident, flags, NAME_ERROR, question, authority=_soa(ttl_s))
     if kind not in (A, ANY):
-        return _reply(ident, flags, 0, question, authority=_soa())
+        return _reply(ident, flags, 0, question, authority=_soa(ttl_s))
     # 0xC00C points back to the name in the question.
-    record = struct.pack(">HHHIH", 0xC00C, A, 1, TTL_S, 4) + socket.inet_aton(address)
+    record = struct.pack(">HHHIH", 0xC00C, A, 1, ttl_s, 4) + socket.inet_aton(address)
     return _reply(ident, flags, 0, question, record)
 
 
@@ -87,7 +90,7 @@ def _reply(ident: int, flags: int, code: int, question: bytes, record: bytes = b
     return struct.pack(">HHHHHH", ident, bits, 1, bool(record), bool(authority), 0) + question + record + authority
 
 
-def _soa() -> bytes:
+def _soa(ttl_s: int) -> bytes:
     """Return a record that says how long a negative answer holds (RFC 2308)."""
-    data = b"\0\0" + struct.pack(">IIIII", 1, TTL_S, TTL_S, TTL_S, TTL_S)
-    return b"\0" + struct.pack(">HHIH", SOA, 1, TTL_S, len(data)) + data
+    data = b"\0\0" + struct.pack(">IIIII", 1, ttl_s, ttl_s, ttl_s, ttl_s)
+    return b"\0" + struct.pack(">HHIH", SOA, 1, ttl_s, len(data)) + data

@@ -37,6 +37,7 @@ class SimwebOptions(BaseModel):
     bytes_max: int = Field(400_000, ge=200, description="No ordinary page is larger.")
     port: int = Field(0, ge=0, le=65_535, description="One port for all hosts; 0 lets the server choose.")
     address_base: str = Field("127.16.0.0", description="Addresses count up from here, within 127.0.0.0/8.")
+    dns_ttl_s: int = Field(300, ge=0, description="How long answers of the DNS answerer hold, in seconds.")
     latency_s: float = Field(0.0, ge=0, description="Every answer waits so long.")
     slow_s_median: float = Field(0.3, ge=0, description="Median latency of a slow host (log-normal, per page).")
     slow_sigma: float = Field(0.5, ge=0, le=3, description="Spread of the latency of slow hosts.")
