@@ -6,7 +6,11 @@ from typing import Literal
 
 import msgspec
 
-Manner = Literal["whole", "stall", "drip", "cut", "reset", "empty", "garbage", "until_close", "chunked"]
+Manner = Literal[
+    "whole", "stall", "drip", "cut", "reset", "empty", "garbage", "until_close", "chunked", "bytewise", "alert",
+    "flood_bytes", "flood_extension", "flood_folded", "flood_interim", "flood_headers", "flood_trailers",
+    "flood_head_bytes",
+]  # fmt: skip
 Headers = tuple[tuple[str, str], ...]
 
 HTML: Headers = (("Content-Type", "text/html; charset=utf-8"),)
@@ -26,7 +30,8 @@ class Answer(msgspec.Struct, frozen=True):
     body: bytes = b""
     manner: Manner = "whole"
     """`whole` in one piece; `stall` never; `drip` byte by byte without end; `cut` half of what was announced; `reset`
-    a TCP reset; `empty` closed without a byte; `garbage` no HTTP; `until_close` without length; `chunked`."""
+    a TCP reset; `empty` closed without a byte; `garbage` no HTTP; `until_close` without length; `chunked`; `bytewise`
+    in chunks of one byte; `alert` as a port for TLS answers plain HTTP; the others are in `floods.FLOODS`."""
     delay_s: float = 0.0
     """The server waits so long before the first byte."""
     body_bytes: int = 0

@@ -181,6 +181,24 @@ BEHAVIOURS = (
     Behaviour(
         "trap_listings", "trap", 0.05, "directories in nine orders each, as Apache lists them", "shown once each"
     ),
+    Behaviour(
+        "floods",
+        "trap",
+        0.05,
+        "chunks of one byte; chunk extensions, headers, interim replies and trailers without end",
+        "what has content is read, the rest is ended",
+    ),
+    Behaviour(
+        "dead_ports", "trap", 0.05, "links to ports of the host where nobody listens", "they end, the host goes on"
+    ),
+    Behaviour(
+        "schemes",
+        "trap",
+        0.05,
+        "https on the port for http, and an answer as of a port for TLS",
+        "they end, the host goes on",
+    ),
+    Behaviour("ttl_0", "trap", 0.05, "addresses that hold for no time (by DNS)", "everything is fetched"),
     Behaviour("farm", "trap", 0.05, "endless subdomains of one site at the host's address; only by DNS", "cut off"),
 )
 SHARES = {each.name: each.share for each in BEHAVIOURS}

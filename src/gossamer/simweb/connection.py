@@ -11,12 +11,22 @@ from typing import Protocol
 from isal import isal_zlib
 
 from gossamer.simweb.answers import TEXT, Answer
+from gossamer.simweb.floods import FLOODS, Flood
 from gossamer.simweb.log import Logged
 from gossamer.simweb.wire import Asked, Bad, head, http_date, read_request
 from gossamer.world.clock import Clock
 
 STALL_S_MAX = 600.0
 """A stalled request is let go after so long: no client waits longer."""
+ALERT = b"\x15\x03\x01\x00\x02\x02\x0a"
+"""What a TLS server says to what is no TLS: a fatal alert, unexpected_message (RFC 8446, section 6)."""
+HELLO = b"\x16\x03"
+"""How a TLS client begins."""
+PLAIN_HTTP = (
+    b"HTTP/1.1 400 Bad Request\r\nServer: simweb\r\nContent-Type: text/plain\r\nConnection: close\r\n"
+    b"Content-Length: 11\r\n\r\nplain HTTP\n"
+)
+"""As common servers answer a TLS handshake on a port for http."""
 GARBAGE = b"\x16\x03 this is not the protocol you are looking for\n" * 4
 NO_REQUEST = Asked("-", "-", "-", "-", keeps_alive=False, takes_gzip=False, head_bytes=0)
 NOT_MODIFIED = 304
@@ -109,6 +119,10 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def _advance(self) -> None:
+        if self._buffer.startswith(HELLO) and self._asked is None and not self._closing:
+            self._asked = NO_REQUEST
+            self._write(PLAIN_HTTP)
+            self._break_off()
         while self._buffer and self._asked is None and not self._closing:
             asked = read_request(self._buffer)
             if asked is None:
@@ -163,6 +177,14 @@ class Connection(asyncio.Protocol):
                 self._finish_with(b"", answer.body)
             case "chunked":
                 self._finish_with(b"Transfer-Encoding: chunked\r\n", _chunked(answer.body))
+            case "bytewise":
+                framed = b"".join(b"1\r\n%c\r\n" % byte for byte in answer.body) + b"0\r\n\r\n"
+                self._finish_with(b"Transfer-Encoding: chunked\r\n", framed)
+            case "alert":
+                self._write(ALERT)
+                self._break_off()
+            case flood:
+                self._flood(FLOODS[flood], begin=True)
 
     def _send_whole(self, answer: Answer) -> None:
         asked = self._asked
@@ -218,6 +240,13 @@ class Connection(asyncio.Protocol):
         if not self._paused:
             self._write(b".")
         self._timer = self._loop.call_later(self._floor.drip_s, self._drip)
+
+    def _flood(self, flood: Flood, *, begin: bool = False) -> None:
+        if begin:
+            self._write(flood.beginning)
+        if not self._paused:
+            self._write(flood.again)
+        self._timer = self._loop.call_later(flood.pause_s, self._flood, flood)
 
     def _break_off(self) -> None:
         self._log(whole=False)

@@ -149,7 +149,9 @@ async def serving(options: SimwebOptions, log: Path | None = None) -> AsyncItera
             await loop.create_server(lambda: Connection(simweb, loop), sock=listener, backlog=BACKLOG)
             for listener in sockets
         ]
-        resolver, _ = await loop.create_datagram_endpoint(lambda: Answerer(web.address), local_addr=(DNS_ADDRESS, 0))
+        resolver, _ = await loop.create_datagram_endpoint(
+            lambda: Answerer(web.address, web.ttl_s), local_addr=(DNS_ADDRESS, 0)
+        )
         try:
             yield Served(web, web.options.port, resolver.get_extra_info("sockname")[1])
         finally:

@@ -21,7 +21,9 @@ Scope = Literal["prefix", "host", "domain", "any"]
 HOPS_MAX = 5
 OUTCOME_OF_MANNER = {
     "stall": "timeout", "drip": "timeout", "cut": "protocol_error", "reset": "protocol_error",
-    "empty": "protocol_error", "garbage": "protocol_error",
+    "empty": "protocol_error", "garbage": "protocol_error", "alert": "protocol_error",
+    "flood_extension": "too_large", "flood_folded": "too_large", "flood_interim": "too_large",
+    "flood_headers": "too_large", "flood_trailers": "too_large", "flood_head_bytes": "timeout",
 }  # fmt: skip
 EMBED = "embed"
 DEAD_ALSO = ("robots_unreachable", "host_closed")
@@ -108,6 +110,8 @@ class Truth:
         """Return how an address must end once it is asked for, and the page when it tells of links."""
         name, path = _parts(url)
         host = self._web.host(name)
+        if host is not None and not url.startswith(self._web.front(host)):
+            return Expected("connect_error", DEAD_ALSO, once=False), None  # Another port, where nobody listens.
         if host is None:
             dead = "connect_error" if name in self._web.names else "dns_error"
             return Expected(dead, DEAD_ALSO, once=False), None
@@ -224,6 +228,8 @@ class _Walk:
                 heapq.heappush(self._heap, (depth, 0, target))
             return
         if mark.nofollow or mark.link_type not in FOLLOWED or not target.startswith("http://"):
+            if target.startswith("https://") and mark.optional:
+                self._walked.optional.add(target)
             return
         if mark.key and self._limits.links:
             # Asked for as written, it redirects to its key.

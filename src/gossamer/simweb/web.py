@@ -23,10 +23,12 @@ from gossamer.simweb.corners import (
     embeds,
     errors,
     farm,
+    floods,
     frames,
     hangs,
     hostile,
     lookalikes,
+    mixups,
     near,
     nofollow,
     private,
@@ -49,6 +51,7 @@ CORNERS: dict[str, Callable[[Place], dict[str, Made]]] = {
     "hostile": hostile.pages, "hangs": hangs.pages, "lookalikes": lookalikes.pages,
     "nofollow": nofollow.pages, "private": private.pages,
     "redirects": redirects.pages, "sitemaps": sitemaps.pages, "types": types.pages,
+    "floods": floods.pages, "dead_ports": mixups.dead_ports, "schemes": mixups.schemes, "ttl_0": mixups.ttl_0,
     **{kind: partial(traps.pages, kind=kind) for kind in traps.KINDS},
 }  # fmt: skip
 NAMING = frozenset(ROBOTS) - {
@@ -110,6 +113,11 @@ class Web:
     def addresses(self) -> tuple[str, ...]:
         """The addresses that the server must hold."""
         return tuple(dict.fromkeys(host.address for host in self.hosts))
+
+    def ttl_s(self, name: str) -> int:
+        """Return for how long the address of a name holds, in seconds."""
+        host = self.host(name)
+        return 0 if host is not None and "ttl_0" in host.corners else self.options.dns_ttl_s
 
     def front(self, host: Host) -> str:
         """Return the address of a host's front page."""

@@ -1,0 +1,37 @@
+"""Every behavior of the synthetic web beside an innocent host, which keeps at least 90 % of its pace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gossamer.simweb.behaviours import BEHAVIOURS
+from gossamer.simweb.conformance import showcase
+from tests.ring.beside import LAG_S_P99_MAX, PACE_MIN, PAGES, Beside, beside, beside_web
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.alone]
+HOSTILE = ("floods", "hangs", "hostile", "bodies", "dead_ports", "schemes", "ttl_0")
+"""Those that are tried on several hosts at once."""
+RUN_S_MAX = 120
+
+
+def judge(seen: Beside) -> None:
+    assert seen.innocent.requests >= PAGES
+    assert seen.hostile >= seen.innocent.requests
+    assert seen.crawled.critical() == ""
+    assert (round(seen.innocent.utilisation, 2) >= PACE_MIN, seen.lag_s_p99 <= LAG_S_P99_MAX) == (True, True), seen
+
+
+@pytest.mark.parametrize("behaviour", HOSTILE)
+def test_beside_hosts_that_show_one_behavior(tmp_path: Path, behaviour: str) -> None:
+    judge(beside(tmp_path, (behaviour,), 4, f"limits.max_time_s={RUN_S_MAX}"))
+
+
+def test_beside_hosts_that_show_all_behaviors(tmp_path: Path) -> None:
+    options = showcase(links_per_page=10, pages=2_000, zipf_exponent=0.0)
+    seen = beside_web(tmp_path, options, f"limits.max_time_s={RUN_S_MAX}", "scope.trap_maze_pages_max=500")
+    shown = {name for host in seen.hosts for name in (host.robots, *host.corners)}
+    missing = {each.name for each in BEHAVIOURS} - shown
+    assert missing <= {"slow", "mirror", "compressed"}, "traits, which hosts have beside their corners"
+    judge(seen)

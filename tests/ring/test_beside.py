@@ -1,0 +1,21 @@
+"""An innocent host beside hostile ones keeps its pace, and the event loop answers in time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.ring.beside import PAGES, beside
+
+UTILISATION_MIN = 0.6
+"""Other tests run beside this one; `tests/acceptance/test_beside.py` demands 0.9 of a quiet machine."""
+
+
+@pytest.mark.parametrize("behaviours", [("floods",), ("schemes", "ttl_0")])
+def test_an_innocent_host_keeps_its_pace(tmp_path: Path, behaviours: tuple[str, ...]) -> None:
+    seen = beside(tmp_path, behaviours, 3, "limits.max_time_s=40")
+    assert seen.innocent.requests >= PAGES
+    assert seen.hostile > seen.innocent.requests
+    assert seen.innocent.utilisation >= UTILISATION_MIN
+    assert seen.crawled.critical() == ""
