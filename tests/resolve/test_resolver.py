@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.model.errors import ConfigError
-from gossamer.model.visits import Failure
+from gossamer.model.visits import Failure, Reply
 from gossamer.resolve.guarded import Located
 from gossamer.resolve.options import ResolveOptions
 from gossamer.resolve.resolver import DnsResolver
@@ -109,6 +109,44 @@ def test_an_expired_answer_is_asked_for_again() -> None:
             assert located(await resolver.resolve("a.test")).addresses == ("9.9.9.9",)
             clock.instant += 0.1
             assert located(await resolver.resolve("a.test")).addresses == ("9.9.9.10",)
+
+    asyncio.run(main())
+
+
+def test_a_clock_that_is_set_back_makes_no_answer_last() -> None:
+    async def main() -> None:
+        zone = Zone({("a.test", "A"): ["9.9.9.9"]}, ttl_s=300)
+        async with resolving(zone, family="ipv4") as (resolver, clock):
+            await resolver.resolve("a.test")
+            clock.instant -= 86_400
+            assert resolver.cached("a.test") is None, "c-ares has the answer by a clock of its own"
+            assert located(await resolver.resolve("a.test")).expires_at == clock.now() + 300
+
+    asyncio.run(main())
+
+
+def test_an_answer_of_time_0_serves_who_asked() -> None:
+    async def main() -> None:
+        zone = Zone({("a.test", "A"): ["9.9.9.9"]}, ttl_s=0)
+        async with resolving(zone, family="ipv4", ttl_s_min=0) as (resolver, _):
+            asking = [asyncio.create_task(resolver.resolve("a.test")) for _ in range(5)]
+            assert [located(await one).addresses for one in asking] == [("9.9.9.9",)] * 5
+            assert len(zone.asked) == 1
+            assert resolver.cached("a.test") is None
+
+    asyncio.run(main())
+
+
+def test_of_very_many_addresses_some_are_kept() -> None:
+    async def main() -> None:
+        zone = Zone({("a.test", "A"): [f"9.9.9.{number}" for number in range(1, 29)]})
+        told: list[Reply] = []
+        async with answerer(zone):
+            options = ResolveOptions(servers=(zone.server,), family="ipv4", tries=1)
+            resolver = DnsResolver(options, FakeClock(), told.append)
+            assert len(located(await resolver.resolve("a.test")).addresses) == 16
+            assert told[0].body.count(b"\tIN\tA\t") == 28
+            await resolver.close()
 
     asyncio.run(main())
 

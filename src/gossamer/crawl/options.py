@@ -125,7 +125,7 @@ class CrawlOptions(BaseModel):
         40 << 20, ge=1 << 20, description="Memory of what waits for a commit, at which the commit comes early"
     )
     stop_s: float = Field(
-        30.0, ge=0, description="How long a stop waits for what is in flight, in seconds", json_schema_extra=LIVE
+        10.0, ge=0, description="How long a stop waits for what is in flight, in seconds", json_schema_extra=LIVE
     )
     errors_max: int = Field(
         20, ge=1, description="Errors of our own within errors_s that end the crawl", json_schema_extra=LIVE

@@ -69,8 +69,8 @@ class Transfer:
         "_bodies", "_calls_left", "_connections_bytes", "_content_before", "_data", "_direct", "_driver", "_fresh",
         "_headers", "_held_bytes", "_opened", "_opens_more", "_options", "_pinned", "_posted", "_requests",
         "_slow_content", "_slow_since", "_wasted_content", "_wasted_read", "body", "body_bytes", "body_bytes_max",
-        "connections", "curl", "disk_error", "file", "greeting", "head", "head_bytes", "head_bytes_max", "ip", "media_types",
-        "paused", "stopped", "wire_bytes",
+        "connections", "curl", "disk_error", "file", "greeting", "head", "head_bytes", "head_bytes_max", "ip",
+        "media_types", "paused", "stopped", "wire_bytes",
     )  # fmt: skip
 
     def __init__(self, options: FetchOptions, own: Iterable[Setting] = (), bodies: Bodies | None = None) -> None:
