@@ -14,8 +14,8 @@ UTILISATION_MIN = 0.6
 
 @pytest.mark.parametrize("behaviours", [("floods",), ("schemes", "ttl_0")])
 def test_an_innocent_host_keeps_its_pace(tmp_path: Path, behaviours: tuple[str, ...]) -> None:
-    seen = beside(tmp_path, behaviours, 3, "limits.max_time_s=40")
+    seen = beside(tmp_path, behaviours, 2, "limits.max_time_s=20")
     assert seen.innocent.requests >= PAGES
-    assert seen.hostile > seen.innocent.requests
+    assert seen.hostile >= seen.innocent.requests
     assert seen.innocent.utilisation >= UTILISATION_MIN
     assert seen.crawled.critical() == ""

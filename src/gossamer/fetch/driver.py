@@ -12,12 +12,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from contextlib import suppress
-from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pycurl
 
 from gossamer.fetch.options import FetchOptions
+from gossamer.world.clock import elapsed_s, processor_s
 
 if TYPE_CHECKING:
     from gossamer.fetch.transfer import Transfer
@@ -199,7 +199,7 @@ class Driver:
         if self.closed:
             return
         turn_of = self._turn_of
-        clock = perf_counter if turn_of is None else thread_time  # A busy machine makes no turn expensive.
+        clock = elapsed_s if turn_of is None else processor_s  # A busy machine makes no turn expensive.
         began = clock()
         self._multi.socket_action(fd, event)
         took_s = clock() - began
@@ -222,6 +222,9 @@ class Driver:
 
     def _let_go(self, transfer: Transfer) -> None:
         transfer.end()
+        if self._turn_of is transfer:
+            self._turn_of = None
+            self._rest(GRIND_REST_S_MIN)
         with suppress(ValueError):
             self._grinding.remove(transfer)
 
@@ -238,7 +241,7 @@ class Driver:
         """Count what was received; end what is over its limits, and pause what receives much for little content."""
         assert self._loop is not None
         now = self._loop.time()
-        self._looked_at = perf_counter()
+        self._looked_at = elapsed_s()
         for transfer, done, until in list(self._under_way.values()):
             if now >= until and not done.done():
                 done.set_exception(TimeoutError())

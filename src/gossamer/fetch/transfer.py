@@ -197,6 +197,8 @@ class Transfer:
         framed_max = FRAMING_BYTES_MIN + self._options.wire_ratio_max * content
         if self.wire_bytes > framed_max and self._read_bytes() > framed_max:
             self.stopped = self.stopped or "wire"
+        elif not self._requests:  # Connecting, and waiting for a connection, have bounds of their own.
+            self._slow_since = now
         elif now - self._slow_since >= self._options.low_speed_s:
             if content - self._slow_content < self._options.low_speed_bytes_s * (now - self._slow_since):
                 self.stopped = self.stopped or "slow"

@@ -28,6 +28,16 @@ class WallClock(WallTime):
         await asyncio.sleep(max(0.0, instant - self.now()))
 
 
+def elapsed_s() -> float:
+    """Return seconds since some instant, precise enough to measure a call; not wall time."""
+    return time.perf_counter()
+
+
+def processor_s() -> float:
+    """Return the seconds of processor time that the calling thread has used."""
+    return time.thread_time()
+
+
 def give_way() -> None:
     """Let the event loop's thread have the interpreter now, not at the end of the 5 ms switch interval."""
     time.sleep(0)
