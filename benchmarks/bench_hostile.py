@@ -3,7 +3,7 @@
     python benchmarks/bench_hostile.py [--hosts N …]
 
 Each hostile host serves chunks of one byte, and chunk extensions, folded headers, interim replies, header lines and
-trailers without end (the behavior `floods` of the synthetic web). The innocent host is asked four times a second. Its
+trailers without end (the behavior `floods` of the synthetic web). The innocent host is asked once a second. Its
 pace is the share of its permitted turns that it had, by the server's log. Fails below 90 % of the pace without hostile
 hosts. The machine must be quiet.
 """

@@ -24,10 +24,10 @@ LAG_S_P99_MAX = 0.05
 """Of a hundred looks at the event loop 99 are no later than this, on a quiet machine."""
 PROBE_S = 0.005
 PAGES = 24
-DELAY_S = 0.25
+DELAY_S = 1.0
+"""Of the preset `polite`."""
 SETTINGS = (
     "politeness.preset='polite'",
-    f"politeness.delay_s_min={DELAY_S}",
     "politeness.delay_factor=0",
     "politeness.address_delay_s=0",
     "fetch.request_s_max=5.0",
@@ -63,9 +63,9 @@ class Beside:
         return self.lags_s[len(self.lags_s) * 99 // 100]
 
 
-def beside(directory: Path, behaviours: Sequence[str], hostile: int, *more: str) -> Beside:
+def beside(directory: Path, behaviours: Sequence[str], hostile: int, *more: str, delay_s: float = DELAY_S) -> Beside:
     """Crawl an innocent host beside `hostile` ones, each of which shows all these behaviours."""
-    return beside_web(directory, hostile_web(behaviours, hostile), *more)
+    return beside_web(directory, hostile_web(behaviours, hostile), *more, delay_s=delay_s)
 
 
 def hostile_web(behaviours: Sequence[str], hostile: int) -> SimwebOptions:
@@ -76,7 +76,7 @@ def hostile_web(behaviours: Sequence[str], hostile: int) -> SimwebOptions:
     )  # fmt: skip
 
 
-def beside_web(directory: Path, options: SimwebOptions, *more: str) -> Beside:
+def beside_web(directory: Path, options: SimwebOptions, *more: str, delay_s: float = DELAY_S) -> Beside:
     """Crawl all hosts of a web of which the first is innocent."""
     with SimwebProcess(options, directory / "web") as simweb:
         web = simweb.web
@@ -85,14 +85,14 @@ def beside_web(directory: Path, options: SimwebOptions, *more: str) -> Beside:
         seeds = (*web.fronts, *corners)
         config = configure(
             options={"allow_private": True, "dns": (simweb.dns,), "contact": "me@example.org", "scope": "host"},
-            sets=(*SETTINGS, *more), seeds=seeds,
+            sets=(*SETTINGS, f"politeness.delay_s_min={delay_s}", *more), seeds=seeds,
         )  # fmt: skip
         crawler = Crawler(output=directory / "c", config=config)
         crawled = Crawled(directory / "c")
         crawled.end, lags_s = asyncio.run(_crawl(crawler))
         simweb.stop()
         log = simweb.requests()
-    rate = rates(log, Promise(delay_s_min=DELAY_S, factor=0.0), simweb.web)[innocent.name]
+    rate = rates(log, Promise(delay_s_min=delay_s, factor=0.0), simweb.web)[innocent.name]
     return Beside(rate, web.hosts, sum(one.host != innocent.name for one in log), sorted(lags_s), crawled)
 
 

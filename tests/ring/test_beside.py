@@ -14,7 +14,7 @@ UTILISATION_MIN = 0.6
 
 @pytest.mark.parametrize("behaviours", [("floods",), ("schemes", "ttl_0")])
 def test_an_innocent_host_keeps_its_pace(tmp_path: Path, behaviours: tuple[str, ...]) -> None:
-    seen = beside(tmp_path, behaviours, 2, "limits.max_time_s=20")
+    seen = beside(tmp_path, behaviours, 2, "limits.max_time_s=20", delay_s=0.25)
     assert seen.innocent.requests >= PAGES
     assert seen.hostile >= seen.innocent.requests
     assert seen.innocent.utilisation >= UTILISATION_MIN
