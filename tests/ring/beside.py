@@ -19,8 +19,8 @@ from gossamer.simweb.rates import HostRate, rates
 from tests.ring.crawls import Crawled
 
 PACE_MIN = 0.9
-"""Of the turns that politeness permits an innocent host, so many it has beside any others, on a quiet machine."""
-LAG_S_P99_MAX = 0.05
+"""Share of the turns that politeness permits which an innocent host has beside any others, on a quiet machine."""
+LAG_S_P99_MAX = 0.1
 """Of a hundred looks at the event loop 99 are no later than this, on a quiet machine."""
 PROBE_S = 0.005
 PAGES = 24

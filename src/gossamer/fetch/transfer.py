@@ -39,7 +39,7 @@ CALLS_A_TURN_MAX: Final = 2_000
 CONTENT_A_TURN_BYTES: Final = 1 << 20
 WASTE_BYTES_MIN: Final = 64 * 1024
 WASTE_RATIO: Final = 4
-"""A transfer that received so many bytes, and this many times the content that they held, is paused."""
+"""A transfer that received both these bytes and this multiple of the content in them is paused."""
 FRAMING_BYTES_MIN: Final = 512 * 1024
 """What a request may receive besides its content (`wire_ratio_max`), however little that is: TLS, interim replies."""
 

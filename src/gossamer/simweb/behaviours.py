@@ -188,9 +188,7 @@ BEHAVIOURS = (
         "chunks of one byte; chunk extensions, headers, interim replies and trailers without end",
         "what has content is read, the rest is ended",
     ),
-    Behaviour(
-        "dead_ports", "trap", 0.05, "links to ports of the host where nobody listens", "they end, the host goes on"
-    ),
+    Behaviour("dead_ports", "trap", 0.05, "links to closed ports of the host", "they end, the host goes on"),
     Behaviour(
         "schemes",
         "trap",

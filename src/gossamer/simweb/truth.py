@@ -111,7 +111,7 @@ class Truth:
         name, path = _parts(url)
         host = self._web.host(name)
         if host is not None and not url.startswith(self._web.front(host)):
-            return Expected("connect_error", DEAD_ALSO, once=False), None  # Another port, where nobody listens.
+            return Expected("connect_error", DEAD_ALSO, once=False), None  # Another port: it is closed.
         if host is None:
             dead = "connect_error" if name in self._web.names else "dns_error"
             return Expected(dead, DEAD_ALSO, once=False), None

@@ -6,7 +6,7 @@ from gossamer.simweb.answers import Answer, Made
 from gossamer.simweb.sheet import Place, Sheet, leaf
 
 DEAD_PORTS = (1, 7, 9)
-"""Ports at which nobody listens on loopback."""
+"""Closed on loopback: no server uses them."""
 DEAD_AT = "/dead_ports/"
 SCHEMES_AT = "/schemes/"
 
