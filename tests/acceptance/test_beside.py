@@ -13,7 +13,7 @@ from tests.ring.beside import LAG_S_P99_MAX, PACE_MIN, PAGES, Beside, beside, be
 pytestmark = [pytest.mark.acceptance, pytest.mark.alone]
 HOSTILE = ("floods", "hangs", "hostile", "bodies", "dead_ports", "schemes", "ttl_0")
 """Those that are tried on several hosts at once."""
-RUN_S_MAX = 120
+RUN_S_MAX = 60
 
 
 def judge(seen: Beside) -> None:
