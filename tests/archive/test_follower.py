@@ -111,7 +111,7 @@ def test_the_same_log_gives_the_same_bytes(tmp_path: Path) -> None:
     assert conversion is not None
     conversion.make()
     first = conversion.target.read_bytes()
-    assert make_parquet(conversion.source, conversion.target) == len(first)
+    assert make_parquet(conversion.source, conversion.target).length == len(first)
     assert conversion.target.read_bytes() == first
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from gossamer.state import journals as journals_module
 from gossamer.state.journals import Journals
+from gossamer.state.sums import Sums
 
 
 def test_what_a_full_disk_refused_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,6 +47,6 @@ def test_a_finished_file_that_was_moved_away_is_in_no_checkpoint_and_one_that_gr
     for name in ("pages/kept", "pages/moved"):
         journals.path(name).parent.mkdir(exist_ok=True)
         journals.path(name).touch()
-        journals.adopt(name, 0)
+        journals.adopt(name, Sums(0, 0))
     journals.path("pages/moved").unlink()
     assert journals.files() == ["pages/kept", "warc/growing.open"]

@@ -12,6 +12,7 @@ import pytest
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.uploads import MANIFEST, Counts, StoreError, Uploads, counts_of, uploads_of
 from gossamer.model.errors import ConfigError
+from gossamer.state.sums import Sums
 from gossamer.world.dice import Dice
 
 from .web import Shard
@@ -137,7 +138,7 @@ def test_what_was_uploaded_but_not_committed_is_found_there(case: Case) -> None:
 def test_a_file_whose_place_is_not_committed_waits(case: Case, tmp_path: Path) -> None:
     (tmp_path / "pages").mkdir()
     (tmp_path / "pages/1").write_bytes(b"made aside")
-    case.shard.journals.adopt("pages/1", 10)
+    case.shard.journals.adopt("pages/1", Sums(10, 0))
     assert case.shard.journals.to_upload() == []
     case.shard.commit()
     assert [entry.name for entry in case.shard.journals.to_upload()] == ["pages/1"]

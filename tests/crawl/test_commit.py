@@ -6,6 +6,7 @@ import asyncio
 import threading
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import msgspec
 import pytest
@@ -51,7 +52,7 @@ def test_files_are_durable_before_the_store_names_their_lengths(tmp_path: Path) 
         assert order == ["cut", "cut", "sync", "commit", "apply", "settle", "settle", "committed"]
         stored = ring.store.get("meta", MANIFEST)
         assert stored is not None
-        assert msgspec.msgpack.decode(stored, type=list[Entry]) == [Entry("warc/one", 0, 6)]
+        assert msgspec.msgpack.decode(stored, type=list[Entry]) == [Entry("warc/one", 0, 6, crc=crc32(b"record"))]
         assert (tmp_path / "warc/one.open").read_bytes() == b"record"
 
 

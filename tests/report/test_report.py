@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from rich.cells import cell_len
 
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import DamagedError
 from gossamer.report.figures import Copies, Count, Domain, Report, as_json
 from gossamer.report.report import summary
 from gossamer.report.text import as_text
@@ -24,7 +24,7 @@ def test_a_file_that_was_cut_is_one_line(tmp_path: Path, table: str, kept: float
     file = next((directory / table).glob("*.parquet"))
     data = file.read_bytes()
     file.write_bytes(data[: int(kept * len(data))])
-    with pytest.raises(ConfigError, match="not copied whole") as refused:
+    with pytest.raises(DamagedError, match="not copied whole") as refused:
         summary(directory)
     assert file.name in str(refused.value)
     assert "\n" not in str(refused.value)

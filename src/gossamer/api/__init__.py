@@ -23,14 +23,18 @@ if TYPE_CHECKING:
     from gossamer.api.scaling import scale_crawl as scale_crawl
     from gossamer.api.status import status_of as status_of
     from gossamer.api.status import why_of as why_of
+    from gossamer.api.verifying import accept_loss_of as accept_loss_of
+    from gossamer.api.verifying import verify_of as verify_of
 
 __all__ = [
-    "ClusterCrawler", "Crawler", "Page", "about_of", "release_of", "sample_of", "scale_crawl", "status_of", "why_of",
+    "ClusterCrawler", "Crawler", "Page", "about_of", "accept_loss_of", "release_of", "sample_of", "scale_crawl",
+    "status_of", "verify_of", "why_of",
 ]  # fmt: skip
 
 _HOMES = {
     "ClusterCrawler": "cluster", "Crawler": "crawler", "Page": "page", "about_of": "looking", "release_of": "releasing",
     "sample_of": "sample", "scale_crawl": "scaling", "status_of": "status", "why_of": "status",
+    "accept_loss_of": "verifying", "verify_of": "verifying",
 }  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from gossamer.api.shards import keep_standing, map_of, owner_of, require_states
 from gossamer.api.status import ENDED_SAYS
 from gossamer.api.verbs import checked
 from gossamer.archive.cdxj import entries_of_tables, write_index
-from gossamer.assembly import INDEX, locked
+from gossamer.assembly import INDEX, locked, require_files
 from gossamer.assembly.told import may_be_called_back
 from gossamer.cluster.coordination import Kept, Limits
 from gossamer.cluster.job import HERE, STATE_FILE, Plan, environment_of_a_cluster, environment_of_our_own
@@ -156,6 +156,8 @@ class ClusterCrawler:
         logs = self._logs = Logs(self.directory / "logs", WallClock())
         try:
             await check_vault(self.config)
+            if self._resuming:
+                await asyncio.to_thread(require_files, self.config, self.directory)
             self._write_down()
             engine = self._engine = await asyncio.to_thread(started, self._plan(), self.config.cluster)
             _hear_signals_as_before()

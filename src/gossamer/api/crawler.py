@@ -24,6 +24,7 @@ from gossamer.api.low_water import LowWater, MoreSeeds
 from gossamer.api.page import Page
 from gossamer.api.remainder import FILE as REMAINDER
 from gossamer.api.remainder import write_remainder
+from gossamer.api.restoring import Vault, check_vault, vault_of
 from gossamer.api.seeding import Seeding
 from gossamer.api.setting import Setting
 from gossamer.api.status import running_status
@@ -31,7 +32,7 @@ from gossamer.api.verbs import Verbs
 from gossamer.api.watching import Watching
 from gossamer.archive.archive import Following, Task
 from gossamer.archive.uploads import Uploads
-from gossamer.assembly import INDEX, LOCK_S_MAX, Assembled, assemble, locked, text_of
+from gossamer.assembly import INDEX, LOCK_S_MAX, Assembled, Home, assemble, damaged_store, locked, text_of
 from gossamer.config import Config, configure
 from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
@@ -43,6 +44,7 @@ from gossamer.crawl.recent import Recent
 from gossamer.crawl.shard import Companion, End, first_of
 from gossamer.crawl.watchdogs import FILES_A_REQUEST, FILES_OF_OUR_OWN
 from gossamer.model.errors import ConfigError
+from gossamer.state.store import DamagedStoreError
 from gossamer.world.clock import WallClock
 from gossamer.world.machine import ThisMachine
 from gossamer.world.process import DirectoryLock
@@ -122,10 +124,11 @@ class Crawler:
         self._more_seeds = more_seeds
         self._settle = settle
         self._callbacks: Callbacks | None = None
+        self._vault: Vault | None = None
         self._asking = Asking(self.status)
         self._told = False
         """Whoever iterates has heard how it ended."""
-        self._conversion: asyncio.Future[int] | None = None
+        self._conversion: asyncio.Future[object] | None = None
         self._following: tuple[Following, Task] | None = None
 
     @classmethod
@@ -169,11 +172,12 @@ class Crawler:
             low_water = LowWater(shard, seeding, feeding, self._more_seeds)
             self._begin_or_settle(shard)
             setting = Setting(shard, self._reconfigured)
-            verbs = Verbs(shard, seeding, setting, self.status).table()
+            verbs = Verbs(shard, seeding, setting, self.status, self._vault).table()
             await seeding.prepare()
             async with asyncio.TaskGroup() as group:
                 asking = group.create_task(self._serve(shard, verbs))
                 watched = group.create_task(shard.watchdogs.run())
+                saving = group.create_task(self._vault.keep_up(shard)) if self._vault is not None else None
                 uploading = group.create_task(shard.uploads.run()) if shard.uploads is not None else None
                 companions: list[Companion] = [
                     seeding.run, feeding.run, watching.run, low_water.run, self._follow_logs,
@@ -192,16 +196,23 @@ class Crawler:
                 await self._save_remainder(shard, feeding, end)
                 watched.cancel()
                 asking.cancel()  # Until here it can be asked: large files take a while to finish.
-                if uploading is not None:
-                    uploading.cancel()
+                for task in (uploading, saving):
+                    if task is not None:
+                        task.cancel()
         except BaseExceptionGroup as errors:
             shard.shard.state = "failed"
-            raise first_of(errors) from errors
+            first = first_of(errors)
+            if isinstance(first, DamagedStoreError):
+                raise damaged_store(shard.home, first) from errors
+            raise first from errors
         except asyncio.CancelledError:
             shard.shard.state = "stopped"
             with suppress(Exception):  # Without it what was fetched since the last commit is fetched again.
                 await shard.committer.commit()
             raise
+        except DamagedStoreError as error:
+            shard.shard.state = "failed"
+            raise damaged_store(shard.home, error) from error
         except BaseException:
             shard.shard.state = "failed"
             raise
@@ -348,7 +359,16 @@ class Crawler:
                 shard.logs.critical("listener_failed", error, note=sentence)  # noqa: PLE1205 - not the logging module
 
     async def _assembled(self) -> Assembled:
-        return assemble(self.config, self.directory, lock=await self._locked())
+        lock, opening = await self._locked(), 0
+        if self.config.state.checkpoint_uri:
+            try:
+                await check_vault(self.config)
+                self._vault = vault_of(self.config, Home(self.directory), "")
+                opening = await self._vault.open()
+            except BaseException:
+                lock.release()
+                raise
+        return assemble(self.config, self.directory, lock=lock, opening_min=opening)
 
     def _write_config(self) -> None:
         save(self.config, self.directory)
@@ -374,14 +394,15 @@ class Crawler:
             await asyncio.sleep(1.0)
             assert self._shard is not None
             if not self._shard.shard.held:  # A conversion needs room before it gives some back.
-                await self._convert_one()
+                await self._follow_one()
 
-    async def _convert_one(self) -> bool:
+    async def _follow_one(self) -> Following | None:
+        """Do the next task of the followers; return whose it was, or None when there is none."""
         assert self._shard is not None
         if self._conversion is None:
             found = self._shard.followers.next()
             if found is None:
-                return False
+                return None
             self._following = found
             self._conversion = asyncio.get_running_loop().run_in_executor(None, found[1].make)
         # A thread cannot be cancelled: whoever comes after us waits for it, and settles what it has made.
@@ -390,7 +411,7 @@ class Crawler:
         assert self._following is not None
         follower, task = self._following
         follower.settle(task, result)
-        return True
+        return follower
 
     async def _conversion_ended(self) -> None:
         """Wait for the thread that still writes: the directory is let go next."""
@@ -405,9 +426,16 @@ class Crawler:
         shard.archives.close()
         shard.committer.on_durable = None  # What follows commits files alone: rows of that would begin new logs.
         await shard.committer.commit()
-        while await self._convert_one():
+        is_saved = True
+        while (follower := await self._follow_one()) is not None:
+            is_saved = follower.frees_disk
+            if is_saved:
+                await shard.committer.commit()
+        if not is_saved:
             await shard.committer.commit()
         await self._make_views(shard)
+        if self._vault is not None and (shard.membership is not None or not shard.shard.hurried):
+            await self._vault.finish(shard)
         await asyncio.to_thread(shard.followers.close)
         if shard.uploads is not None and not shard.shard.hurried:
             await self._finish_uploads(shard, shard.uploads)

@@ -22,7 +22,7 @@ from pathlib import Path
 import msgspec
 
 from gossamer.api.crawler import Crawler
-from gossamer.api.restoring import Vault, vault_of
+from gossamer.api.restoring import vault_of
 from gossamer.api.shards import map_of
 from gossamer.assembly import Assembled, Home, assemble, locked
 from gossamer.cluster import line as said
@@ -71,7 +71,6 @@ class Member(Crawler):
         self._verbs: Mapping[str, Verb] = {}
         self._news = asyncio.Event()
         self._answers: set[asyncio.Task[None]] = set()
-        self._vault: Vault | None = None
         self._securing: asyncio.Task[bool] | None = None
 
     async def crawl(self) -> None:
@@ -145,13 +144,10 @@ class Member(Crawler):
         self._verbs = verbs
         async with asyncio.TaskGroup() as group:
             group.create_task(self._send(shard))
-            if self._vault is not None:
-                group.create_task(self._vault.keep_up(shard))
 
     async def _make_views(self, shard: Assembled) -> None:
-        """Whoever runs the whole crawl makes them. What we have is to be safe before we go."""
-        if self._vault is not None:
-            await self._vault.save(shard)
+        """The process that runs the whole crawl makes them, of complete tables. Save what we have before we go."""
+        shard.require_tables()
 
     async def _send(self, shard: Assembled) -> None:
         assert shard.membership is not None

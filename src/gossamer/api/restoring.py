@@ -10,13 +10,18 @@ from __future__ import annotations
 import asyncio
 import importlib
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gossamer.api.shards import map_of
 from gossamer.archive.uploads import StoreError
 from gossamer.assembly import Assembled, Home, homes
-from gossamer.config import Config
-from gossamer.model.errors import ConfigError
+from gossamer.config import Config, effective_toml
+from gossamer.config.gather import reopen, reopen_text
+from gossamer.config.live import save
+from gossamer.config.secret import redacted
+from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.extras import require
 from gossamer.world.clock import WallClock
 from gossamer.world.files import write_whole
@@ -34,8 +39,9 @@ FIRST_S_MAX = 600.0
 class Vault:
     """The checkpoints of one shard, made while it crawls."""
 
-    def __init__(self, checkpoints: Checkpoints, home: Home, node: str, interval_s: float) -> None:
+    def __init__(self, checkpoints: Checkpoints, home: Home, node: str, interval_s: float, uri: str) -> None:
         self._checkpoints = checkpoints
+        self._uri = uri
         self._home = home
         self._node = node
         self._interval_s = interval_s
@@ -70,12 +76,25 @@ class Vault:
         path = self._home.state / CLAIM
         here = {int(word) for word in path.read_text().split()} if path.exists() else set()
         is_ours = claimed is None or (claimed.node == self._node and before in here and self._home.is_there)
-        if not is_ours:
+        if not is_ours and self._home.shards == 1:
+            self._require_own(saved, known=before in here)
+        elif not is_ours:
             await self._restore(saved)
         self._opening = before + 1
         write_whole(path, f"{before if is_ours else self._opening} {self._opening}".encode())
         await self._checkpoints.claim(module.Claim(self._opening, self._node))
         return self._opening
+
+    def _require_own(self, saved: Saved | None, *, known: bool) -> None:
+        """Raise ConfigError where the checkpoints are not those of this directory: nothing here is replaced by what
+        another one left, and none of its checkpoints is lost. A crawl that died before its first commit begins anew.
+        """
+        self._home.require_state()
+        if saved is not None or not known:
+            raise ConfigError(
+                f"state.checkpoint_uri: {self._uri} holds checkpoints of another crawl, or of a copy of this one that "
+                f"ran later; name another place, or `gossamer restore {self._uri} -o DIR` and resume that"
+            )
 
     async def _restore(self, saved: Saved | None) -> None:
         await self._checkpoints.sweep()
@@ -121,8 +140,7 @@ class Vault:
         async with self._one_at_a_time:
             # What is in flight comes after it.
             membership = shard.membership
-            assert membership is not None
-            activity = membership.report().activity if not shard.shard.in_flight else -1
+            activity = membership.report().activity if membership is not None and not shard.shard.in_flight else -1
             shard.archives.finish_segments()
             await shard.committer.commit()
             folder = self._home.state / "checkpoint"
@@ -130,14 +148,28 @@ class Vault:
             taken = await shard.committer.hold(lambda: taking(shard, folder, self._checkpoints.has))
             now = self._clock.now()
             await self._checkpoints.save(self._opening, taken.epoch, now, taken.taken, taken.kept)
+            await self._checkpoints.keep_config(effective_toml(shard.config, shown=_without_secrets))
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-            membership.exchange.covered(taken.epoch)
+            if membership is not None:
+                membership.exchange.covered(taken.epoch)
             self.saved_activity = activity
+
+    async def finish(self, shard: Assembled) -> None:
+        """Make the last checkpoint of a crawl.
+
+        Raises:
+            CrawlFailedError: it is not there; the one before still is.
+        """
+        try:
+            await self.save(shard)
+        except StoreError as error:
+            raise CrawlFailedError(f"the last checkpoint could not be written to {self._uri}: {error}") from error
 
 
 def vault_of(config: Config, home: Home, node: str) -> Vault:
     """Return the checkpoints of a shard. Raises ConfigError: the store is no good."""
-    return Vault(checkpoints_of(config, home.shard), home, node, config.state.checkpoint_s)
+    uri, interval_s = config.state.checkpoint_uri, config.state.checkpoint_s
+    return Vault(checkpoints_of(config, home.shard), home, node, interval_s, uri)
 
 
 def checkpoints_of(config: Config, shard: int) -> Checkpoints:
@@ -178,3 +210,63 @@ async def gather(config: Config, directory: Path) -> None:
             await asyncio.to_thread(shutil.rmtree, home.state, ignore_errors=True)
             home.state.mkdir(parents=True)
             await checkpoints.restore(saved, directory, home.state, outputs=True)
+
+
+def restore_of(source: str, directory: Path, sets: Sequence[str] = ()) -> str:
+    """Make a crawl in a new directory of a checkpoint: of a directory that `gossamer checkpoint` made, or of the newest
+    checkpoints at a `state.checkpoint_uri`. Return what was restored, for people.
+
+    Raises:
+        ConfigError: there is no checkpoint, it cannot be read, or the directory is not empty.
+        OSError: the disk is full.
+    """
+    if directory.exists() and any(directory.iterdir()):
+        raise ConfigError(f"{directory} is not empty; name another directory with -o")
+    if "://" not in source:
+        return _restore_copy(Path(source), directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        return asyncio.run(_restore_newest(source, directory, sets))
+    except StoreError as error:
+        raise ConfigError(f"cannot read the checkpoints at {source}: {error}") from error
+
+
+def _without_secrets(key: str, value: object) -> object:
+    """Return what a checkpoint elsewhere has of a key: nothing of one that holds credentials."""
+    return value if redacted(key, value) == value else None
+
+
+def _restore_copy(source: Path, directory: Path) -> str:
+    if not (source / "crawl.toml").exists():
+        raise ConfigError(
+            f"{source} holds no checkpoint (it has no crawl.toml); name a directory that `gossamer checkpoint` made, "
+            "or a URI such as file:///PATH or s3://BUCKET/PREFIX"
+        )
+    reopen(source / "crawl.toml")
+    # Copies: files that were growing are shared with the crawl that the checkpoint was made of.
+    shutil.copytree(source, directory, dirs_exist_ok=True)
+    return f"{directory} is a copy of the checkpoint {source}"
+
+
+async def _restore_newest(uri: str, directory: Path, sets: Sequence[str]) -> str:
+    wanted = f"state.checkpoint_uri='{uri}'"
+    text = await checkpoints_of(reopen_text("", "--set", sets=[*sets, wanted]), 0).config()
+    if text is None:
+        raise ConfigError(f"there is no checkpoint at {uri}; it begins with the first that a crawl makes")
+    config = reopen_text(text, f"{uri}/crawl.toml", sets=[*sets, wanted])
+    await gather(config, directory)
+    described = []
+    for home in homes(directory, config.cluster.workers):
+        checkpoints = checkpoints_of(config, home.shard)
+        claimed, saved = await checkpoints.claimed(), await checkpoints.latest()
+        if saved is None:
+            raise ConfigError(f"shard {home.shard} has no checkpoint at {uri}; the crawl cannot be restored without it")
+        if claimed is not None and home.shards == 1:  # What is restored is its only owner from now on.
+            write_whole(home.state / CLAIM, f"{claimed.opening} {claimed.opening}".encode())
+        age_s = WallClock().now() - saved.at
+        described.append(f"commit {saved.epoch:,} of {age_s:.0f} s ago, {len(saved.parts):,} files")
+    if config.cluster.workers > 1:
+        map_of(config, directory).save(directory)
+    # Last: without it the directory holds no crawl.
+    save(config, directory)
+    return f"{directory} is restored from {uri}: {'; '.join(described)}"

@@ -29,6 +29,7 @@ def search_of(
 
     Raises:
         ConfigError: the crawl has no index, or the query passes a bound (`archive/search/question.py`).
+        DamagedError: a file of the index is missing, or is not what was written.
     """
     directory = directory_of(directory)
     folders = indexes_of(directory)

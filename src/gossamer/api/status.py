@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,7 +11,7 @@ from gossamer.api.given import directory_of
 from gossamer.api.setting import changes_of
 from gossamer.api.shards import held_stopped, owner_of, require_here, told_last
 from gossamer.api.waiting import waiting
-from gossamer.assembly import Assembled, budget_of, homes, open_stopped
+from gossamer.assembly import Assembled, budget_of, homes, lost_views, open_stopped
 from gossamer.cluster.standing import whole
 from gossamer.config import Config
 from gossamer.config.gather import reopen
@@ -19,6 +19,7 @@ from gossamer.crawl.options import LimitsOptions
 from gossamer.crawl.tally import Seeds, Totals
 from gossamer.frontier.budgets import stored_round
 from gossamer.frontier.counts import COUNTS_KEY, Counts
+from gossamer.model.damage import Damage
 from gossamer.model.modules import module_facts
 from gossamer.revisit.facts import whole_facts
 from gossamer.scope.traps import Traps
@@ -26,6 +27,7 @@ from gossamer.state.epoch import Epochs
 from gossamer.world.clock import WallClock
 
 TRAPS_TOLD_MAX = 100
+ALARMS_MAX = 20
 HOSTS_TOLD_MAX = 10
 REDIRECTS_TOLD_MAX = 5
 COMPLETE = frozenset(("finished", "limit"))
@@ -152,9 +154,22 @@ def _status_of(config: Config, directory: Path, shard: int) -> dict[str, object]
             "uploads": msgspec.structs.asdict(opened.uploads) if opened.uploads is not None else None,
             "eta_s": None,
         }
-        return status
+        return status | _damaged(opened.lost, directory)
     finally:
         opened.close()
+
+
+def _damaged(lost: Sequence[Damage], directory: Path) -> dict[str, object]:
+    """Return what a status says of files that are missing or cut short, beside what it says otherwise."""
+    found = [*lost, *lost_views(directory)]
+    if not found:
+        return {}
+    many = "a file is" if len(found) == 1 else f"{len(found):,} files are"
+    return {
+        "damage": [damage.as_object() for damage in found],
+        "alarms": [{"name": "files", "since": 0.0, "says": damage.says()} for damage in found[:ALARMS_MAX]],
+        "waiting_for": f"{many} missing or cut short; `gossamer verify {directory}` says which, and what to do",
+    }
 
 
 def _state_of(counts: Counts, totals: Totals, config: Config) -> str:
@@ -220,7 +235,9 @@ def why_of(directory: str | Path, url: str) -> dict[str, object]:
 def _why_of(config: Config, directory: Path, shard: int, url: str) -> dict[str, object]:
     opened = open_stopped(config, directory, shard, config.cluster.workers)
     try:
-        return opened.story.why(url)
+        found = opened.story.why(url)
+        lost = [damage.says() for damage in (*opened.lost, *lost_views(directory))]
+        return {**found, "damage": lost} if lost else found
     finally:
         opened.close()
 
@@ -248,6 +265,7 @@ def _common(counts: Counts, totals: Totals, elapsed_s: float, limits: LimitsOpti
         "max_pages": limits.max_pages,
         "max_time_s": limits.max_time_s,
         "max_bytes": limits.max_bytes,
+        "damage": [],
     }
 
 

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from gossamer.api.looking import Looking, about
 from gossamer.api.releasing import no_trap, release
+from gossamer.api.restoring import Vault
 from gossamer.api.seeding import Seeding
 from gossamer.api.setting import Setting, assignments_of
 from gossamer.assembly import Assembled
@@ -40,8 +41,14 @@ class Verbs:
     """Each verb takes its request and returns what is answered."""
 
     def __init__(
-        self, shard: Assembled, seeding: Seeding, setting: Setting, status: Callable[..., dict[str, object]]
+        self,
+        shard: Assembled,
+        seeding: Seeding,
+        setting: Setting,
+        status: Callable[..., dict[str, object]],
+        vault: Vault | None = None,
     ) -> None:
+        self._vault = vault
         self._shard = shard
         self._seeding = seeding
         self._setting = setting
@@ -160,8 +167,14 @@ class Verbs:
         return self._status()
 
     async def checkpoint(self, _: Nothing) -> object:
-        """Make a consistent copy by hard links and return where it lies."""
-        return {"checkpoint": str(await self._shard.checkpoint())}
+        """Make a consistent copy by hard links and return where it is; and one at `state.checkpoint_uri`."""
+        made = {"checkpoint": str(await self._shard.checkpoint())}
+        if self._vault is not None:
+            if not await self._vault.try_save(self._shard):
+                uri = self._shard.config.state.checkpoint_uri
+                raise RefusedError(f"the checkpoint is in {made['checkpoint']}, but could not be written to {uri}")
+            made["uri"] = self._shard.config.state.checkpoint_uri
+        return made
 
     async def stop(self, request: Stop) -> object:
         self._shard.shard.stop(now=request.now)

@@ -26,19 +26,22 @@ class Closing(Archive, Protocol):
 class Task(Protocol):
     """What a follower does with one finished log."""
 
-    def make(self) -> int:
-        """Do it, and return what the follower wants to hear. Blocks; for a thread."""
+    def make(self) -> Any:
+        """Do it, and return what the follower's `settle` takes. Blocks; for a thread."""
         ...
 
 
 class Following(Protocol):
     """Makes something of finished logs, one after another."""
 
+    frees_disk: bool
+    """Files are removed with the commit after `settle`: commit before the next task."""
+
     def next(self) -> Task | None:
         """Return what is next; the same until it is settled."""
         ...
 
-    def settle(self, task: Any, result: int, /) -> None:
+    def settle(self, task: Any, result: Any, /) -> None:
         """Enter what was made; takes effect with the next commit."""
         ...
 

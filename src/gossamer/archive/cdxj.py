@@ -11,7 +11,7 @@ import heapq
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,9 +21,13 @@ import pyarrow.parquet as pq
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
 from gossamer.archive.surt import surt
-from gossamer.model.errors import CrawlFailedError
-from gossamer.world.files import publish
+from gossamer.model.errors import DamagedError
+from gossamer.state.sums import Sums, sums_of
+from gossamer.world.files import publish, write_whole
 
+INDEX = "index.cdxj"
+SEAL = "state/index.json"
+"""Holds the checksums of `index.cdxj`, in the crawl's directory."""
 FILES_MERGED_MAX = 64
 SORT_BYTES_MAX = 64_000_000
 COLUMNS = [  # Of `pages`, that an entry is made of.
@@ -91,8 +95,49 @@ def _fields(line: bytes) -> dict[str, str]:
     return _FIELDS.decode(line[line.find(b"{") :])
 
 
+class Seal(msgspec.Struct, frozen=True):
+    """What is recorded of an index: of the one that is written, and of the one whose place it takes."""
+
+    now: Sums
+    before: Sums | None = None
+
+
+def seal_of(index: Path) -> Seal | None:
+    """Return what is recorded of a crawl's index; None where there is none yet.
+
+    Raises:
+        DamagedError: the record cannot be read.
+    """
+    path = index.parent / SEAL
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Seal)
+    except FileNotFoundError:
+        return None
+    except msgspec.MsgspecError as error:
+        raise DamagedError(
+            f"{path} was damaged ({error}): it holds the checksums of {index}; `gossamer resume {index.parent}` makes "
+            "both anew"
+        ) from error
+
+
+def faults_of_index(index: Path) -> list[str]:
+    """Return what is wrong with the presence and size of a crawl's index: at most one thing."""
+    try:
+        seal = seal_of(index)
+    except DamagedError:
+        return ["has no readable checksums: state/index.json was damaged"]
+    if seal is None:
+        return []
+    if not index.exists():
+        return ["is missing"]
+    sizes = {sums.length for sums in (seal.now, seal.before) if sums is not None}
+    size = index.stat().st_size
+    return [] if size in sizes else [f"has {size:,} bytes, {seal.now.length:,} were written"]
+
+
 def write_index(target: Path, entries: Iterable[IndexEntry], sort_bytes_max: int = SORT_BYTES_MAX) -> int:
-    """Write the index and return how many lines it has; memory is bounded by `sort_bytes_max`. Blocks.
+    """Write a crawl's index, record its checksums, and return how many lines it has; memory is bounded by
+    `sort_bytes_max`. Blocks.
 
     Costs about 10 µs an entry. Equal lines are written once.
 
@@ -112,8 +157,19 @@ def write_index(target: Path, entries: Iterable[IndexEntry], sort_bytes_max: int
                     file.write(line)
                     lines += 1
                     last = line
+        _record(temporary, target)
         publish(temporary, target)
     return lines
+
+
+def _record(temporary: Path, target: Path) -> None:
+    """Record the checksums of the next index, first: whatever a crash leaves under its name is one of two."""
+    before: Seal | None = None
+    with suppress(DamagedError):
+        before = seal_of(target)
+    (target.parent / SEAL).parent.mkdir(exist_ok=True)
+    seal = Seal(sums_of(temporary), before.now if before is not None else None)
+    write_whole(target.parent / SEAL, msgspec.json.encode(seal))
 
 
 def entries_of_tables(parquet_files: Iterable[Path]) -> Iterator[IndexEntry]:
@@ -122,7 +178,7 @@ def entries_of_tables(parquet_files: Iterable[Path]) -> Iterator[IndexEntry]:
     No WARC file is looked at: they may be in an object store and nowhere else.
 
     Raises:
-        CrawlFailedError: a file is damaged.
+        DamagedError: a file is damaged.
         OSError: the disk does not answer.
     """
     for path in parquet_files:
@@ -134,10 +190,9 @@ def entries_of_tables(parquet_files: Iterable[Path]) -> Iterator[IndexEntry]:
             # What pyarrow says of bytes that make no sense is any of these, and an OSError without a number.
             if isinstance(error, OSError) and error.errno is not None:
                 raise
-            raise CrawlFailedError(
-                f"{path} cannot be read: it was damaged, or not copied whole; put a sound copy in its place, a "
-                "checkpoint's say, or move it away: index.cdxj, report and exports then lack what it told of, "
-                "and the WARC files lack nothing"
+            raise DamagedError(
+                f"{path} cannot be read: it was damaged, or not copied whole; index.cdxj is left as it is; put a sound "
+                "copy in its place, then resume"
             ) from error
 
 

@@ -20,6 +20,7 @@ from gossamer.state.journals import STATE
 
 STORE = STATE + "store/"
 TABLE = ".sst"
+CONFIG = "crawl.toml"
 UPLOADS_AT_ONCE = 4
 
 
@@ -89,6 +90,15 @@ class Checkpoints:
     async def claim(self, claim: Claim) -> None:
         """Take the shard. Raises StoreError."""
         await self._store.write(f"{self._own}/claim.json", msgspec.json.encode(claim))
+
+    async def keep_config(self, text: str) -> None:
+        """Put the crawl's configuration where all shards' checkpoints are. Raises StoreError."""
+        await self._store.write(CONFIG, text.encode())
+
+    async def config(self) -> str | None:
+        """Return the crawl's configuration, or None before the first checkpoint. Raises StoreError."""
+        found = await self._store.read(CONFIG)
+        return None if found is None else found.decode()
 
     async def latest(self) -> Saved | None:
         """Return the newest checkpoint, or None before the first. Raises StoreError."""

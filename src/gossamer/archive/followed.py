@@ -6,6 +6,7 @@ from importlib import import_module
 
 from gossamer.archive.archive import Closing, Followers, Following
 from gossamer.archive.follower import Follower
+from gossamer.archive.sealing import Sealer
 from gossamer.archive.search.options import SearchOptions
 from gossamer.model.extras import require
 from gossamer.state.journals import Journals
@@ -23,7 +24,8 @@ def followed(
     logs: list[Closing] = []
     tables = Follower(journals)
     tables.sweep()
-    followers: list[Following] = [tables]
+    # What is sealed takes effect with the commits that the others need.
+    followers: list[Following] = [Sealer(journals), tables]
     if options.enabled:
         require("tantivy", "search.enabled")
         log = import_module("gossamer.archive.search.log")

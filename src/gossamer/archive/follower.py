@@ -17,6 +17,7 @@ from gossamer.archive.frames import batches, schemas
 from gossamer.archive.schema import TABLES, fitted, united
 from gossamer.archive.tables import LOG_FOLDER, LOG_SUFFIX
 from gossamer.state.journals import Journals
+from gossamer.state.sums import Sums, sums_of
 from gossamer.world.files import publish
 
 ROW_GROUP_ROWS_MAX = 100_000
@@ -32,8 +33,8 @@ class Conversion(msgspec.Struct, frozen=True):
     source: Path
     target: Path
 
-    def make(self) -> int:
-        """Write the Parquet file and return its size in bytes. Blocks; for a thread.
+    def make(self) -> Sums:
+        """Write the Parquet file and return its size and checksums. Blocks; for a thread.
 
         Raises:
             BrokenFrameError: the log is damaged.
@@ -44,6 +45,8 @@ class Conversion(msgspec.Struct, frozen=True):
 
 class Follower:
     """Says which log is next, and enters what was made of it. All but `Conversion.make` runs on the loop."""
+
+    frees_disk = True
 
     def __init__(self, journals: Journals) -> None:
         self._journals = journals
@@ -57,9 +60,9 @@ class Follower:
             return Conversion(entry.name, parquet, path(entry.name), path(parquet))
         return None
 
-    def settle(self, conversion: Conversion, length: int) -> None:
+    def settle(self, conversion: Conversion, sums: Sums) -> None:
         """Put the Parquet file in the log's place; takes effect with the next commit."""
-        self._journals.adopt(conversion.parquet, length)
+        self._journals.adopt(conversion.parquet, sums)
         self._journals.drop(conversion.log)
 
     def close(self) -> None:
@@ -84,8 +87,9 @@ class Follower:
                 log.unlink()
 
 
-def make_parquet(source: Path, target: Path, length: int | None = None) -> int:
-    """Turn one log, or its first bytes, into one Parquet file and return its size; the same log gives the same file.
+def make_parquet(source: Path, target: Path, length: int | None = None) -> Sums:
+    """Turn one log, or its first bytes, into one Parquet file and return its size and checksums; the same log gives
+    the same file.
 
     Its columns are those of all frames together: a module that came or went within the log does no harm. In memory: one
     frame and one group of `ROW_GROUP_ROWS_MAX` rows or `ROW_GROUP_BYTES_MAX`. Costs about 1 µs a row.
@@ -104,9 +108,9 @@ def make_parquet(source: Path, target: Path, length: int | None = None) -> int:
                 _write_group(writer, waiting, schema)
                 waiting, rows, held_bytes = [], 0, 0
         _write_group(writer, waiting, schema)
-    size = temporary.stat().st_size
+    sums = sums_of(temporary)
     publish(temporary, target)
-    return size
+    return sums
 
 
 def _write_group(writer: pq.ParquetWriter, waiting: list[pa.RecordBatch], schema: pa.Schema) -> None:

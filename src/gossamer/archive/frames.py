@@ -13,17 +13,18 @@ from pathlib import Path
 import pyarrow as pa
 import xxhash
 
-from gossamer.model.errors import CrawlFailedError
+from gossamer.model.errors import DamagedError
 
 _HEAD = struct.Struct("<4sIQ")
 _MAGIC = b"gsf1"
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
 
 
-class BrokenFrameError(CrawlFailedError):
+class BrokenFrameError(DamagedError):
     """A log holds other bytes than were written. Says in which file and at which offset, and what mends it."""
 
     def __init__(self, path: Path, what: str) -> None:
+        self.what = what
         super().__init__(
             f"{path} was damaged ({what}): put a sound copy in its place, or a checkpoint in that of the crawl"
         )

@@ -142,6 +142,10 @@ class Uploads:
                 digest = await self._store.copy(self._journals.path(entry.name), entry.name)
             except StoreError as error:
                 self._failed(error, entry)
+                continue
+            if entry.digest and digest != entry.digest:
+                damaged = f"{entry.name} does not hold what was written into it; check the disk"
+                self._failed(StoreError(damaged, of_file=True), entry)
             else:
                 self._succeeded(entry, digest)
 

@@ -8,12 +8,14 @@ Touches  the crawl's directory, its lock, checkpoints, the index
 Never    decides what a room does
 """
 
+from gossamer.archive.cdxj import INDEX
 from gossamer.assembly.home import Home, homes
+from gossamer.assembly.integrity import accept_loss, damaged_store, lost_views, require_files
 from gossamer.assembly.live import reconfigure
 from gossamer.assembly.parts import LOCK_S_MAX, budget_of, chosen_modules, examiner, locked, protocol_modules, text_of
 from gossamer.assembly.scaling import Scaled, scale
 from gossamer.assembly.schemes import namer_for
-from gossamer.assembly.shard import INDEX, Assembled, assemble
+from gossamer.assembly.shard import Assembled, assemble
 from gossamer.assembly.stopped import Opened, open_stopped
 
 __all__ = [
@@ -23,16 +25,20 @@ __all__ = [
     "Home",
     "Opened",
     "Scaled",
+    "accept_loss",
     "assemble",
     "budget_of",
     "chosen_modules",
+    "damaged_store",
     "examiner",
     "homes",
     "locked",
+    "lost_views",
     "namer_for",
     "open_stopped",
     "protocol_modules",
     "reconfigure",
+    "require_files",
     "scale",
     "text_of",
 ]

@@ -60,8 +60,9 @@ class Home:
         """Raise ConfigError for a shard that has crawled and lost its store."""
         whose = "its state" if self.shards == 1 else f"the state of shard {self.shard}"
         raise ConfigError(
-            f"{self.directory} holds what was crawled but not {whose} ({self.store}): put that back; report, search "
-            "and export work without it, -o DIR starts another crawl"
+            f"{self.directory} holds what was crawled but not {whose} ({self.store}): put that back, "
+            "or restore a checkpoint with `gossamer restore` (docs/checkpoints.md); report, search and export work "
+            "without it, -o DIR starts another crawl"
         )
 
     def journals(self) -> Journals:

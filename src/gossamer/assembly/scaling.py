@@ -17,7 +17,8 @@ from typing import Final
 import msgspec
 
 from gossamer.assembly.home import Home
-from gossamer.assembly.parts import locked, store_sizes, stored
+from gossamer.assembly.integrity import opened_store
+from gossamer.assembly.parts import locked, stored
 from gossamer.assembly.schemes import namer_for
 from gossamer.cluster.frames import Batch, decode_batch, encode, links_of
 from gossamer.cluster.outbox import KEPT, Kept, Repacked, batch_key
@@ -47,7 +48,7 @@ ABSORBED: Final = META_PARTITION + b"absorbed"
 END: Final = b"\xff\xff\xff"
 OWN: Final = frozenset({MANIFEST, TALLY, COUNTS_KEY, BEYOND, REJECTED, KEPT, SUSPECTS, ABSORBED})
 """Of the keys of a shard itself those that are not copied to a new one: they count what it did, not what it knows."""
-CROWD: Final = frozenset(("lock", "control.sock", "partitions.json", "coordinator.json", "scaling.json"))
+CROWD: Final = frozenset(("lock", "control.sock", "partitions.json", "coordinator.json", "scaling.json", "index.json"))
 """What lies in `state/` and is the whole crawl's."""
 
 
@@ -152,7 +153,7 @@ def _require_stopped(config: Config, home: Home) -> None:
     with ExitStack() as undo:
         if home.shards > 1:
             undo.callback(locked(home.directory, wait_s=0.0, state=home.state).release)
-        store = Store(home.store, *store_sizes(config))
+        store = opened_store(config, home)
         undo.callback(store.close)
         manifest = stored(store, MANIFEST, list[Entry], [])
         unfinished = any(entry.phase < Phase.FINAL or entry.name.startswith("state/tables") for entry in manifest)
@@ -189,7 +190,7 @@ def _move_out(directory: Path) -> None:
 def _opened(config: Config, directory: Path, number: int, undo: ExitStack) -> Store:
     home = Home(directory, number, 2)
     undo.callback(locked(directory, wait_s=0.0, state=home.state).release)
-    store = Store(home.store, *store_sizes(config))
+    store = opened_store(config, home)
     undo.callback(store.close)
     return store
 

@@ -12,12 +12,13 @@ from typing import Protocol
 import msgspec
 
 from gossamer.archive.archive import Archives, Followers
-from gossamer.archive.cdxj import entries_of_tables, write_index
+from gossamer.archive.cdxj import INDEX, entries_of_tables, write_index
 from gossamer.archive.uploads import Uploads, uploads_of
 from gossamer.assembly.exchanging import Membership, exchange_of, membership_of
 from gossamer.assembly.frontiers import frontier_for
 from gossamer.assembly.home import OWNED, Home
 from gossamer.assembly.hosts import HostsKept, hosts_kept
+from gossamer.assembly.integrity import lost, manifest_of, opened_store, require_sound
 from gossamer.assembly.parts import (
     apart_of,
     archives_of,
@@ -41,7 +42,6 @@ from gossamer.assembly.parts import (
     resolver_of,
     retries_of,
     scoped,
-    store_sizes,
     stored,
     traps_of,
     url_seen_of,
@@ -59,7 +59,7 @@ from gossamer.assembly.told import hints_of, hubs_of, scope_options
 from gossamer.config import Config
 from gossamer.config.lists import scope_lists
 from gossamer.crawl.apart import WALL_FACTOR, Apart
-from gossamer.crawl.commit import MANIFEST, Committer, Cuts
+from gossamer.crawl.commit import Committer, Cuts
 from gossamer.crawl.enrolment import Enrolment
 from gossamer.crawl.history import History
 from gossamer.crawl.logs import Logs
@@ -98,7 +98,7 @@ from gossamer.seen.shingles import sketch
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.hosts_store import HostsStore
-from gossamer.state.journals import Entry, Journals
+from gossamer.state.journals import Journals
 from gossamer.state.slots import Slots
 from gossamer.state.store import Store
 from gossamer.url.name import Namer
@@ -110,7 +110,6 @@ from gossamer.world.machine import ThisMachine
 from gossamer.world.process import DirectoryLock, boot_id
 from gossamer.world.spill import Spills
 
-INDEX = "index.cdxj"
 PAGE_SHARE = 0.8
 """Of `crawl.process_s_max`: a module that waits for so long is interrupted."""
 
@@ -204,8 +203,17 @@ class Assembled:
             journals.path(name).hardlink_to(self.journals.path(name))
         return target
 
+    def require_tables(self) -> None:
+        """Raise DamagedError where a finished file of `pages` is missing or has another length than was written."""
+        require_sound(self.directory, lost(self.config, self.home, self.journals.finals("pages/")))
+
     def write_index(self) -> int:
-        """Make `index.cdxj` anew from the finished tables. Blocks; for a thread."""
+        """Make `index.cdxj` anew from the finished tables. Blocks; for a thread.
+
+        Raises:
+            DamagedError: a table lacks a file, or one is damaged; the index is left as it is.
+        """
+        self.require_tables()
         tables = sorted((self.directory / "pages").glob("*.parquet"))
         options = self.config.archive
         return write_index(
@@ -269,7 +277,9 @@ class _Kept:
 
 def _kept(config: Config, home: Home, clock: Clock, opening_min: int, undo: ExitStack) -> _Kept:
     slots = held(Slots(home.state), undo)
-    store = held(Store(home.store, *store_sizes(config)), undo)
+    store = held(opened_store(config, home), undo)
+    manifest = manifest_of(store)
+    require_sound(home.directory, lost(config, home, manifest))
     hosts = hosts_kept(config)
     if hosts is not None:
         held(hosts, undo)
@@ -280,7 +290,7 @@ def _kept(config: Config, home: Home, clock: Clock, opening_min: int, undo: Exit
     held(contacts, undo)
     journals = home.journals()
     undo.callback(journals.close_files)
-    journals.recover(stored(store, MANIFEST, list[Entry], []), OWNED)
+    journals.recover(manifest, OWNED)
     totals = stored(store, TALLY, Totals, Totals())
     totals.incarnation = max(totals.incarnation + 1, opening_min)
     logs = held(Logs(home.logs, clock, config.logs), undo)

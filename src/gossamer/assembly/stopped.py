@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gossamer.archive.uploads import Counts, counts_of
 from gossamer.assembly.home import Home
+from gossamer.assembly.integrity import lost, manifest_of, opened_store, require_sound
 from gossamer.assembly.parts import (
     budget_of,
     close,
@@ -17,7 +18,6 @@ from gossamer.assembly.parts import (
     locked,
     namer_of,
     scoped,
-    store_sizes,
     stored,
     traps_of,
     url_seen_of,
@@ -25,7 +25,6 @@ from gossamer.assembly.parts import (
 from gossamer.assembly.told import scope_options
 from gossamer.config import Config
 from gossamer.config.lists import scope_lists
-from gossamer.crawl.commit import MANIFEST
 from gossamer.crawl.history import History
 from gossamer.crawl.memory import ScopeMemory
 from gossamer.crawl.story import Story
@@ -33,6 +32,7 @@ from gossamer.crawl.tally import KEY as TALLY
 from gossamer.crawl.tally import Tally, Totals
 from gossamer.crawl.trapping import Trapping
 from gossamer.frontier.facts import facts_of
+from gossamer.model.damage import Damage
 from gossamer.ports import (
     UrlSeen,
 )
@@ -45,7 +45,6 @@ from gossamer.scope.traps import Trapped, Traps
 from gossamer.seen.groups import FOLDER as SEEN_FOLDER
 from gossamer.seen.shingles import sketch
 from gossamer.state.epoch import Epochs
-from gossamer.state.journals import Entry
 from gossamer.state.store import Store
 from gossamer.world.process import DirectoryLock
 
@@ -63,6 +62,8 @@ class Opened:
     traps: Traps
     uploads: Counts | None
     revisits: State | None
+    lost: list[Damage]
+    """Files that are missing or have another length than was committed."""
 
     def close(self) -> None:
         close(self.url_seen)
@@ -81,7 +82,7 @@ def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 
         lock = locked(home.directory, state=home.state, reading=True)
         undo.callback(lock.release)
         home.require_state()
-        store = held(Store(home.store, *store_sizes(config), writable=lock.writable), undo)
+        store = held(opened_store(config, home, writable=lock.writable), undo)
         epochs = Epochs(store)
         namer = namer_of(config, epochs)
         asked = scoped(config)
@@ -91,7 +92,9 @@ def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 
         Trapping(traps, epochs, sketch, Tally(Totals(), config.crawl))
         ScopeMemory(epochs, roots, exclusions, chain.counts)
         journals = home.journals()
-        manifest = stored(store, MANIFEST, list[Entry], [])
+        manifest = manifest_of(store)
+        found = lost(config, home, manifest)
+        require_sound(directory, [damage for damage in found if damage.kind == "seen"])  # It is opened next.
         journals.recover(
             entry for entry in manifest if entry.name.startswith(SEEN_FOLDER)
         )  # The others stay as they are.
@@ -102,4 +105,7 @@ def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 
         totals = stored(store, TALLY, Totals, Totals())
         undo.pop_all()
         uploads = counts_of(config.archive.store, manifest)
-        return Opened(lock, store, totals, chain.counts, story, url_seen, traps, uploads, stored_state(epochs))
+        return Opened(
+            lock, store, totals, chain.counts, story, url_seen, traps, uploads, stored_state(epochs),
+            found,
+        )  # fmt: skip

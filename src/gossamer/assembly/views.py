@@ -9,11 +9,11 @@ from typing import cast
 from gossamer.archive.views.export import Committed, Crawl
 from gossamer.archive.views.means import Means
 from gossamer.assembly.home import Home, homes
-from gossamer.assembly.parts import stored
+from gossamer.assembly.integrity import lost, manifest_of, opened_store
 from gossamer.config import Config
 from gossamer.config.gather import reopen
-from gossamer.crawl.commit import MANIFEST
 from gossamer.fetch.decoding import BoundedDecoder
+from gossamer.model.damage import Damage
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Page
 from gossamer.plugins import build
@@ -22,69 +22,60 @@ from gossamer.process.chain import Modules
 from gossamer.process.registry import MODULES, NEEDED
 from gossamer.process.text import TitleAndText
 from gossamer.state.journals import Entry
-from gossamer.state.store import Store
 from gossamer.world.clock import WallClock
 from gossamer.world.process import DirectoryLock
 
 _LOGS, _SUFFIX = "state/tables/", ".journal"
-_WARCS = "warc/"
-
-
-def committed_files(config: Config, directory: Path) -> list[tuple[Entry, Path]] | None:
-    """Return the manifest of a crawl that does not run, all its shards', with where each file lies; or None of one that
-    runs, whose stores are its own.
-
-    A crawl that ended in order has no logs left, and its stores are not opened.
-    """
-    lock = DirectoryLock(directory / "state/lock", reading=True)
-    try:
-        if not lock.acquire(0.0):
-            return None
-        all_homes = homes(directory, config.cluster.workers)
-        growing = [log for home in all_homes for log in (home.state / "tables").glob("*")]
-        if not growing and not any((directory / "warc").glob("*.open")):
-            return []
-        return [
-            file
-            for home in all_homes
-            if home.is_there
-            for file in _committed_files(config, home, writable=lock.writable)
-        ]
-    finally:
-        lock.release()
-
-
-def _committed_files(config: Config, home: Home, *, writable: bool) -> list[tuple[Entry, Path]]:
-    store = Store(home.store, config.state.cache_bytes, config.state.write_buffer_bytes, writable=writable)
-    try:
-        manifest: list[Entry] = stored(store, MANIFEST, list[Entry], [])
-    finally:
-        store.close()
-    journals = home.journals()
-    return [(entry, journals.path(entry.name)) for entry in manifest]
 
 
 def crawl_in(directory: Path) -> Crawl:
-    """Return a crawl as it stands, for views of it.
+    """Return a crawl as it stands, for views of it. Of one that does not run all files are looked for that its last
+    commit names; of one that lost its state, or keeps it elsewhere, finished files count as they are found.
 
     Raises:
         ConfigError: there is none.
+        DamagedError: its store cannot be read.
     """
     if not (directory / "crawl.toml").exists():
         raise ConfigError(f"{directory} holds no crawl (it has no crawl.toml)")
-    now = WallClock().now()
-    entries = committed_files(reopen(directory / "crawl.toml"), directory)
-    if entries is None:
-        return Crawl(directory, running=True, now=now)
-    logs = []
-    for entry, path in entries:
+    config, now = reopen(directory / "crawl.toml"), WallClock().now()
+    lock = DirectoryLock(directory / "state/lock", reading=True)
+    try:
+        if not lock.acquire(0.0):
+            return Crawl(directory, running=True, now=now)
+        every = [home for home in homes(directory, config.cluster.workers) if home.is_there]
+        files: dict[str, Entry] = {}
+        logs: list[Committed] = []
+        found: list[Damage] = []
+        for home in every:
+            manifest = _manifest_in(config, home, writable=lock.writable)
+            files |= {entry.name: entry for entry in manifest}
+            found += lost(config, home, manifest)
+            logs += _logs(home, manifest)
+    finally:
+        lock.release()
+    return Crawl(directory, running=False, logs=logs, files=files if every else None, lost=found, now=now)
+
+
+def _manifest_in(config: Config, home: Home, *, writable: bool) -> list[Entry]:
+    store = opened_store(config, home, writable=writable)
+    try:
+        return manifest_of(store)
+    finally:
+        store.close()
+
+
+def _logs(home: Home, manifest: list[Entry]) -> list[Committed]:
+    """Return the logs of tables that are not Parquet files yet."""
+    found = []
+    for entry in manifest:
         if entry.name.startswith(_LOGS):
             stem = entry.name.removeprefix(_LOGS).removesuffix(_SUFFIX)
             table = stem.partition("-")[0]
+            path = home.journals().path(entry.name)
             path = path if path.exists() else path.with_name(path.name + ".open")
-            logs.append(Committed(path, entry.length, table, directory / table / f"{stem}.parquet"))
-    warcs = [(entry.name, entry.length) for entry, _ in entries if entry.name.startswith(_WARCS)]
-    return Crawl(directory, running=False, logs=logs, warc_lengths=warcs or None, now=now)
+            found.append(Committed(path, entry.length, table, home.directory / table / f"{stem}.parquet"))
+    return found
 
 
 def export_means(config: Config) -> Means:

@@ -28,7 +28,7 @@ from gossamer.cli.standing import (
     warnings_of,
 )
 from gossamer.cli.words import count, harmless, size
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.words import duration
 from gossamer.world.files import write_whole
 
@@ -92,7 +92,7 @@ def report(directory: Path, *, as_json: bool, page: Path | None = None) -> int:
     require_crawl(directory)
     status = _standing(directory)
     unfetched = seeds_not_fetched(status) if _has_ended(status) else ()
-    found = door.report_of(directory, _rejected(status), _modules(status), unfetched)
+    found = door.report_of(directory, _rejected(status), _modules(status), unfetched, _damage(status))
     if page is not None:
         _write(page, door.written(found, "html", directory.resolve().name))
     if as_json:
@@ -116,14 +116,20 @@ def _write(page: Path, text: str) -> None:
 
 
 def _standing(directory: Path) -> Mapping[str, object]:
-    """Return a crawl's status; nothing where only the tables are left of it."""
+    """Return a crawl's status; of one whose state is gone or damaged only what is wrong with it."""
     try:
         return mapping(ask(directory, "status"))
     except NotRunningError:
         try:
             return door.status_of(directory)
-        except ConfigError:
-            return {}
+        except (ConfigError, CrawlFailedError) as error:
+            return {"damage": [{"says": str(error)}]}
+
+
+def _damage(status: Mapping[str, object]) -> list[str]:
+    """Return a line for each file that a crawl lacks."""
+    found = status.get("damage")
+    return [str(one["says"]) for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
 
 
 def _rejected(status: Mapping[str, object]) -> dict[str, int]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from gossamer.cli.directory import unmake
 from gossamer.cli.exits import Exit, complain
 from gossamer.cli.job import Job, Spool, decode, encode, read_words
-from gossamer.model.errors import ComponentFailedError, ConfigError, CrawlFailedError
+from gossamer.model.errors import ComponentFailedError, ConfigError, CrawlFailedError, DamagedError
 from gossamer.world.files import NO_ROOM
 from gossamer.world.process import die_with_parent
 
@@ -134,6 +134,9 @@ def guarded(job: Job, work: Callable[[Job], int]) -> int:
         if (mistake := config_error(error)) is not None:
             complain(str(mistake))
             return Exit.REFUSED
+        if isinstance(error, DamagedError):
+            complain(str(error))
+            return Exit.FAILED
         if isinstance(error, CrawlFailedError):
             if isinstance(error, ComponentFailedError):
                 keep(error, Path(job.directory))

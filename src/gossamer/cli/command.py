@@ -15,7 +15,7 @@ from gossamer.cli.help import COMPLETE, made_plain
 from gossamer.cli.main import CarryOut, app
 from gossamer.cli.options import with_port
 from gossamer.cli.order import Order
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.world.process import NOT_OURS
 
 
@@ -44,6 +44,9 @@ def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = Non
     except ConfigError as error:
         complain(str(error))
         return Exit.REFUSED
+    except CrawlFailedError as error:
+        complain(str(error))
+        return Exit.FAILED
     except (KeyboardInterrupt, typer.Abort):
         return Exit.INTERRUPTED
     except BrokenPipeError:

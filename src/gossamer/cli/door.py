@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol, Self, cast, get_args
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, Self, cast, get_args
 
 from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
@@ -100,6 +100,27 @@ def why_of(directory: Path, url: str) -> Status:
     return cast("Status", api.why_of(directory, url))
 
 
+def verify_of(directory: Path, *, deep: bool, each: Callable[[str], None]) -> Mapping[str, Any]:
+    """Look for damage in a crawl's files; `each` is called with a line for each. Return what `--json` prints."""
+    from gossamer import api
+
+    return api.verify_of(directory, deep=deep, each=lambda damage: each(damage.says())).as_object()
+
+
+def restore_of(source: str, directory: Path, sets: Sequence[str]) -> str:
+    """Make a crawl in a new directory of a checkpoint; return what was restored."""
+    from gossamer.api import restoring
+
+    return restoring.restore_of(source, directory, sets)
+
+
+def accept_loss_of(directory: Path) -> Sequence[str]:
+    """Have a crawl go on without the files that are missing; return their names."""
+    from gossamer import api
+
+    return api.accept_loss_of(directory)
+
+
 def sample_of(directory: Path, size: int, seed: int | None) -> Sequence[Mapping[str, object]]:
     """Return near-uniform pages of a crawl that walked."""
     from gossamer import api
@@ -146,13 +167,15 @@ def report_of(
     directory: Path,
     rejected: Mapping[str, int],
     modules: Mapping[str, Status],
-    seeds_not_fetched: Sequence[Mapping[str, object]],
+    unfetched: Sequence[Mapping[str, object]],
+    damage: Sequence[str],
 ) -> Report:
     """Return the statistics of a crawl, from the tables it has written; all but the directory is of its status."""
     from gossamer.report.figures import failed_modules
     from gossamer.report.report import summary
 
-    return summary(directory, rejected=rejected, modules=failed_modules(modules), seeds_not_fetched=seeds_not_fetched)
+    failed = failed_modules(modules)
+    return summary(directory, rejected=rejected, modules=failed, seeds_not_fetched=unfetched, damage=damage)
 
 
 def written(report: Report, form: Literal["text", "json", "html"], title: str = "", width: int = 80) -> str:

@@ -22,7 +22,7 @@ class Exit(IntEnum):
     FINISHED = 0, "Finished: nothing is left to fetch, or a limit was reached."
     FAILED = (
         1,
-        "Failure: an internal error, a damaged file, a failed upload. A crawl's state is saved; `resume` continues.",
+        "Failure: an internal error, a missing or damaged file, a failed upload; the line says what to do.",
     )
     REFUSED = 2, "Usage or configuration error: one line on standard error says what is wrong and how to fix it."
     NOTHING = 3, "The crawl ended, but no seed could be fetched. `segment build`: nothing new to list."

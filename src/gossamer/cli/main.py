@@ -14,6 +14,7 @@ from gossamer.cli.exits import epilog
 from gossamer.cli.help import made_plain
 from gossamer.cli.options import with_flags
 from gossamer.cli.order import Order
+from gossamer.cli.safekeeping import safekeeping
 from gossamer.cli.segmenting import segment_app
 
 app = typer.Typer(
@@ -25,6 +26,7 @@ app = typer.Typer(
 )
 app.add_typer(config_app, name="config")
 app.add_typer(segment_app, name="segment")
+app.registered_commands += safekeeping.registered_commands
 
 CarryOut = Callable[[Order], int]
 """Crawls, and returns the exit status."""
@@ -39,9 +41,7 @@ PresetName = Annotated[
 ]
 Urls = Annotated[list[str], typer.Argument(metavar="URL", help="More seeds.")]
 Hosts = Annotated[list[str], typer.Argument(metavar="HOST", help="Hosts to exclude.")]
-Trap = Annotated[
-    str, typer.Argument(metavar="NAME", help="A trap as `status` names it, or a host for all of its traps.")
-]
+Trap = Annotated[str, typer.Argument(metavar="NAME", help="A trap as `status` names it, or a host.")]
 DemoDirectory = Annotated[
     Path, typer.Option("--output", "-o", metavar="DIR", help="Output directory; replaced by each run.")
 ]

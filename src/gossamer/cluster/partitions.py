@@ -10,6 +10,7 @@ from typing import Final, Self
 import msgspec
 
 from gossamer.model.errors import ConfigError
+from gossamer.state.sums import crc
 from gossamer.url.fingerprint import PARTITIONS
 from gossamer.world.files import write_whole
 
@@ -18,13 +19,19 @@ SHARDS_MAX: Final = 1024
 """Fewer than four partitions each would leave some with twice the work of others."""
 
 
-class Written(msgspec.Struct, frozen=True):
+class Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The map as its file has it."""
 
     version: int
     shards: int
     runs: list[tuple[int, int]]
     """First partition and owner of each run of partitions with one owner."""
+    crc: int | None = None
+    """CRC-32 of the rest; None in files of versions that did not record it."""
+
+    def summed(self) -> int:
+        """Return the checksum of the rest."""
+        return crc(repr((self.version, self.shards, [tuple(run) for run in self.runs])).encode())
 
 
 class PartitionMap:
@@ -116,7 +123,9 @@ class PartitionMap:
         path = directory / FILE
         path.parent.mkdir(parents=True, exist_ok=True)
         runs = [(first, owner) for first, _, owner in self.runs()]
-        write_whole(path, msgspec.json.encode(Written(self.version, self.shards, runs)) + b"\n")
+        written = Written(self.version, self.shards, runs)
+        written = msgspec.structs.replace(written, crc=written.summed())
+        write_whole(path, msgspec.json.encode(written) + b"\n")
 
     @classmethod
     def load(cls, directory: Path) -> Self | None:
@@ -130,6 +139,8 @@ class PartitionMap:
             return None
         try:
             written = msgspec.json.decode(path.read_bytes(), type=Written)
+            if written.crc not in (None, written.summed()):
+                raise ValueError("its checksum differs")
             owners = array("H", bytes(2 * PARTITIONS))
             ends = [first for first, _ in written.runs[1:]] + [PARTITIONS]
             for (first, owner), end in zip(written.runs, ends, strict=True):

@@ -12,7 +12,7 @@ from typing import cast
 
 from gossamer.console import line
 from gossamer.model import verbs
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.report.figures import Past
 
 KEPT_S = 2.0
@@ -60,6 +60,8 @@ class Directory:
                 answer = {"ok": True, "result": await self._stopped(request)}
             except verbs.RefusedError as refused:
                 answer = {"ok": False, "error": str(refused), "kind": refused.kind}
+            except CrawlFailedError as damaged:
+                answer = {"ok": False, "error": str(damaged), "kind": "failed"}
             except Exception as error:  # noqa: BLE001 - a question goes not without an answer
                 self.failed(error)
                 answer = {"ok": False, "error": f"{type(error).__name__}: {error}", "kind": "failed"}
@@ -109,6 +111,8 @@ class Directory:
     async def _status_now(self) -> dict[str, object]:
         try:
             return await asyncio.to_thread(lambda: _api().status_of(self._directory))
+        except CrawlFailedError as damaged:
+            return {"state": "failed", "waiting_for": str(damaged)}
         except ConfigError as error:
             if not (self._directory / "crawl.toml").exists():
                 raise verbs.MissingError(str(error)) from error

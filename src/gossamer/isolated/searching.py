@@ -12,7 +12,7 @@ from gossamer.archive.search.query import Found, search
 from gossamer.archive.search.question import QueryError
 from gossamer.isolated.searches import MEMORY_BYTES_MAX, QUERY_CPU_S_MAX, SearchAnswer, SearchRequest
 from gossamer.model import verbs
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.world.alarm import ProcessorLimit
 from gossamer.world.process import limit_data
 from gossamer.world.workers import frame_from, framed
@@ -41,7 +41,7 @@ def _answer(asked: SearchRequest) -> SearchAnswer:
         return SearchAnswer(_as_verb(search([Path(folder) for folder in asked.folders], asked.question)))
     except QueryError as error:
         return SearchAnswer(query_error=str(error))
-    except (ConfigError, OSError) as error:
+    except (ConfigError, DamagedError, OSError) as error:
         return SearchAnswer(config_error=str(error))
 
 

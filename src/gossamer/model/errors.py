@@ -9,6 +9,12 @@ class CrawlFailedError(Exception):
     """What a crawl cannot go on for, in one line for people; its state is saved."""
 
 
+class DamagedError(CrawlFailedError):
+    """A file of a crawl that is missing, or does not hold what was written: one line that names it, what is affected
+    and what to do.
+    """
+
+
 class ComponentFailedError(CrawlFailedError):
     """A component of the operator's failed, and the crawl cannot go on without it. `trace` says where, in lines."""
 

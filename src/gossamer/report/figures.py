@@ -176,6 +176,8 @@ class FailedModule(msgspec.Struct, frozen=True):
 class Report(msgspec.Struct, frozen=True):
     """A crawl in figures. Lists are in falling order and end where they would grow with the crawl."""
 
+    damage: tuple[str, ...] = ()
+    """A line for each file that is known to be lost: the figures lack what it holds."""
     attempts: int = 0
     """Rows of `pages`."""
     fetched: int = 0

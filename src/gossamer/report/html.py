@@ -15,7 +15,9 @@ TIME_LABELS = 7
 
 def as_html(report: Report, title: str) -> str:
     """Return the page. About 60 KB, whatever the size of the crawl."""
-    body = _seeds(report) + ("".join(_sections(report)) if report.attempts else "<p>No pages yet.</p>")
+    none = "No pages in the files that are left." if report.damage else "No pages yet."
+    body = "".join(f'<p class="damage">Damaged: {_text(line)}</p>' for line in report.damage) + _seeds(report)
+    body += "".join(_sections(report)) if report.attempts else f"<p>{none}</p>"
     name = _text(title)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'

@@ -68,13 +68,15 @@ def summary(
     rejected: Mapping[str, int] | None = None,
     modules: Sequence[FailedModule] = (),
     seeds_not_fetched: Sequence[Mapping[str, object]] = (),
+    damage: Sequence[str] = (),
 ) -> Report:
     """Return the figures of a crawl's directory; of one without pages, an empty report.
 
     Reads finished Parquet files only, so figures of a running crawl lag behind. Memory is bounded by
     `memory_bytes_max`; what does not fit goes to a temporary folder. `rejected` is what each filter refused, `modules`
-    those that failed, and `seeds_not_fetched` the seeds of a crawl that could fetch none of them, with `url`, `state`
-    and `reason`: the tables hold none of these. docs/report.md says what it costs.
+    those that failed, `seeds_not_fetched` the seeds of a crawl that could fetch none of them, with `url`, `state` and
+    `reason`, and `damage` a line for each file that is known to be lost: the tables hold none of these.
+    docs/report.md says what it costs.
     """
     with opened(directory, memory_bytes_max) as tables:
         report = _asked(tables, rejected or {}) if tables is not None else Report()
@@ -82,6 +84,7 @@ def summary(
         report,
         failed_modules=tuple(sorted(modules, key=lambda one: -one.failed)),
         seeds_not_fetched=msgspec.convert(tuple(seeds_not_fetched), tuple[Unfetched, ...]),
+        damage=tuple(damage),
     )
 
 

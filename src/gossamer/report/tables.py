@@ -10,7 +10,7 @@ from typing import Any
 
 import duckdb
 
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import DamagedError
 
 ROWS_A_SLICE = 4_000_000
 """Groups are made of so many rows at a time: as many groups at most, about 100 bytes each."""
@@ -90,7 +90,7 @@ def opened(
     memory goes to a temporary folder.
 
     Raises:
-        ConfigError: a file of a table is damaged.
+        DamagedError: a file of a table is damaged; the line names it.
     """
     pages, links, epochs = (
         sorted(str(path) for path in (directory / table).glob("*.parquet")) if table in wanted else []
@@ -110,8 +110,25 @@ def opened(
         with duckdb.connect(f"{folder}/report.duckdb", config=config) as connection:
             try:
                 yield Tables(connection, pages, links, epochs)
-            except (duckdb.InvalidInputException, duckdb.IOException) as error:
-                reason = str(error).partition("\n")[0]
-                raise ConfigError(
-                    f"the tables of {directory} cannot be read, or were not copied whole: {reason}"
+            except duckdb.OutOfMemoryException:
+                raise
+            except duckdb.Error as error:
+                damaged = _first_damaged([*pages, *links, *epochs])
+                if damaged is None:  # Then it is a mistake of ours.
+                    raise
+                raise DamagedError(
+                    f"{damaged} cannot be read: it was damaged, or not copied whole; put a sound copy in its place, or "
+                    f"move it away: the report then lacks its rows"
                 ) from error
+
+
+def _first_damaged(files: Sequence[str]) -> str | None:
+    """Return the first file of which a value cannot be read. Reads all of them."""
+    for file in files:
+        with duckdb.connect(":memory:") as connection:
+            try:
+                connection.read_parquet(file).create_view("rows")
+                connection.execute("SELECT max(hash(COLUMNS(*))) FROM rows").fetchall()
+            except duckdb.Error:
+                return file
+    return None

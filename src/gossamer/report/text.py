@@ -34,7 +34,8 @@ def as_text(report: Report, width: int = 80) -> str:
     Control characters and invisible ones are shown as escapes, so that nothing in it acts on a terminal.
     """
     width = max(width, WIDTH_MIN)
-    return "".join(f"{_shortened(line.rstrip(), width)}\n" for line in _lines(report, width))
+    lost = "".join(f"Damaged: {printable(line)}\n" for line in report.damage)  # Never shortened: they say what to do.
+    return lost + "".join(f"{_shortened(line.rstrip(), width)}\n" for line in _lines(report, width))
 
 
 def _lines(report: Report, width: int) -> Iterator[str]:
@@ -45,7 +46,7 @@ def _lines(report: Report, width: int) -> Iterator[str]:
             yield f"    {printable(one.reason)}"
         yield ""
     if not report.attempts:
-        yield "No pages yet."
+        yield "No pages in the files that are left." if report.damage else "No pages yet."
         return
     yield from _totals(report)
     yield from _course(report.course, width)

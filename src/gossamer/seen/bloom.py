@@ -23,6 +23,7 @@ from gossamer.seen.options import SeenOptions
 from gossamer.seen.ways import KNOWN, NEW
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
+from gossamer.state.sums import Sums, crc
 from gossamer.url.url import Url
 from gossamer.world.files import publish, sync_directory
 
@@ -54,7 +55,7 @@ class _Saving:
         self.through = through
         self.files: list[tuple[_Filter, str, int]] = []
         """Filter, name of its new file, URLs in it."""
-        self.lengths: Future[list[int]] | None = None
+        self.written: Future[list[Sums]] | None = None
 
 
 class BloomUrlSeen:
@@ -118,8 +119,8 @@ class BloomUrlSeen:
             OSError: the disk is full.
         """
         self._offers.cut()
-        if self._saving is not None and self._saving.lengths is not None and self._saving.lengths.done():
-            self._adopt(self._saving, self._saving.lengths.result())
+        if self._saving is not None and self._saving.written is not None and self._saving.written.done():
+            self._adopt(self._saving, self._saving.written.result())
             self._saving = None
         longest = max(range(GROUPS), key=lambda group: self._logged[group])
         if self._saving is None and self._logged[longest] * GROUPS >= self._options.log_urls_max:
@@ -161,14 +162,14 @@ class BloomUrlSeen:
                 name = f"{FOLDER}/{group:02}-{place:02}-{self._serial:08}.bloom"
                 saving.files.append((one, name, one.urls))
                 contents.append((self._journals.path(name), one.bits.save_bytes(), one.urls, one.urls_max))
-        saving.lengths = self._thread.submit(lambda: [_write(*content) for content in contents])
+        saving.written = self._thread.submit(lambda: [_write(*content) for content in contents])
         self._saving = saving
 
-    def _adopt(self, saving: _Saving, lengths: Sequence[int]) -> None:
-        for (one, name, urls), length in zip(saving.files, lengths, strict=True):
+    def _adopt(self, saving: _Saving, written: Sequence[Sums]) -> None:
+        for (one, name, urls), sums in zip(saving.files, written, strict=True):
             if one.file:
                 self._journals.drop(one.file)
-            self._journals.adopt(name, length)
+            self._journals.adopt(name, sums)
             one.file, one.saved_urls = name, urls
         self._offers.forget(saving.group, saving.through)
 
@@ -192,16 +193,17 @@ def _first_urls(options: SeenOptions) -> int:
     return int(share + _DEVIATIONS * sqrt(share)) + 1
 
 
-def _write(path: Path, bits: bytes, urls: int, urls_max: int) -> int:
+def _write(path: Path, bits: bytes, urls: int, urls_max: int) -> Sums:
     if not path.parent.exists():
         path.parent.mkdir(parents=True)
         sync_directory(path.parent.parent)
     aside = path.with_name(path.name + ".new")
+    tail = _TAIL.pack(urls, urls_max, xxh3_64_intdigest(bits))
     with aside.open("wb") as file:
         file.write(bits)
-        length = file.write(_TAIL.pack(urls, urls_max, xxh3_64_intdigest(bits))) + len(bits)
+        file.write(tail)
     publish(aside, path)
-    return length
+    return Sums(len(bits) + len(tail), crc(tail, crc(bits)))
 
 
 def _read(path: Path) -> _Filter:

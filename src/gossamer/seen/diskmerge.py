@@ -23,6 +23,7 @@ from gossamer.seen.runs import Run, mask_of, merged, write_run
 from gossamer.seen.ways import KNOWN, NEW, SHORTER, depth_and_hops, least_of
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
+from gossamer.state.sums import Sums, crc_of
 from gossamer.url.url import Url
 
 RATIO = 4
@@ -39,6 +40,7 @@ class Merged(NamedTuple):
 
     group: int
     run: Run
+    crc: int
     replaced: int
     """How many of the newest runs it holds."""
 
@@ -183,17 +185,17 @@ class DiskMergeUrlSeen:
             path = self._folder / f"{group:02}-{serial:08}.run"
             slices = merged(smaller, (fingerprints[order], ways[order]))
             write_run(path, slices, urls, self._options.filter_bits)
-            made.append(Merged(group, Run(path), taken))
+            made.append(Merged(group, Run(path), crc_of(path), taken))
         return made
 
     def _adopt(self, made: Sequence[Merged]) -> None:
-        for group, run, replaced in made:
+        for group, run, found_crc, replaced in made:
             kept = len(self._runs[group]) - replaced
             for old in self._runs[group][kept:]:
                 self._journals.drop(_name(old.path))
                 old.close()
             self._runs[group][kept:] = [run]
-            self._journals.adopt(_name(run.path), run.bytes)
+            self._journals.adopt(_name(run.path), Sums(run.bytes, found_crc))
         for group in range(GROUPS):
             self._offers.forget(group, self._frozen_through)
         self._frozen = [{} for _ in range(GROUPS)]

@@ -10,11 +10,12 @@ journals live in is cut or removed.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 
+from gossamer.state.sums import Sums, crc, crc_of
 from gossamer.world.files import AppendFile, sync_directory
 
 BUFFER_BYTES_MAX = 1 << 20
@@ -39,20 +40,25 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
     phase: int
     length: int
     digest: str = ""
-    """sha256 in hexadecimal, known once it was uploaded."""
+    """SHA-256 in hexadecimal; empty until it is computed, some time after the file is final."""
+    crc: int | None = None
+    """CRC-32 of the first `length` bytes; None in crawls of versions that did not record it."""
 
 
 class Journal:
     """One append-only file. Appending costs a copy; the disk is touched at 1 MiB and at the commit."""
 
-    def __init__(self, name: str, file: AppendFile, length: int) -> None:
+    def __init__(self, name: str, file: AppendFile, length: int, crc_before: int | None = 0) -> None:
         self.name = name
         """Its final name, relative to the crawl's directory."""
         self.length = length
         """Bytes appended so far, buffered ones included."""
+        self.crc = crc_before
+        """CRC-32 of what was handed to the system; None where the beginning is not known."""
         self._file = file
         self._buffer = bytearray()
         self._written = length
+        self._committed = length, crc_before
 
     def append(self, data: bytes) -> int:
         """Take `data` and return the offset at which it begins. Durable with the next commit.
@@ -82,6 +88,9 @@ class Journal:
             self._buffer.clear()
             self._file.truncate(length)
             self._written = length
+            at, self.crc = self._committed
+            for piece in self._file.pieces(at, length) if self.crc is not None else ():
+                self.crc = crc(piece, self.crc or 0)
         self.length = length
 
     def flush(self) -> None:
@@ -95,6 +104,13 @@ class Journal:
             self._buffer = pending + self._buffer
             raise
         self._written += len(pending)
+        if self.crc is not None:
+            self.crc = crc(pending, self.crc)
+
+    def cut(self) -> None:
+        """Hand everything to the system; `length` and `crc` are those of the file from here on."""
+        self.flush()
+        self._committed = self.length, self.crc
 
     def sync(self) -> None:
         self._file.sync()
@@ -141,7 +157,7 @@ class Journals:
         for entry in list(self._manifest.values()):
             if entry.phase == Phase.OPEN:
                 file = AppendFile(self._working(entry.name), entry.length)
-                self._open[entry.name] = Journal(entry.name, file, entry.length)
+                self._open[entry.name] = Journal(entry.name, file, entry.length, entry.crc)
             elif entry.phase == Phase.CLOSED:
                 self._finalize(entry)
             elif entry.phase == Phase.AWAY:
@@ -159,7 +175,7 @@ class Journals:
             self._changed_directories.add(path.parent.parent)
         journal = Journal(name, AppendFile(path), 0)
         self._open[name] = journal
-        self._manifest[name] = Entry(name, Phase.OPEN, 0)
+        self._manifest[name] = Entry(name, Phase.OPEN, 0, crc=0)
         self._changed_directories.add(path.parent)
         return journal
 
@@ -202,7 +218,8 @@ class Journals:
         if entry is None:
             return
         assert entry.phase == Phase.FINAL, f"{name} is not finished, or was uploaded before"
-        self._manifest[name] = Entry(name, Phase.UPLOADED if keep else Phase.AWAY, entry.length, digest)
+        phase = Phase.UPLOADED if keep else Phase.AWAY
+        self._manifest[name] = Entry(name, phase, entry.length, digest, entry.crc)
         if not keep:
             self._leaving.add(name)
 
@@ -218,7 +235,7 @@ class Journals:
 
     def close(self, journal: Journal) -> None:
         """Say that nothing more will be appended. The commit makes it `closed`, settling renames it."""
-        self._manifest[journal.name] = Entry(journal.name, Phase.CLOSED, journal.length)
+        self._manifest[journal.name] = Entry(journal.name, Phase.CLOSED, journal.length, crc=journal.crc)
 
     def drop(self, name: str) -> None:
         """Say that a final file is no longer needed; it is removed once that is committed."""
@@ -226,17 +243,29 @@ class Journals:
         self._adopted.discard(name)
         self._dropped.append(name)
 
-    def adopt(self, name: str, length: int) -> None:
+    def adopt(self, name: str, sums: Sums) -> None:
         """Enter a finished file that was made aside (a view, such as a Parquet file) into the manifest."""
-        self._manifest[name] = Entry(name, Phase.FINAL, length)
+        self._manifest[name] = Entry(name, Phase.FINAL, sums.length, sums.sha256, sums.crc)
         self._adopted.add(name)
+
+    def unsealed(self) -> Entry | None:
+        """Return the oldest finished file whose SHA-256 is not known; never one of `state/`, which does not stay."""
+        for name, entry in sorted(self._manifest.items()):
+            if entry.phase == Phase.FINAL and not entry.digest and not name.startswith(STATE):
+                return entry
+        return None
+
+    def sealed(self, name: str, digest: str) -> None:
+        """Enter the SHA-256 of a finished file; of one that was dropped or uploaded meanwhile it is not needed."""
+        entry = self._manifest.get(name)
+        if entry is not None and not entry.digest:
+            self._manifest[name] = msgspec.structs.replace(entry, digest=digest)
 
     def cut(self) -> list[Entry]:
         """Flush every open journal and return the manifest that the closing epoch commits."""
         for name, journal in self._open.items():
-            journal.flush()
-            if self._manifest[name].phase == Phase.OPEN:
-                self._manifest[name] = Entry(name, Phase.OPEN, journal.length)
+            journal.cut()
+            self._manifest[name] = Entry(name, self._manifest[name].phase, journal.length, crc=journal.crc)
         self._cut_journals = list(self._open.values())
         return list(self._manifest.values())
 
@@ -285,7 +314,37 @@ class Journals:
             working.replace(final)
             # On the loop: the next commit's thread waits for the disk, before it commits that the file is final.
             self._changed_directories.add(final.parent)
-        self._manifest[entry.name] = Entry(entry.name, Phase.FINAL, entry.length)
+        self._manifest[entry.name] = msgspec.structs.replace(entry, phase=Phase.FINAL)
 
     def _working(self, name: str) -> Path:
         return self.path(name + ".open")
+
+
+def lacking(entries: Iterable[Entry], path: Callable[[str], Path]) -> Iterator[tuple[Entry, Path, str]]:
+    """Yield the files of a committed manifest that are missing or have another size than was committed, with what is
+    wrong with each; not those that only an object store has. `path` says where a file is.
+
+    About 2 µs a file; no file is opened. Only for a crawl that does not run.
+    """
+    for entry in entries:
+        place = path(entry.name)
+        working = place.with_name(place.name + ".open")
+        found = working if entry.phase == Phase.OPEN or (entry.phase == Phase.CLOSED and not place.exists()) else place
+        try:
+            size = found.stat().st_size
+        except FileNotFoundError:
+            if entry.phase < Phase.AWAY:
+                yield entry, found, "is missing"
+            continue
+        if size < entry.length or (size > entry.length and entry.phase > Phase.CLOSED):
+            yield entry, found, f"has {size:,} bytes, {entry.length:,} were written"
+
+
+def differs(entry: Entry, path: Path) -> bool:
+    """Say whether a file of the manifest holds other bytes than were committed. Blocks: reads all of it. A crawl of a
+    version that recorded no checksum is taken as it is.
+
+    Raises:
+        OSError: the file is missing, too short, or cannot be read.
+    """
+    return entry.crc is not None and crc_of(path, entry.length) != entry.crc

@@ -25,13 +25,14 @@ class StateOptions(BaseModel):
     )
     checkpoint_uri: str = Field(
         "",
-        description="Where shards of a cluster keep checkpoints, so that a machine may be lost: s3://BUCKET/PREFIX, "
-        "gs://, az://, or file:///PATH of a directory that all machines share. Options and secrets are "
-        "archive.store_options and archive.store_secrets_file.",
+        description="Where checkpoints are kept, so that the disk or a machine may be lost: s3://BUCKET/PREFIX, "
+        "gs://, az://, or file:///PATH of a directory, which all machines of a cluster share. Options and secrets are "
+        "archive.store_options and archive.store_secrets_file. `gossamer restore URI -o DIR` restores the newest.",
     )
     checkpoint_s: float = Field(
         300.0,
         gt=0,
         allow_inf_nan=False,
-        description="Between two checkpoints of a shard, in seconds: the most work that the loss of a machine costs.",
+        description="Time between two checkpoints of a shard, in seconds: the most work that the loss of a machine "
+        "costs.",
     )

@@ -30,6 +30,7 @@ from rocksdict import (
     Checkpoint,
     ColumnFamily,
     DBCompressionType,
+    DBRecoveryMode,
     Options,
     Rdict,
     ReadOptions,
@@ -77,9 +78,18 @@ BACKGROUND_WAIT_S, BACKGROUND_WAIT_S_MAX = 0.005, 60.0
 _REDO = META_PARTITION + b"redo:"
 STORE_KEYS = (_REDO, META_PARTITION + b"committed", META_PARTITION + b"applied")
 """What keys of the store itself begin with."""
+_LAST_KEY = b"\xff" * 8
 _REDO_END = META_PARTITION + b"redo;"
 _COMMITTED = META_PARTITION + b"committed"
 _APPLIED = META_PARTITION + b"applied"
+
+_UNREADABLE = ("Corruption", "No such file or directory", "missing", "mismatch", "does not exist", "Not implemented")
+"""What RocksDB says of a store whose files are missing or hold other bytes than it wrote."""
+
+
+class DamagedStoreError(OSError):
+    """The store cannot be read: files of it are missing, or hold other bytes than were written."""
+
 
 Operations = tuple[int, list[bytes], list[bytes | None]]
 """Family number, keys, their values in the same order; None deletes."""
@@ -116,10 +126,12 @@ class Store:
         background_bytes_s: int = 128 << 20,
         *,
         writable: bool = True,
+        strict: bool = False,
     ) -> None:
         """Open or make the store and finish what a crash left half-applied.
 
-        One that is not `writable` is opened for questions alone, where it was closed in order.
+        One that is not `writable` is opened for questions alone, where it was closed in order. With `strict` a record
+        of the write-ahead log that is not what was written is an error, wherever it is but at the very end.
 
         Raises:
             OSError: another process holds it, the disk does not answer, or it is not `writable` and was not closed.
@@ -135,6 +147,8 @@ class Store:
         cache = Cache(cache_bytes)
         options = _options(cache, write_buffer_bytes)
         options.set_ratelimiter(background_bytes_s, 100_000, 10)
+        if strict:
+            options.set_wal_recovery_mode(DBRecoveryMode.tolerate_corrupted_tail_records())
         families = {name: _options(cache, write_buffer_bytes) for name in FAMILIES}
         # Many questions are about keys that are not there, or not there yet: spare the walk through memory.
         for name in ASKED_BY_KEY:
@@ -163,12 +177,18 @@ class Store:
 
     def get(self, family: str, key: bytes) -> bytes | None:
         """Return a committed value. About 1 µs when cached."""
-        value: bytes | None = self._families[family].get(key)
+        try:
+            value: bytes | None = self._families[family].get(key)
+        except Exception as error:
+            raise _refusal("cannot read the store", error) from error
         return value
 
     def get_many(self, family: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """Return committed values in the order of `keys`: one call, about 0.8 µs a key."""
-        return list(self._families[family].get(list(keys)) or ())
+        try:
+            return list(self._families[family].get(list(keys)) or ())
+        except Exception as error:
+            raise _refusal("cannot read the store", error) from error
 
     def scan(self, family: str, begin: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Yield committed pairs from `begin` up to but without `end`: a seek (about 20 µs), then 1 µs each."""
@@ -179,6 +199,8 @@ class Store:
         while iterator.valid():
             yield iterator.key(), iterator.value()
             iterator.next()
+        with refusals("cannot read the store"):
+            iterator.status()  # A block that cannot be read ends the iteration as the last key does.
 
     def commit(self, epoch: int, ranges: Sequence[Range], changes: Mapping[int, Mapping[bytes, bytes | None]]) -> int:
         """Make an epoch durable and return the number of its chunks. Blocks for one fsync, off the GIL.
@@ -219,6 +241,21 @@ class Store:
         """Make a consistent copy by hard links. Milliseconds; holds the GIL (27 ms measured)."""
         Checkpoint(self._db).create_checkpoint(str(path))
 
+    def check(self) -> int:
+        """Read everything, and every key once more by itself, so that each block and filter is compared with its
+        checksum; return how many keys there are. Blocks: about 3 µs a key.
+
+        Raises:
+            DamagedStoreError: something is not what was written.
+        """
+        keys = 0
+        for family in FAMILIES:
+            pairs = self.scan(family, b"", _LAST_KEY)
+            while part := [key for key, _ in islice(pairs, SLICE_OPERATIONS_MAX)]:
+                self.get_many(family, part)
+                keys += len(part)
+        return keys
+
     def close(self) -> None:
         """Flush and let go. Whatever was committed is safe without it."""
         # A disk that refused a commit refuses this too, and that was the error to hear of.
@@ -243,7 +280,8 @@ class Store:
                 raise OSError(errno.EROFS, "its last commit has to be finished first, and it cannot be written")
             for number in range(committed.chunks):
                 chunk = self._meta.get(_redo_key(committed.epoch, number))
-                assert chunk is not None, "a committed epoch lacks a part: the store was damaged"
+                if chunk is None:
+                    raise DamagedStoreError(errno.EIO, "part of the last commit is missing")
                 self._db.write(self._batch(_chunk_decoder.decode(chunk)))
             self._forget_redo(committed.epoch, committed.chunks)
         for key in [key for key, _ in self.scan("meta", _REDO, _REDO_END)] if self._writable else ():
@@ -348,9 +386,10 @@ def refusals(what: str) -> Iterator[None]:
 
 def _refusal(what: str, error: Exception) -> OSError:
     # rocksdict raises bare Exception for all that RocksDB reports: only its words tell a full disk.
-    said = str(error)
+    said = " ".join(str(error).partition(" The file ")[0].split())
     number = next((number for number in NO_ROOM if os.strerror(number) in said), errno.EIO)
-    return OSError(number, f"{what}: {said}")
+    is_damaged = number == errno.EIO and any(word in said for word in _UNREADABLE)
+    return (DamagedStoreError if is_damaged else OSError)(number, f"{what}: {said}")
 
 
 def _redo_key(epoch: int, number: int) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
@@ -35,6 +36,12 @@ class AppendFile:
         """Cut back to `length`, after a write that failed half-way."""
         os.ftruncate(self._fd, length)
         os.lseek(self._fd, length, os.SEEK_SET)
+
+    def pieces(self, begin: int, end: int) -> Iterator[bytes]:
+        """Yield what was written from `begin` up to `end`, 1 MiB at a time."""
+        while begin < end and (piece := os.pread(self._fd, min(end - begin, 1 << 20), begin)):
+            begin += len(piece)
+            yield piece
 
     def sync(self) -> None:
         """Make it survive a power cut. Blocks; releases the GIL."""

@@ -38,13 +38,13 @@ Exporting = Callable[..., Exported]
 @pytest.fixture
 def exporting(crawled: Path) -> Exporting:
     def make(to: str, target: Path, directory: Path = crawled, **options: object) -> Exported:
-        options = {"running": False, "logs": (), "warc_lengths": None, **options}
+        options = {"running": False, "logs": (), "files": None, **options}
         crawl = Crawl(
             directory,
             bool(options.pop("running")),
             options.pop("logs"),
-            options.pop("warc_lengths"),
-            NOW,  # type: ignore[arg-type]
+            options.pop("files"),
+            now=NOW,  # type: ignore[arg-type]
         )
         return export(crawl, to, target, MEANS, **options)  # type: ignore[arg-type]
 

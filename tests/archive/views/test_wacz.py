@@ -17,7 +17,7 @@ from gossamer.archive.views import wacz
 from gossamer.archive.views.source import Source, pieces_of
 from gossamer.archive.views.whole import require_whole
 from gossamer.archive.views.work import Piece
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, DamagedError
 from tests.archive.views.conftest import Exporting
 
 
@@ -160,7 +160,7 @@ def test_a_warc_file_that_was_cut_short_is_named_and_nothing_is_made(
         whole = file.read_bytes()
         lengths = {"within a record of a page": len(whole) // 2, "behind the last of them": len(whole) - 5}
         file.write_bytes(whole[: lengths.get(cut, 0)])
-        with pytest.raises(ConfigError, match=f"{file.name} ends early: it was damaged, or not copied whole") as error:
+        with pytest.raises(DamagedError, match=f"{file.name} ends early: it was damaged, or not copied whole") as error:
             exporting("wacz", tmp_path / "out.wacz", copied)
         assert "\n" not in str(error.value)
         assert not list(tmp_path.glob("out.wacz*"))
@@ -178,5 +178,5 @@ def test_what_was_never_committed_is_not_missed(crawled: Path, tmp_path: Path) -
         file.write(b"\x1f\x8b half of a record")
     pieces = [Piece(str(growing), length)]
     require_whole(pieces, Source(pieces_of(crawled / "pages"), table="pages"))
-    with pytest.raises(ConfigError, match="ends early"):
+    with pytest.raises(DamagedError, match="ends early"):
         require_whole([Piece(str(growing), length + 10)], Source(pieces_of(crawled / "pages"), table="pages"))

@@ -13,8 +13,13 @@ def failed_modules(modules: Mapping[str, object]) -> tuple[object, ...]:
 
 
 def summary(
-    directory: Path, rejected: Mapping[str, int], modules: Sequence[object], seeds_not_fetched: Sequence[object]
+    directory: Path,
+    rejected: Mapping[str, int],
+    modules: Sequence[object],
+    seeds_not_fetched: Sequence[object],
+    damage: Sequence[str],
 ) -> Report:
+    assert not damage
     report = Report((directory / "state/pages").read_text())
     report.refused = rejected["scope.host"]
     return report

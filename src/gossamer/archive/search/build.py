@@ -40,6 +40,7 @@ def build(
         OSError: the disk is full; another call goes on.
     """
     target = crawl.directory / FOLDER
+    crawl.require(["pages", "links"], warcs=True)
     with Work(target, Order(str(crawl.directory.resolve()), "search"), replaces=True) as work:
         if work.is_complete:
             work.finish()
@@ -69,7 +70,7 @@ def _index(
     try:
         with Bodies(warc_folder, means.decoder) as bodies:
             for position, row in planned(plan, int(writer.position() or 0)):
-                page = bodies.page(row.place, row.original) if row.media_type in INDEXED_TYPES else None
+                page = bodies.page(row.place, row.original, row.url) if row.media_type in INDEXED_TYPES else None
                 if page is not None:
                     text, language = means.text_of(page), language_of_page(page)
                     document = Document(

@@ -44,6 +44,8 @@ class Indexing:
 class IndexFollower:
     """Says which log is next, and lets go of those that are indexed. All but `Indexing.make` runs on the loop."""
 
+    frees_disk = True
+
     def __init__(self, options: SearchOptions, journals: Journals) -> None:
         """Take up the index of a crawl.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import tantivy
 
+from gossamer.archive.search.sums import SUMS, record
 from gossamer.model.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class IndexWriter:
             ConfigError: it is another version's, or another process writes it.
         """
         folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        (folder / SUMS).unlink(missing_ok=True)  # What they say is over.
         self._index = opened(folder) if tantivy.Index.exists(str(folder)) else tantivy.Index(fields(), str(folder))
         try:
             # One thread: the crawl has its own, and documents of one key must stay in order.
@@ -89,8 +92,9 @@ class IndexWriter:
         return searcher.num_docs - len(searcher.search(query, 1).hits)
 
     def close(self) -> None:
-        """Let the merging of segments end. Nothing can be put afterwards."""
+        """Let the merging of segments end, and record the checksums of all files. Nothing can be put afterwards."""
         self._writer.wait_merging_threads()
+        record(self._folder)
 
 
 def opened(folder: Path) -> tantivy.Index:
@@ -127,7 +131,7 @@ def _opened(place: Path, folder: Path) -> tantivy.Index:
     try:
         index = tantivy.Index.open(str(place))
         index.parse_query("x", ["title", "text", "anchors", "url", "position"])
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         if closed := [path for path in folder.iterdir() if not os.access(path, os.R_OK)]:
             raise ConfigError(f"{closed[0]} may not be read by you; ask its owner, or search a copy") from error
         raise ConfigError(

@@ -12,6 +12,7 @@ import tantivy
 
 from gossamer.archive.search.index import POSITION, reading
 from gossamer.archive.search.question import QueryError, Question
+from gossamer.archive.search.sums import require_sound
 from gossamer.model.errors import ConfigError
 
 SNIPPET_CHARACTERS_MAX = 200
@@ -53,8 +54,11 @@ def search(folders: Sequence[Path], question: Question) -> Found:
     Raises:
         QueryError: the query passes a bound, or cannot be run.
         ConfigError: an index is missing, or cannot be read.
+        DamagedError: a file of an index is missing, or is not what was written.
     """
     question.check()
+    for folder in folders:
+        require_sound(folder)
     answers = [_search_one(folder, question) for folder in folders]
     return answers[0] if len(answers) == 1 else best_of(answers, question.limit)
 

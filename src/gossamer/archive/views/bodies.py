@@ -10,8 +10,9 @@ from typing import BinaryIO, Self
 import msgspec
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 
-from gossamer.archive.views.whole import ended_early
-from gossamer.model.errors import ConfigError
+from gossamer.archive.members import is_sound
+from gossamer.archive.views.whole import broken, ended_early, is_zstd
+from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.model.visits import Page, Reply
 from gossamer.ports import Decoder
 
@@ -45,21 +46,23 @@ class Bodies:
         if self._file is not None:
             self._file.close()
 
-    def page(self, place: Place, original: Place | None = None) -> Page | None:
+    def page(self, place: Place, original: Place | None = None, url: str = "") -> Page | None:
         """Return the page of a record, its content coding removed; that of `original` when the record is a revisit.
+        `url` is what is asked for, for people.
 
         None when neither holds a body.
 
         Raises:
             ConfigError: the file is not here: it may be in an object store alone.
+            DamagedError: the record is not what was written; the line names file, offset and `url`.
         """
-        page = self._page(place)
+        page = self._page(place, url)
         if page is None and original is not None:
-            page = self._page(original)
+            page = self._page(original, url)
         return page
 
-    def _page(self, place: Place) -> Page | None:
-        for record in ArchiveIterator(self._member(place)):
+    def _page(self, place: Place, url_asked: str) -> Page | None:
+        for record in ArchiveIterator(self._member(place, url_asked)):
             if record.record_type == WarcRecordType.revisit:
                 return None
             url = record.headers["WARC-Target-URI"]
@@ -75,7 +78,7 @@ class Bodies:
             return Page(url, media_type, charset, headers, self._decoder.decode(reply).body)
         return None
 
-    def _member(self, place: Place) -> BinaryIO:
+    def _member(self, place: Place, url: str) -> BinaryIO:
         if place.file != self._name or self._file is None:
             if self._file is not None:
                 self._file.close()
@@ -90,8 +93,12 @@ class Bodies:
                     raise ConfigError(f"{path} is not here; copy it from the crawl's object store") from None
                 self._file = (growing if growing.exists() else path).open("rb")
             self._name = place.file
+        path = self._folder / place.file
         if os.fstat(self._file.fileno()).st_size < place.offset + place.length:
-            raise ended_early(self._folder / place.file)
+            raise ended_early(path)
+        if fault := is_sound(self._file, place.offset, place.length, zstd=is_zstd(path)):
+            leave = f"{broken(path, place.offset, url, fault)}, or leave the page out: --where \"url <> '{url}'\""
+            raise DamagedError(leave)
         self._file.seek(place.offset)
         return io.BytesIO(self._file.read(place.length)) if place.length <= READ_WHOLE_BYTES_MAX else self._file
 

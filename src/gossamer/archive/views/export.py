@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,9 @@ from gossamer.archive.views.rows import FORMS, export_rows, stream_rows
 from gossamer.archive.views.source import Source, pieces_of
 from gossamer.archive.views.wacz import export_wacz
 from gossamer.archive.views.work import Inputs, Order, Piece, Work
+from gossamer.model.damage import Damage, require_none
 from gossamer.model.errors import ConfigError
+from gossamer.state.journals import Entry
 
 FORMATS = ("parquet", "jsonl", "csv", "markdown", "cdxj", "wacz", "pagefiles")
 MEMORY_BYTES = 512_000_000
@@ -31,6 +33,7 @@ MEMORY_BYTES_MIN = 64_000_000
 _KEPT = (
     "runs-pages", "runs-links", "lines", "logs", "plan.parquet", "index.cdx.gz", "index.idx", "pages.jsonl",
 )  # fmt: skip
+NEED_WARCS = frozenset(("markdown", "wacz", "pagefiles"))
 _TABLES_OF = {"markdown": ["pages"], "cdxj": ["pages"], "wacz": ["pages"], "pagefiles": ["pages", "links"]}
 
 Progress = Callable[[str, int, int], None]
@@ -59,9 +62,27 @@ class Crawl:
     running: bool
     """Only finished files count then."""
     logs: Sequence[Committed] = ()
-    warc_lengths: Sequence[tuple[str, int]] | None = None
-    """Name and committed length of each WARC file; None: those that are finished."""
+    files: Mapping[str, Entry] | None = None
+    """What the last commit says of each file, by name; None where it is not known: finished files count then."""
+    lost: Sequence[Damage] = ()
+    """Files that are missing or have another length than was committed."""
     now: float = 0.0
+
+    def require(self, tables: Sequence[str], *, warcs: bool) -> None:
+        """Raise DamagedError where a file of these tables, or a WARC file where those are needed, is lost."""
+        wanted = {str(self.directory / table) for table in tables} | (
+            {str(self.directory / "warc")} if warcs else set()
+        )
+        wanted |= {f"{table}-" for table in tables}
+        require_none(
+            [
+                damage
+                for damage in self.lost
+                if str(Path(damage.file).parent) in wanted
+                or (damage.kind == "journal" and Path(damage.file).name.partition("-")[0] + "-" in wanted)
+            ],
+            f"gossamer verify {self.directory}",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +119,7 @@ def export(
     """
     check(to, table, where, memory_bytes_max)
     tables = tables_of(crawl, to, table)
+    crawl.require(tables, warcs=to in NEED_WARCS)
     order = Order(str(crawl.directory.resolve()), to, table, where)
     with Work(target, order) as work:
         if work.is_complete:
@@ -150,7 +172,7 @@ def tables_of(crawl: Crawl, to: str, table: str) -> list[str]:
     """Return the tables that an export reads."""
     if to in _TABLES_OF:
         return _TABLES_OF[to]
-    known = known_tables(crawl.directory)
+    known = known_tables(crawl.directory, crawl.files or ())
     if table and table not in known:
         raise ConfigError(f"--table {table}: the crawl has {', '.join(known)}")
     if table:
@@ -158,10 +180,13 @@ def tables_of(crawl: Crawl, to: str, table: str) -> list[str]:
     return known if to == "parquet" else ["pages"]
 
 
-def known_tables(directory: Path) -> list[str]:
-    """Return the tables that a crawl has: `pages`, `links`, and those of its modules."""
-    more = {path.parent.name for path in directory.glob("*/*.parquet")} - {"pages", "links"}
-    return ["pages", "links", *sorted(more)]
+def known_tables(directory: Path, committed: Iterable[str] = ()) -> list[str]:
+    """Return the tables that a crawl has: `pages`, `links`, and those of its modules; also one of which all files are
+    gone, where `committed` names them.
+    """
+    more = {path.parent.name for path in directory.glob("*/*.parquet")}
+    more |= {name.partition("/")[0] for name in committed if name.endswith(".parquet")}
+    return ["pages", "links", *sorted(more - {"pages", "links"})]
 
 
 def _make(
@@ -204,10 +229,16 @@ def _make(
 
 
 def inputs_of(crawl: Crawl, tables: Sequence[str], logs_folder: Path) -> Inputs:
-    """Return the files that hold the tables now; logs of a crawl that died become Parquet in `logs_folder`."""
+    """Return the files that hold the tables now; logs of a crawl that died become Parquet in `logs_folder`.
+
+    Raises:
+        DamagedError: a file of the tables is missing, or is not what was written.
+    """
+    crawl.require(tables, warcs=False)
     inputs = Inputs(running=crawl.running, begun_at=crawl.now)
+    recorded = {name: entry.crc for name, entry in (crawl.files or {}).items()}
     for table in tables:
-        inputs.tables[table] = pieces_of(crawl.directory / table)
+        inputs.tables[table] = pieces_of(crawl.directory / table, recorded)
         for log in crawl.logs:
             if log.table == table and not log.parquet.exists():
                 target = logs_folder / table / log.parquet.name
@@ -218,15 +249,15 @@ def inputs_of(crawl: Crawl, tables: Sequence[str], logs_folder: Path) -> Inputs:
 
 
 def _warcs(crawl: Crawl) -> list[Piece]:
-    folder = crawl.directory / "warc"
-    if crawl.warc_lengths is None:
-        return [
-            Piece(str(path), path.stat().st_size) for path in sorted(folder.glob("*.warc*")) if path.suffix != ".open"
-        ]
+    folder, files = crawl.directory / "warc", crawl.files or {}
+    known = {name: entry for name, entry in files.items() if name.startswith("warc/")}
     found = []
-    for name, length in crawl.warc_lengths:
-        path = crawl.directory / name
-        found.append(Piece(str(path if path.exists() else path.with_name(path.name + ".open")), length))
+    for path in sorted(folder.glob("*.warc*")):
+        entry = known.get(f"warc/{path.name.removesuffix('.open')}")
+        if entry is not None:
+            found.append(Piece(str(path), entry.length, crc=entry.crc))
+        elif path.suffix != ".open":  # One that grows and is in no commit does not count.
+            found.append(Piece(str(path), path.stat().st_size))
     return found
 
 

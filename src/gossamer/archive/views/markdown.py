@@ -41,7 +41,7 @@ def export_markdown(work: Work, plan: Path, bodies: Bodies, content_of: Content,
     work.out.mkdir(exist_ok=True)
     for position, row in planned(plan, step.position):
         if row.media_type in WRITTEN_TYPES:
-            page = bodies.page(row.place, row.original)
+            page = bodies.page(row.place, row.original, row.url)
             if page is not None:
                 path = work.out / file_name(row.host, row.url, row.key)
                 path.parent.mkdir(exist_ok=True)

@@ -70,7 +70,7 @@ def _store(work: Work, step: Storing, plan: Path, bodies: Bodies, advance: Advan
     try:
         for position, row in planned(plan, step.pages):
             # What cannot be stored is not read either: it may be larger than memory.
-            page = bodies.page(row.place, row.original) if row.body_bytes <= SEGMENT_BYTES_MAX else None
+            page = bodies.page(row.place, row.original, row.url) if row.body_bytes <= SEGMENT_BYTES_MAX else None
             number, offset, body = NOT_STORED, NOT_STORED, page.body if page is not None else b""
             size = len(body) if page is not None else row.body_bytes
             if page is not None and len(body) <= SEGMENT_BYTES_MAX:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -22,9 +22,9 @@ from gossamer.archive.cdxj import Standing
 from gossamer.archive.views.index import Indexing, sort_lines, unique_lines
 from gossamer.archive.views.parquet import Advance
 from gossamer.archive.views.source import Source
-from gossamer.archive.views.whole import ended_early, require_whole
+from gossamer.archive.views.whole import ended_early, require_members, require_whole
 from gossamer.archive.views.work import Inputs, Piece, Work
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.model.product import __version__
 from gossamer.world.files import publish, sync_file
 
@@ -84,9 +84,12 @@ def export_wacz(work: Work, source: Source, title: str, memory_bytes_max: int, a
         archive = _Zip(file, step.members, work.inputs.begun_at)
         try:
             done = {member.name for member in step.members}
+            crcs = {f"archive/{_named(piece)}": piece.crc for piece in work.inputs.warcs}
             for name, path, length, kind in _contents(work, work.inputs):
                 if name not in done:
-                    step.members.append(archive.add_file(name, path, length, kind))
+                    member = archive.add_file(name, path, length, kind)
+                    _require_as_written(member, path, crcs, source)
+                    step.members.append(member)
                     step.length = file.tell()
                     file.flush()
                     sync_file(work.out)
@@ -97,6 +100,24 @@ def export_wacz(work: Work, source: Source, title: str, memory_bytes_max: int, a
             archive.close()
         finally:
             archive.leave()
+
+
+def _named(piece: Piece) -> str:
+    return Path(piece.path).name.removesuffix(".open")
+
+
+def _require_as_written(member: Member, path: Path, crcs: Mapping[str, int | None], source: Source) -> None:
+    """Raise DamagedError for a WARC file that was copied and is not what was written: its checksum tells, or where none
+    is recorded, its records.
+    """
+    if member.name not in crcs or crcs[member.name] == member.crc:
+        return
+    require_members(path, member.size, source)
+    if crcs[member.name] is not None:
+        raise DamagedError(
+            f"{path} does not hold what was written into it (its CRC-32 differs, its records are sound); put a sound "
+            "copy in its place"
+        )
 
 
 def _list(work: Work, step: Packing, source: Source, memory_bytes_max: int, advance: Advance, held: _Held) -> None:
@@ -119,7 +140,7 @@ class _Held:
     def __init__(self, warcs: list[Piece], *, whole: bool) -> None:
         """With `whole` a record that is held nowhere is a mistake."""
         self._whole = whole
-        self._names = pa.array([Path(piece.path).name.removesuffix(".open") for piece in warcs], pa.string())
+        self._names = pa.array([_named(piece) for piece in warcs], pa.string())
         self._lengths = pa.array([piece.length for piece in warcs], pa.int64())
 
     def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -141,7 +162,7 @@ def _contents(work: Work, inputs: Inputs) -> Iterator[tuple[str, Path, int, int]
     lists.append(("pages/pages.jsonl", zipfile.ZIP_DEFLATED))
     for piece in inputs.warcs:
         path = Path(piece.path)
-        yield f"archive/{path.name.removesuffix('.open')}", _where_now(path), piece.length, zipfile.ZIP_STORED
+        yield f"archive/{_named(piece)}", _where_now(path), piece.length, zipfile.ZIP_STORED
     for name, kind in lists:
         path = work.folder / name.rpartition("/")[2]
         yield name, path, path.stat().st_size, kind

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from isal import igzip
 
+from gossamer.archive.members import members_of
 from gossamer.archive.views.source import Source
 from gossamer.archive.views.work import Piece
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import DamagedError
 
 READ_BYTES = 1 << 20
 _COLUMNS = ["warc_file", "warc_offset", "warc_length"]
@@ -25,7 +26,7 @@ def require_whole(warcs: Sequence[Piece], source: Source) -> None:
     About 0.2 µs a row, and what is behind the last row's record is unpacked: a few KB of a file.
 
     Raises:
-        ConfigError: one was.
+        DamagedError: one was.
     """
     ends = _ends(source)
     for piece in warcs:
@@ -38,9 +39,49 @@ def require_whole(warcs: Sequence[Piece], source: Source) -> None:
                 raise ended_early(path)
 
 
-def ended_early(path: Path) -> ConfigError:
+def ended_early(path: Path) -> DamagedError:
     """Return what is said of a file that was cut short."""
-    return ConfigError(f"{path} ends early: it was damaged, or not copied whole; nothing was made of it")
+    return DamagedError(
+        f"{path} ends early: it was damaged, or not copied whole; nothing was made of it: put a sound copy in its place"
+    )
+
+
+def require_members(path: Path, length: int, source: Source) -> None:
+    """Look at every record in the first `length` bytes of a WARC file; `source` has the rows of `pages`. About 3 ms a
+    MB of text.
+
+    Raises:
+        DamagedError: one is not what was written; the line names its offset and URL.
+    """
+    with path.open("rb") as file:
+        for member in members_of(file, length, zstd=is_zstd(path)):
+            if member.fault:
+                url = member.url or _url_at(source, path.name.removesuffix(".open"), member.offset)
+                raise broken(path, member.offset, url, member.fault)
+
+
+def _url_at(source: Source, name: str, offset: int) -> str:
+    """Return the URL of the row whose record is at a place; empty when there is none."""
+    for _, batch in source.batches(0, ["url", *_COLUMNS[:2]]):
+        rows = batch.filter(
+            pc.and_(pc.equal(pc.cast(batch["warc_file"], pa.string()), name), pc.equal(batch["warc_offset"], offset))
+        )
+        if rows.num_rows:
+            return str(rows["url"][0].as_py())
+    return ""
+
+
+def broken(path: Path, offset: int, url: str, fault: str) -> DamagedError:
+    """Return what is said of a record that is not what was written."""
+    of = f" ({url})" if url else ""
+    return DamagedError(
+        f"{path} is damaged: the record at offset {offset}{of} {fault}; put a sound copy of the file in its place"
+    )
+
+
+def is_zstd(path: Path) -> bool:
+    """Say whether a WARC file holds Zstandard frames, by its name."""
+    return path.name.removesuffix(".open").endswith(".zst")
 
 
 def _ends(source: Source) -> dict[str, int]:

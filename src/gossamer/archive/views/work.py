@@ -14,7 +14,7 @@ from typing import Self, TypeVar
 
 import msgspec
 
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.world.files import sync_directory, sync_everything, sync_file, write_whole
 from gossamer.world.process import DirectoryLock
 
@@ -30,6 +30,8 @@ class Piece(msgspec.Struct, frozen=True):
     path: str
     length: int
     rows: int = 0
+    crc: int | None = None
+    """CRC-32 of its first `length` bytes, where it is recorded."""
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -118,7 +120,7 @@ class Work:
     ) -> None:
         if self._lock is not None:
             self._lock.release()
-        if isinstance(error, ConfigError) and not self.resumed and bytes(self._state.step) == b"null":
+        if isinstance(error, ConfigError | DamagedError) and not self.resumed and bytes(self._state.step) == b"null":
             shutil.rmtree(self.folder, ignore_errors=True)  # Asked for wrongly: there is nothing to go on with.
 
     @property

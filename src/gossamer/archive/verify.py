@@ -1,0 +1,216 @@
+"""Verify: whether what a crawl archived is what was written, and whether its parts agree with each other.
+
+Files are read one after another, in pieces. What every record, row and index line says of places in WARC files goes
+to Parquet files in a temporary folder, and is joined there: memory is bounded, whatever the size of the crawl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import duckdb
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gossamer.archive.cdxj import faults_of_index, seal_of
+from gossamer.archive.frames import BrokenFrameError, batches
+from gossamer.archive.members import members_of
+from gossamer.archive.views.source import told_of
+from gossamer.archive.views.whole import is_zstd
+from gossamer.model.errors import DamagedError
+from gossamer.state.journals import Entry, differs
+from gossamer.state.sums import sums_of
+
+MEMORY_BYTES = 256_000_000
+ROWS_A_BATCH = 50_000
+EXAMPLES_MAX = 3
+DIFFERS = "does not hold what was written into it (its CRC-32 differs)"
+_PLACES = pa.schema(
+    [(name, pa.string()) for name in ("file", "url", "what")] + [(name, pa.int64()) for name in ("offset", "length")]
+)
+_UNLIKE = """
+    SELECT one.file, count(*), min(one."offset"), arg_min(one.url, one."offset")
+    FROM ({wanted}) AS one LEFT JOIN records ON records.file = one.file AND records."offset" = one."offset"
+    WHERE one.file IN (SELECT DISTINCT file FROM records)
+        AND (records."offset" IS NULL OR (records.what = '' AND records.length <> one.length))
+    GROUP BY 1 ORDER BY 1"""
+_BROKEN = """
+    SELECT records.file, records."offset", what, max(coalesce(nullif(records.url, ''), one.url, ''))
+    FROM records LEFT JOIN ({known}) AS one ON records.file = one.file AND records."offset" = one."offset"
+    WHERE what <> '' GROUP BY 1, 2, 3 ORDER BY 1, 2"""
+_ROWS = """
+    SELECT warc_file::VARCHAR AS file, warc_offset AS "offset", warc_length AS length, url FROM pages
+    WHERE warc_offset IS NOT NULL"""
+_LINES = 'SELECT file, "offset", length, url FROM lines'
+_NOTHING = 'SELECT NULL::VARCHAR AS file, NULL::BIGINT AS "offset", NULL::BIGINT AS length, NULL::VARCHAR AS url'
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """What is wrong with a file."""
+
+    path: Path
+    what: str
+    offset: int | None = None
+    url: str = ""
+
+
+class Records:
+    """The places of all records that were found, for the comparison at the end. Use as a context."""
+
+    def __init__(self, folder: Path) -> None:
+        """Write to files in `folder`."""
+        self._folder = folder
+        self._writers: dict[str, pq.ParquetWriter] = {}
+        self._held: dict[str, list[tuple[str, str, str, int, int]]] = {}
+
+    def add(self, table: str, file: str, offset: int, length: int, url: str, what: str = "") -> None:
+        """Note a place; `what` is what is wrong with the record there."""
+        held = self._held.setdefault(table, [])
+        held.append((file, url, what, offset, length))
+        if len(held) >= ROWS_A_BATCH:
+            self._write(table)
+
+    def close(self) -> dict[str, Path]:
+        """Finish the files and return them by table."""
+        for table in list(self._held):
+            self._write(table)
+        for writer in self._writers.values():
+            writer.close()
+        return {table: self._path(table) for table in self._writers}
+
+    def _write(self, table: str) -> None:
+        held, self._held[table] = self._held[table], []
+        if table not in self._writers:
+            self._writers[table] = pq.ParquetWriter(self._path(table), _PLACES)
+        columns = zip(*held, strict=True) if held else ((),) * len(_PLACES)
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, _PLACES, strict=True)]
+        self._writers[table].write_batch(pa.record_batch(arrays, schema=_PLACES))
+
+    def _path(self, table: str) -> Path:
+        return self._folder / f"{table}.parquet"
+
+
+def faults_of_warc(path: Path, entry: Entry | None, records: Records) -> Iterator[Fault]:
+    """Read a WARC file, record by record, into `records`: `faults_of_places` tells of the damaged ones, with their
+    URLs. Yield what is wrong with the file beside them.
+    """
+    name = path.name.removesuffix(".open")
+    length = entry.length if entry is not None else path.stat().st_size
+    found = False
+    with path.open("rb") as file:
+        for member in members_of(file, length, zstd=is_zstd(path)):
+            found = found or bool(member.fault)
+            records.add("records", name, member.offset, member.length, member.url, member.fault)
+    if not found and entry is not None and differs(entry, path):
+        yield Fault(path, f"{DIFFERS}; its records are sound")
+
+
+def faults_of_table(path: Path, entry: Entry | None) -> Iterator[Fault]:
+    """Yield what is wrong with a Parquet file."""
+    try:
+        if entry is not None and differs(entry, path):
+            yield Fault(path, DIFFERS + _rows_in(path))
+            return
+        with told_of(path):
+            for _ in pq.ParquetFile(path).iter_batches():
+                pass
+    except DamagedError:
+        yield Fault(path, "cannot be read: it was damaged, or not copied whole")
+
+
+def _rows_in(path: Path) -> str:
+    try:
+        with told_of(path):
+            return f", {pq.read_metadata(path).num_rows:,} rows"
+    except DamagedError:
+        return ""
+
+
+def faults_of_log(path: Path, entry: Entry) -> Iterator[Fault]:
+    """Yield what is wrong with the committed part of a log of record batches."""
+    try:
+        for _ in batches(path, entry.length):
+            pass
+    except (BrokenFrameError, pa.ArrowException) as broken:
+        yield Fault(path, f"cannot be read ({getattr(broken, 'what', broken)})")
+        return
+    yield from faults_of_file(path, entry)
+
+
+def faults_of_file(path: Path, entry: Entry) -> Iterator[Fault]:
+    """Yield what is wrong with a file of which only the checksum is known."""
+    if differs(entry, path):
+        yield Fault(path, DIFFERS)
+
+
+def faults_of_index_lines(index: Path, records: Records) -> Iterator[Fault]:
+    """Yield what is wrong with `index.cdxj` itself; the places in its lines go to `records`."""
+    for what in faults_of_index(index):
+        yield Fault(index, what)
+        return
+    if not index.exists():
+        return
+    seal = seal_of(index)
+    if seal is not None and sums_of(index) not in (seal.now, seal.before):
+        yield Fault(index, "does not hold what was written into it (its SHA-256 differs)")
+    with index.open("rb") as file:
+        at, last = 0, b""
+        for line in file:
+            try:
+                entry = msgspec.json.decode(line[line.index(b"{") :], type=_Line)
+                records.add("lines", entry.filename, int(entry.offset), int(entry.length), entry.url)
+            except (ValueError, msgspec.MsgspecError):
+                yield Fault(index, "has a line that is no index entry", at)
+                return
+            if line < last:
+                yield Fault(index, "is not sorted", at)
+                return
+            at, last = at + len(line), line
+
+
+class _Line(msgspec.Struct):
+    url: str
+    filename: str
+    offset: str
+    length: str
+
+
+def faults_of_places(index: Path, places: dict[str, Path], pages: Sequence[Path], folder: Path) -> Iterator[Fault]:
+    """Yield the damaged records, and what rows of `pages` and lines of the index say of places in WARC files where no
+    record was found. Only files of which records were found are looked at: the others are an object store's, or told
+    already.
+    """
+    if "records" not in places:
+        return
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": f"{MEMORY_BYTES}B",
+        "temp_directory": str(folder / "spilled"),
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+    }
+    with duckdb.connect(":memory:", config=config) as database:
+        for table, path in places.items():
+            database.read_parquet(str(path)).create_view(table)
+        if pages:
+            database.read_parquet([str(path) for path in pages], union_by_name=True).create_view("pages")
+        known = _ROWS if pages else _LINES if "lines" in places else _NOTHING
+        warcs = index.parent / "warc"
+        for name, offset, what, url in database.execute(_BROKEN.format(known=known)).fetchall():
+            path = warcs / name
+            yield Fault(
+                path if path.exists() else Path(f"{path}.open"), f"has a damaged record: it {what}", offset, url
+            )
+        if pages:
+            for name, count, offset, url in database.execute(_UNLIKE.format(wanted=_ROWS)).fetchall():
+                what = f"lacks {_records(count)} that rows of `pages` name, the first"
+                yield Fault(warcs / name, what, offset, url)
+        if "lines" in places:
+            for name, count, offset, url in database.execute(_UNLIKE.format(wanted=_LINES)).fetchall():
+                what = f"names {_records(count)} that warc/{name} does not hold, the first"
+                yield Fault(index, what, offset, url)
+
+
+def _records(count: int) -> str:
+    return "1 record" if count == 1 else f"{count:,} records"

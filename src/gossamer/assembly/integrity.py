@@ -1,0 +1,169 @@
+"""Integrity: what every opening of a crawl checks: its store can be read and is not older than it was, and all files
+that its last commit names are there, as long as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from gossamer.archive.cdxj import INDEX, faults_of_index
+from gossamer.assembly.home import Home, homes
+from gossamer.assembly.parts import store_sizes, stored
+from gossamer.config import Config
+from gossamer.crawl.commit import MANIFEST
+from gossamer.model.damage import Damage, Kind, require_none
+from gossamer.model.errors import DamagedError
+from gossamer.state.journals import STATE, Entry, Phase, lacking
+from gossamer.state.slots import progress
+from gossamer.state.store import FAMILIES, DamagedStoreError, Store
+
+WARCS, TABLE_LOGS, SEARCH_LOGS, SEEN = "warc/", "state/tables/", "state/search/", "state/seen/"
+
+
+def opened_store(config: Config, home: Home, *, writable: bool = True) -> Store:
+    """Open a shard's store.
+
+    Raises:
+        DamagedError: it cannot be read, or it lacks commits that it had.
+        OSError: another process holds it, or the disk does not answer.
+    """
+    try:
+        store = Store(home.store, *store_sizes(config), writable=writable)
+    except DamagedStoreError as error:
+        raise damaged_store(home, error) from error
+    if lacking := missing_commits(home, store):
+        store.close()
+        raise DamagedError(f"{home.store} is damaged: it {lacking}; {restoring(home.directory)}")
+    return store
+
+
+def missing_commits(home: Home, store: Store) -> str:
+    """Return what is wrong with a store that is older than it was, as the rest of a sentence: a write-ahead log that
+    was cut or damaged ends without an error. What is committed is noted beside it, never before it is durable.
+    """
+    known = progress(home.state)
+    return f"ends with commit {store.epoch:,} and {known:,} were made" if store.epoch < known else ""
+
+
+def damaged_store(home: Home, error: DamagedStoreError) -> DamagedError:
+    """Return what is said of a store that cannot be read."""
+    said = str(error.strerror).removeprefix(f"cannot open the store {home.store}: ")
+    return DamagedError(f"{home.store} is damaged ({said}); {restoring(home.directory)}")
+
+
+def restoring(directory: Path) -> str:
+    """Return what to do about a store that is damaged."""
+    return (
+        f"restore a checkpoint (docs/checkpoints.md) or begin another crawl with -o; report, search and export work "
+        f"from the other files of {directory} once {directory}/state is moved away"
+    )
+
+
+def lost(config: Config, home: Home, manifest: Iterable[Entry]) -> list[Damage]:
+    """Return what is wrong with the files that a shard's last commit names: missing, or of another length. About 2 µs
+    a file.
+
+    WARC files that an object store holds may be missing. Nor are finished files looked for where shards have
+    checkpoints elsewhere, which hold them.
+    """
+    journals = home.journals()
+    elsewhere = bool(config.state.checkpoint_uri) and home.shards > 1
+    found = []
+    for entry, path, what in lacking(manifest, journals.path):
+        is_uploaded = entry.phase == Phase.UPLOADED
+        if what == "is missing" and is_uploaded and entry.name.startswith(WARCS):
+            continue
+        if elsewhere and entry.phase >= Phase.FINAL and not entry.name.startswith(STATE):
+            continue
+        copy = f"copy it back from {config.archive.store}" if is_uploaded else ""
+        found.append(damage_of(home.directory, entry.name, path, what, copy))
+    return found
+
+
+def damage_of(directory: Path, name: str, path: Path, what: str, copy: str = "") -> Damage:
+    """Return the damage of a file that the manifest calls `name`; `copy` says where there is a sound one."""
+    kind, affects = _affected(name)
+    return Damage(str(path), kind, what, affects, copy or _remedy(directory, kind))
+
+
+def _affected(name: str) -> tuple[Kind, str]:
+    if name.startswith(WARCS):
+        return "warc", f"the archived responses of the rows of `pages` with warc_file '{Path(name).name}'"
+    if name.startswith(TABLE_LOGS):
+        return "journal", f"rows of `{Path(name).name.partition('-')[0]}` that are not in Parquet files yet"
+    if name.startswith(SEARCH_LOGS):
+        return "journal", "pages that are not in the search index yet"
+    if name.startswith(SEEN):
+        return "seen", "which URLs were seen: without it they are fetched again"
+    table = name.partition("/")[0]
+    return "table", f"rows of `{table}`, which report, exports and index.cdxj lack without it"
+
+
+def _remedy(directory: Path, kind: Kind) -> str:
+    sound = "put a sound copy in its place"
+    if kind == "seen":
+        return f"{sound}, or restore a checkpoint (docs/checkpoints.md)"
+    return (
+        f"{sound}, or restore a checkpoint (docs/checkpoints.md), or remove it and go on without it: "
+        f"gossamer verify {directory} --accept-loss"
+    )
+
+
+def manifest_of(store: Store) -> list[Entry]:
+    """Return the files that the last commit names."""
+    return stored(store, MANIFEST, list[Entry], [])
+
+
+def accept_loss(config: Config, home: Home) -> list[str]:
+    """Take files that are missing out of a shard's manifest, in a commit of their own, and return their names. The
+    crawl must not run. Without `seen/` files it cannot go on: those stay.
+    """
+    store = opened_store(config, home)
+    try:
+        manifest = manifest_of(store)
+        gone = {
+            entry.name
+            for entry, _, what in lacking(manifest, home.journals().path)
+            if what == "is missing" and not entry.name.startswith(SEEN)
+        }
+        if gone:
+            kept = [entry for entry in manifest if entry.name not in gone]
+            store.commit(store.epoch + 1, [], {FAMILIES.index("meta"): {MANIFEST: msgspec.msgpack.encode(kept)}})
+            store.apply(store.epoch)
+        return sorted(gone)
+    finally:
+        store.close()
+
+
+def require_files(config: Config, directory: Path) -> None:
+    """Check the files of all shards of a crawl that does not run; shards whose state is elsewhere are passed over.
+
+    Raises:
+        DamagedError: a file is missing or has another length; the line names the first.
+    """
+    found: list[Damage] = []
+    for home in homes(directory, config.cluster.workers):
+        if home.is_there:
+            store = opened_store(config, home)
+            try:
+                found += lost(config, home, manifest_of(store))
+            finally:
+                store.close()
+    require_sound(directory, found)
+
+
+def require_sound(directory: Path, found: Sequence[Damage]) -> None:
+    """Raise DamagedError for the first damage."""
+    require_none(found, f"gossamer verify {directory}")
+
+
+def lost_views(directory: Path) -> list[Damage]:
+    """Return what is wrong with the presence and size of views that are recorded beside the manifest."""
+    found = []
+    for what in faults_of_index(directory / INDEX):
+        remedy = f"gossamer resume {directory} makes it anew from `pages`"
+        found.append(Damage(str(directory / INDEX), "index", what, "replay and look-ups by URL", remedy))
+    return found

@@ -1,0 +1,314 @@
+"""Verify: everything that a crawl keeps, compared with what its last commit and its checksums say of it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from gossamer.archive.cdxj import INDEX
+from gossamer.archive.search.folders import FOLDER as SEARCH
+from gossamer.archive.search.folders import indexes_of
+from gossamer.archive.search.sums import faults as faults_of_search
+from gossamer.archive.verify import (
+    Fault,
+    Records,
+    faults_of_file,
+    faults_of_index_lines,
+    faults_of_log,
+    faults_of_places,
+    faults_of_table,
+    faults_of_warc,
+)
+from gossamer.assembly.home import Home, homes
+from gossamer.assembly.integrity import (
+    SEARCH_LOGS,
+    TABLE_LOGS,
+    WARCS,
+    damage_of,
+    lost,
+    lost_views,
+    manifest_of,
+    missing_commits,
+    restoring,
+)
+from gossamer.assembly.parts import store_sizes
+from gossamer.cluster.partitions import FILE as PARTITIONS
+from gossamer.cluster.partitions import PartitionMap
+from gossamer.config import Config
+from gossamer.config.gather import reopen
+from gossamer.model.damage import Damage, Kind
+from gossamer.model.errors import ConfigError
+from gossamer.state import contacts, slots
+from gossamer.state.journals import Entry, Phase
+from gossamer.state.store import DamagedStoreError, Store
+from gossamer.world.clock import pause
+from gossamer.world.process import DirectoryLock
+
+CHECKPOINTS = "checkpoints"
+TRIES, TRY_S = 100, 0.05
+"""To read the store of a crawl that runs, and the time between two: its files may go while they are opened, and there
+is a moment in each commit at which it cannot be read.
+"""
+
+
+Manifests = list[tuple[Home, list[Entry]]]
+
+
+class Looked(msgspec.Struct):
+    """What was looked at."""
+
+    files: int = 0
+    bytes: int = 0
+    running: bool = False
+    """The crawl runs: what its last commit names was looked at."""
+    notes: list[str] = []
+    """What could not be looked at, and why that is no damage."""
+
+
+class Verification:
+    """One pass over a crawl's directory, or over a checkpoint in it."""
+
+    def __init__(self, directory: Path, *, deep: bool) -> None:
+        self.looked = Looked()
+        self._directory = directory
+        self._deep = deep
+
+    def run(self) -> Iterator[Damage]:
+        """Yield what is wrong. Blocks; with `deep` all files are read, about 4 ms a MB of WARC files.
+
+        Raises:
+            ConfigError: there is no crawl.
+        """
+        try:
+            config = reopen(self._directory / "crawl.toml")
+        except ConfigError as error:
+            if not (self._directory / "crawl.toml").exists():
+                raise
+            remedy = "put a sound copy in its place, or mend the line"
+            yield self._damage("crawl.toml", "configuration", f"cannot be read ({error})", "everything", remedy)
+            return
+        lock = DirectoryLock(self._directory / "state/lock", reading=True)
+        try:
+            self.looked.running = not lock.acquire(0.0)
+            yield from self._crawl(config)
+        finally:
+            lock.release()
+
+    # ---- inside
+
+    def _crawl(self, config: Config) -> Iterator[Damage]:
+        every = homes(self._directory, config.cluster.workers)
+        yield from self._partitions(config)
+        manifests: Manifests = []
+        for home in every:
+            yield from self._shard(config, home, manifests)
+        if self._deep:
+            with tempfile.TemporaryDirectory(prefix="gossamer-verify-") as folder:
+                yield from self._contents(manifests, Path(folder))
+        elif not self.looked.running:
+            yield from lost_views(self._directory)
+        if all(home.is_there for home in every) and not config.state.checkpoint_uri:
+            yield from self._unnamed(manifests)
+        yield from self._search(config, every)
+        for checkpoint in sorted((self._directory / CHECKPOINTS).glob("[!.]*")):
+            yield from self._checkpoint(checkpoint)
+
+    def _partitions(self, config: Config) -> Iterator[Damage]:
+        path, workers = self._directory / PARTITIONS, config.cluster.workers
+        remedy = "put a sound copy in its place, or restore a checkpoint (docs/checkpoints.md)"
+        affects = "which shard has which URLs"
+        try:
+            found = PartitionMap.load(self._directory)
+        except ConfigError as error:
+            yield self._damage(PARTITIONS, "partitions", f"cannot be read ({error})", affects, remedy)
+            return
+        if found is None and workers > 1 and (path.parent / "shard-0").exists():
+            yield self._damage(PARTITIONS, "partitions", "is missing", affects, remedy)
+        if found is not None and found.shards != workers:
+            what = f"is of {found.shards} shards, the crawl has {workers}"
+            yield self._damage(PARTITIONS, "partitions", what, affects, remedy)
+
+    def _shard(self, config: Config, home: Home, manifests: Manifests) -> Iterator[Damage]:
+        store_name = str(home.store.relative_to(self._directory))
+        if not home.is_there:
+            if config.state.checkpoint_uri:
+                self.looked.notes.append(
+                    f"{store_name} is not here: its checkpoints are at {config.state.checkpoint_uri}"
+                )
+            elif any(self._directory.glob(f"warc/*-{home.shard:03d}-[0-9]*")) or home.store.exists():
+                yield self._store_damage(home, store_name, "is missing or lacks its file CURRENT")
+            return
+        try:
+            store = self._opened(config, home)
+        except DamagedStoreError as error:
+            yield self._store_damage(home, store_name, f"cannot be read ({error.strerror})")
+            return
+        try:
+            if not self.looked.running and (lacking := missing_commits(home, store)):
+                yield self._store_damage(home, store_name, lacking)
+                return
+            manifest = manifest_of(store)
+            if self._deep:
+                store.check()
+        except DamagedStoreError as error:
+            yield self._store_damage(home, store_name, f"cannot be read ({error.strerror})")
+            return
+        finally:
+            store.close()
+        self.looked.files += 1
+        manifests.append((home, manifest))
+        found = lost(config, home, manifest)
+        if found and self.looked.running:  # A file may have been renamed or removed meanwhile: look once more.
+            store = self._opened(config, home)
+            still = lost(config, home, manifest_of(store))
+            store.close()
+            found = [damage for damage in found if damage in still]
+        yield from found
+        yield from self._contacts(home)
+
+    def _opened(self, config: Config, home: Home) -> Store:
+        """Open a store for reading, strictly; that of a crawl that runs as often as it takes."""
+        sizes = store_sizes(config)
+        for left in reversed(range(TRIES)):
+            try:
+                return Store(home.store, *sizes, writable=False, strict=True)
+            except (DamagedStoreError, FileNotFoundError):
+                if not self.looked.running or not left:
+                    raise
+            except OSError:  # Its last commit is to be finished first.
+                if not self.looked.running:
+                    return Store(home.store, *sizes, strict=True)
+                if not left:
+                    raise
+            pause(TRY_S)
+        raise AssertionError("the last try returns or raises")
+
+    def _contacts(self, home: Home) -> Iterator[Damage]:
+        path = home.state / contacts.FILE
+        if self.looked.running:
+            return
+        name, affects = str(path.relative_to(self._directory)), "how long hosts are to be left alone"
+        remedy = (
+            f"nothing: `gossamer resume {self._directory}` makes it anew, and waits the longest delay for every host"
+        )
+        if not path.exists():
+            if (home.state / slots.FILE).exists():  # Else it is a checkpoint, or a shard that has not run yet.
+                yield self._damage(name, "contacts", "is missing", affects, remedy)
+            return
+        if found := contacts.faults(path.read_bytes()):
+            what = f"has {len(found):,} records that are not what was written, the first"
+            yield self._damage(name, "contacts", what, affects, remedy, found[0])
+
+    def _contents(self, manifests: Manifests, folder: Path) -> Iterator[Damage]:
+        records = Records(folder)
+        sound: list[Path] = []
+        named = _named(manifests)
+        for home, manifest in manifests:
+            for entry, path in _files(home, manifest):
+                self.looked.files += 1
+                self.looked.bytes += entry.length
+                faults = list(self._faults_of(path, entry, records))
+                if entry.name.startswith("pages/") and not faults:
+                    sound.append(path)
+                for fault in faults:
+                    yield self._of_fault(entry.name, fault)
+        for path in sorted(self._directory.glob("*/*.parquet")):  # Of a shard whose state is gone.
+            name = str(path.relative_to(self._directory))
+            if name not in named and not path.name.startswith("."):
+                faults = list(faults_of_table(path, None))
+                yield from (self._of_fault(name, fault) for fault in faults)
+                if name.startswith("pages/") and not faults:
+                    sound.append(path)
+        for path in sorted((self._directory / "warc").glob("*.warc*")):
+            if f"{WARCS}{path.name.removesuffix('.open')}" not in named and path.suffix != ".open":
+                yield from (self._of_fault(WARCS + path.name, fault) for fault in faults_of_warc(path, None, records))
+        index = self._directory / INDEX
+        if not self.looked.running:
+            yield from (self._of_fault(INDEX, fault) for fault in faults_of_index_lines(index, records))
+        for fault in faults_of_places(index, records.close(), sound, folder):
+            yield self._of_fault(str(fault.path.relative_to(self._directory)), fault)
+
+    def _faults_of(self, path: Path, entry: Entry, records: Records) -> Iterator[Fault]:
+        name = entry.name
+        with suppress(FileNotFoundError):  # Of a crawl that runs it may have gone meanwhile.
+            if name.startswith(WARCS):
+                yield from faults_of_warc(path, entry, records)
+            elif name.startswith((TABLE_LOGS, SEARCH_LOGS)):
+                yield from faults_of_log(path, entry)
+            elif name.endswith(".parquet"):
+                yield from faults_of_table(path, entry)
+            else:
+                yield from faults_of_file(path, entry)
+
+    def _of_fault(self, name: str, fault: Fault) -> Damage:
+        if name == INDEX:
+            remedy = f"`gossamer resume {self._directory}` makes it anew from `pages`"
+            return self._damage(
+                INDEX, "index", fault.what, "replay and look-ups by URL", remedy, fault.offset, fault.url
+            )
+        damage = damage_of(self._directory, name, fault.path, fault.what)
+        return msgspec.structs.replace(damage, offset=fault.offset, url=fault.url)
+
+    def _unnamed(self, manifests: Manifests) -> Iterator[Damage]:
+        """Yield finished WARC files that no commit names: each was finished by a commit."""
+        if self.looked.running:
+            return
+        named = _named(manifests)
+        for path in sorted((self._directory / "warc").glob("gossamer-*.warc*")):
+            if path.suffix != ".open" and WARCS + path.name not in named:
+                what = "is named by no commit: the store is older than it, or it was put there"
+                remedy = f"move it away, or {restoring(self._directory)}"
+                yield self._damage(WARCS + path.name, "warc", what, "what is known of its pages", remedy)
+
+    def _search(self, config: Config, every: list[Home]) -> Iterator[Damage]:
+        if self.looked.running or self._directory.parent.name == CHECKPOINTS:  # A checkpoint holds no index.
+            return
+        remedy = f"`gossamer search {self._directory} --build` makes the index anew"
+        folders = indexes_of(self._directory)
+        for folder in folders:
+            for path, what in faults_of_search(folder, deep=self._deep):
+                name = str(path.relative_to(self._directory))
+                yield self._damage(name, "search", what, "search", remedy)
+        wanted = config.search.enabled and any((self._directory / "pages").glob("*.parquet"))
+        if wanted and not folders and all(home.is_there for home in every):
+            yield self._damage(f"{SEARCH}/meta.json", "search", "is missing", "search", remedy)
+
+    def _checkpoint(self, directory: Path) -> Iterator[Damage]:
+        inner = Verification(directory, deep=self._deep)
+        try:
+            found = list(inner.run())
+        except ConfigError as error:
+            yield Damage(str(directory), "checkpoint", f"cannot be read ({error})", "the checkpoint", "remove it")
+            return
+        self.looked.files += inner.looked.files
+        self.looked.bytes += inner.looked.bytes
+        for damage in found:
+            yield msgspec.structs.replace(damage, kind="checkpoint", affects="this checkpoint", remedy="remove it")
+
+    def _store_damage(self, home: Home, name: str, what: str) -> Damage:
+        whose = "" if home.shards == 1 else f" of shard {home.shard}"
+        affects = f"what is queued, seen and counted{whose}: the crawl cannot go on"
+        return self._damage(name, "store", what, affects, restoring(self._directory))
+
+    def _damage(
+        self, name: str, kind: Kind, what: str, affects: str, remedy: str, offset: int | None = None, url: str = ""
+    ) -> Damage:
+        return Damage(str(self._directory / name), kind, what, affects, remedy, offset, url)
+
+
+def _named(manifests: Manifests) -> set[str]:
+    return {entry.name for _, manifest in manifests for entry in manifest}
+
+
+def _files(home: Home, manifest: list[Entry]) -> Iterator[tuple[Entry, Path]]:
+    """Yield what a shard's last commit names and is here, as long as it must be."""
+    journals = home.journals()
+    for entry in manifest:
+        path = journals.path(entry.name)
+        path = path if path.exists() else path.with_name(path.name + ".open")
+        if entry.phase < Phase.AWAY and path.exists() and path.stat().st_size >= entry.length:
+            yield entry, path

@@ -1,0 +1,74 @@
+"""Sums: length and checksums of files, as they are recorded when a file is written and compared when it is read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from isal import isal_zlib
+
+PIECE_BYTES = 1 << 20
+
+
+class Sums(msgspec.Struct, frozen=True):
+    """What is recorded of a finished file."""
+
+    length: int
+    crc: int
+    """CRC-32, as zlib computes it."""
+    sha256: str = ""
+    """In hexadecimal; empty where it is not computed."""
+
+
+def crc(data: bytes | bytearray | memoryview, before: int = 0) -> int:
+    """Return the CRC-32 of what `before` is the CRC-32 of, followed by `data`. About 0.02 µs a KB."""
+    found: int = isal_zlib.crc32(data, before)
+    return found
+
+
+def crc_of(path: Path, length: int | None = None) -> int:
+    """Return the CRC-32 of a file, or of its first `length` bytes. Blocks; in memory: `PIECE_BYTES`.
+
+    Raises:
+        OSError: the file is missing, shorter than `length`, or cannot be read.
+    """
+    found = 0
+    for piece in pieces_of(path, length):
+        found = crc(piece, found)
+    return found
+
+
+def sums_of(path: Path, length: int | None = None) -> Sums:
+    """Return length, CRC-32 and SHA-256 of a file, or of its first `length` bytes. Blocks: about 1 ms a MB; the
+    interpreter lock is released meanwhile.
+
+    Raises:
+        OSError: as `crc_of`.
+    """
+    digest, found, read = hashlib.sha256(), 0, 0
+    for piece in pieces_of(path, length):
+        digest.update(piece)
+        found = crc(piece, found)
+        read += len(piece)
+    return Sums(read, found, digest.hexdigest())
+
+
+def pieces_of(path: Path, length: int | None = None) -> Iterator[bytes]:
+    """Yield a file, or its first `length` bytes, in pieces.
+
+    Raises:
+        OSError: as `crc_of`.
+    """
+    left = length
+    with path.open("rb") as file:
+        while left is None or left:
+            piece = file.read(PIECE_BYTES if left is None else min(PIECE_BYTES, left))
+            if not piece:
+                break
+            if left is not None:
+                left -= len(piece)
+            yield piece
+    if left:
+        raise OSError(f"{path} ends {left} bytes early")

@@ -1,0 +1,220 @@
+"""Every kind of file that a crawl keeps, lost or damaged in every way: it is found, and the file is named."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import shutil
+from pathlib import Path
+from typing import cast
+from zlib import crc32
+
+import msgspec
+import pytest
+
+from gossamer import Crawler
+from gossamer.api import scale_crawl
+from gossamer.api.search import search_of
+from gossamer.api.status import status_of
+from gossamer.api.verifying import Verified, accept_loss_of, verify_of
+from gossamer.api.views import export_of
+from gossamer.assembly.integrity import manifest_of
+from gossamer.config import configure
+from gossamer.crawl.commit import MANIFEST
+from gossamer.model.errors import DamagedError
+from gossamer.simweb.options import SimwebOptions
+from gossamer.simweb.process import SimwebProcess
+from gossamer.state.journals import Phase
+from gossamer.state.store import FAMILIES, Store
+from tests.api.faults import DAMAGES, KINDS, flip, largest
+from tests.ring.crawls import OWN, rows
+
+WEB = SimwebOptions.plain(seed=4, hosts=4, pages=80, bytes_median=3000)
+SETS = (
+    *OWN,
+    "search.enabled=true",
+    "archive.warc_segment_bytes_max=60_000",
+    "crawl.commit_s=0.05",
+    "crawl.concurrency=2",
+)
+RUNNING = "running.json"
+"""What verify said of the first crawl while it ran."""
+HARMLESS = {("checksums of the index", "missing"), ("checksums of the search", "missing")}
+"""What they are the checksums of is looked at by its own form then."""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Crawls to be copied: one that ended, one that was killed half-way, one with a checkpoint, one of two shards."""
+    directory = tmp_path_factory.mktemp("made")
+    with SimwebProcess(WEB, directory / "web") as web:
+        asyncio.run(_crawl(web, directory))
+    shutil.copytree(directory / "finished", directory / "sharded")
+    scale_crawl(directory / "sharded", 2, lambda _: None)
+    return directory
+
+
+async def _crawl(web: SimwebProcess, directory: Path) -> None:
+    options = {"allow_private": True, "hosts": str(web.hosts_file), "scope": "any"}
+    config = configure(options=options, sets=SETS, seeds=web.seeds)
+    async with Crawler(output=directory / "finished", config=config) as crawler:
+        pages = 0
+        async for _ in crawler:
+            pages += 1
+            if pages == 10:
+                assert crawler._shard is not None
+                assert (await crawler.ask({"verb": "pause"}))["ok"]  # It shall not end meanwhile.
+                await crawler._shard.committer.hold(
+                    lambda: shutil.copytree(
+                        directory / "finished", directory / "killed", ignore=shutil.ignore_patterns("*.sock")
+                    )
+                )
+                answer = await crawler.ask({"verb": "checkpoint"})
+                assert answer["ok"], answer
+                found = await asyncio.to_thread(verify_of, directory / "finished", deep=True)
+                (directory / RUNNING).write_bytes(msgspec.json.encode(found))
+                assert (await crawler.ask({"verb": "unpause"}))["ok"]
+    shutil.copytree(directory / "finished", directory / "checkpointed")
+    shutil.rmtree(directory / "finished/checkpoints")
+
+
+@pytest.fixture
+def copied(made: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    shutil.copytree(made / request.param, tmp_path / "crawl")
+    return tmp_path / "crawl"
+
+
+def files(found: Verified) -> set[str]:
+    return {damage.file for damage in found.damage}
+
+
+@pytest.mark.parametrize("name", ["finished", "killed", "checkpointed", "sharded"])
+@pytest.mark.parametrize("deep", [False, True])
+def test_what_is_sound_is_found_sound(made: Path, name: str, *, deep: bool) -> None:
+    found = verify_of(made / name, deep=deep)
+    assert found.damage == ()
+    assert not found.running
+    assert not found.notes
+    assert found.files > (5 if deep else 0)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize(("name", "copied"), [(name, kind.crawl) for name, kind in KINDS.items()], indirect=["copied"])
+def test_every_damage_is_found_and_the_file_is_named(copied: Path, name: str, damage: str) -> None:
+    kind = KINDS[name]
+    path = largest(copied, kind)
+    DAMAGES[damage](path)
+    expected = str(copied / kind.named) if kind.named else str(path)
+    found = verify_of(copied, deep=True)
+    if (name, damage) in HARMLESS:
+        assert found.damage == ()
+        return
+    assert any(one.file.startswith(expected) for one in found.damage), found.damage
+    for one in found.damage:
+        assert "\n" not in one.says()
+        assert one.affects
+        assert one.remedy
+    if kind.quick and damage in ("missing", "truncated"):
+        quick = verify_of(copied)
+        assert any(one.file.startswith(expected) for one in quick.damage), quick.damage
+
+
+@pytest.mark.parametrize("copied", ["killed"], indirect=True)
+def test_a_store_that_lost_commits_is_not_gone_on_with(copied: Path) -> None:
+    """A write-ahead log that is cut ends without an error: what was committed after it would be cut off everywhere."""
+    [log] = (copied / "state/store").glob("*.log")
+    log.unlink()
+    before = {path: path.read_bytes() for folder in ("warc", "pages") for path in (copied / folder).glob("*")}
+    assert before
+    with pytest.raises(DamagedError, match=r"ends with commit \d+ and \d+ were made; restore a checkpoint"):
+        asyncio.run(Crawler.resume(copied).run())
+    with pytest.raises(DamagedError, match="ends with commit"):
+        status_of(copied)
+    assert {path: path.read_bytes() for path in before} == before
+
+
+@pytest.mark.parametrize("copied", ["finished"], indirect=True)
+@pytest.mark.parametrize("name", ["pages", "links", "epochs", "WARC"])
+def test_what_is_lost_is_shown_refused_and_can_be_accepted(copied: Path, tmp_path: Path, name: str) -> None:
+    index = (copied / "index.cdxj").read_bytes()
+    path = largest(copied, KINDS[name])
+    path.unlink()
+    status = status_of(copied)
+    assert [damage["file"] for damage in cast("list[dict[str, object]]", status["damage"])] == [str(path)]
+    assert "gossamer verify" in str(status["waiting_for"])
+    with pytest.raises(DamagedError, match=f"{path.name} is missing; affected: .*put a sound copy in its place"):
+        asyncio.run(Crawler.resume(copied).run())
+    to = {"pages": "jsonl", "links": "pagefiles", "epochs": "parquet", "WARC": "wacz"}[name]
+    with pytest.raises(DamagedError, match=f"{path.name} is missing"):
+        export_of(copied, to, tmp_path / "made")
+    assert not list(tmp_path.glob("made*"))
+    assert (copied / "index.cdxj").read_bytes() == index, "no smaller index takes the place of a larger one"
+    assert accept_loss_of(copied) == [str(path.relative_to(copied))]
+    assert verify_of(copied).damage == ()
+    assert asyncio.run(Crawler.resume(copied).run()) == "finished"
+    assert verify_of(copied, deep=True).damage == ()
+
+
+@pytest.mark.parametrize("copied", ["finished"], indirect=True)
+@pytest.mark.parametrize("to", ["wacz", "markdown", "pagefiles"])
+@pytest.mark.parametrize("state", ["with its state", "without"])
+def test_a_flipped_bit_in_a_warc_file_is_named_with_offset_and_url(
+    copied: Path, tmp_path: Path, to: str, state: str
+) -> None:
+    if state == "without":
+        shutil.rmtree(copied / "state")
+    row = next(one for one in rows(copied / "pages") if one["media_type"] == "text/html" and one["warc_length"])
+    path, offset = copied / "warc" / str(row["warc_file"]), int(str(row["warc_offset"]))
+    flip(path, offset + int(str(row["warc_length"])) // 2)
+    with pytest.raises(DamagedError) as raised:
+        export_of(copied, to, tmp_path / "made")
+    said = str(raised.value)
+    assert said.startswith(f"{path} is damaged: the record at offset {offset} ({row['url']}) ")
+    assert "\n" not in said
+    assert not (tmp_path / "made").exists()
+    [damage] = [one for one in verify_of(copied, deep=True).damage if one.kind == "warc"]
+    assert (damage.file, damage.offset, damage.url) == (str(path), offset, row["url"])
+
+
+@pytest.mark.parametrize("copied", ["finished"], indirect=True)
+def test_every_file_that_stays_has_its_sha256(copied: Path) -> None:
+    store = Store(copied / "state/store", writable=False)
+    manifest = manifest_of(store)
+    store.close()
+    assert {entry.name.partition("/")[0] for entry in manifest} == {"warc", "pages", "links", "epochs"}
+    for entry in manifest:
+        data = (copied / entry.name).read_bytes()
+        assert entry.digest == hashlib.sha256(data).hexdigest()
+        assert (entry.length, entry.crc) == (len(data), crc32(data))
+
+
+@pytest.mark.parametrize("copied", ["finished"], indirect=True)
+def test_a_search_index_that_was_damaged_is_one_line(copied: Path) -> None:
+    assert search_of(copied, "the").problems == ()
+    flip(largest(copied, KINDS["search"]))
+    with pytest.raises(DamagedError, match=r"\.term does not hold what was written .*--build. makes the index anew"):
+        search_of(copied, "the")
+
+
+@pytest.mark.parametrize("copied", ["finished"], indirect=True)
+def test_an_uploaded_file_that_was_removed_here_is_not_missing(copied: Path) -> None:
+    path = largest(copied, KINDS["WARC"])
+    store = Store(copied / "state/store")
+    changed = [
+        msgspec.structs.replace(entry, phase=int(Phase.AWAY)) if entry.name.endswith(path.name) else entry
+        for entry in manifest_of(store)
+    ]
+    number = store.epoch + 1
+    store.commit(number, [], {FAMILIES.index("meta"): {MANIFEST: msgspec.msgpack.encode(changed)}})
+    store.apply(number)
+    store.close()
+    path.unlink()
+    assert status_of(copied)["damage"] == []
+    assert verify_of(copied, deep=True).damage == ()
+
+
+def test_a_running_crawl_is_verified_as_far_as_it_is_committed(made: Path) -> None:
+    found = msgspec.json.decode((made / RUNNING).read_bytes(), type=Verified)
+    assert found.running
+    assert found.damage == ()
+    assert found.bytes

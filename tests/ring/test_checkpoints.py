@@ -1,0 +1,151 @@
+"""Checkpoints of a crawl of one shard elsewhere, and the way back from them."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gossamer import Crawler
+from gossamer.api.restoring import restore_of
+from gossamer.api.status import status_of
+from gossamer.api.verifying import verify_of
+from gossamer.config import Config, configure
+from gossamer.model.errors import ConfigError
+from gossamer.simweb.options import SimwebOptions
+from gossamer.simweb.process import SimwebProcess
+from tests.archive.bucket import KEYS, NAME, Bucket
+from tests.ring.crawls import OWN, Crawled
+
+WEB = SimwebOptions.plain(seed=4, hosts=4, pages=300, bytes_median=3000)
+SETS = (*OWN, "crawl.commit_s=0.05", "crawl.concurrency=2", "archive.warc_segment_bytes_max=60_000")
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimwebProcess]:
+    with SimwebProcess(WEB, tmp_path_factory.mktemp("web")) as simweb:
+        yield simweb
+
+
+@pytest.fixture(params=["file", "s3"])
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, ...]]:
+    """Where checkpoints go, as settings: a directory, or a bucket of a real S3 server."""
+    if request.param == "file":
+        yield (f"state.checkpoint_uri='file://{tmp_path}/elsewhere'",)
+        return
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    with Bucket() as bucket:
+        yield (f"state.checkpoint_uri='s3://{NAME}/checkpoints'", bucket.sets[1])
+
+
+def uri_of(place: tuple[str, ...]) -> str:
+    return place[0].split("'")[1]
+
+
+def config_of(web: SimwebProcess, *sets: str) -> Config:
+    options = {"allow_private": True, "hosts": str(web.hosts_file), "scope": "any"}
+    return configure(options=options, sets=(*SETS, *sets), seeds=web.seeds)
+
+
+def crawl(web: SimwebProcess, directory: Path, *sets: str) -> Crawled:
+    crawler = Crawler(output=directory, config=config_of(web, *sets))
+    return Crawled(directory, end=asyncio.run(crawler.run()))
+
+
+def test_a_machine_that_is_lost_costs_what_was_done_since_the_last_checkpoint(
+    web: SimwebProcess, place: tuple[str, ...], tmp_path: Path
+) -> None:
+    reference = crawl(web, tmp_path / "reference")
+
+    async def until_lost() -> int:
+        pages = 0
+        async with Crawler(output=tmp_path / "crawl", config=config_of(web, *place)) as crawler:
+            async for _ in crawler:
+                pages += 1
+                if pages == 20:
+                    answer = await crawler.ask({"verb": "checkpoint"})
+                    assert answer["ok"], answer
+                    result = answer["result"]
+                    assert isinstance(result, dict)
+                    assert result["uri"] == uri_of(place)
+                if pages == 40:
+                    assert crawler._vault is not None
+                    crawler._vault = None  # The machine goes: no last checkpoint is made.
+                    crawler.stop(now=True)
+        return pages
+
+    assert asyncio.run(until_lost()) >= 40
+    shutil.rmtree(tmp_path / "crawl")
+    said = restore_of(uri_of(place), tmp_path / "back", place[1:])
+    assert f"{tmp_path / 'back'} is restored from {uri_of(place)}: commit " in said
+    assert verify_of(tmp_path / "back", deep=True).damage == ()
+    restored = status_of(tmp_path / "back")
+    assert 20 <= int(str(restored["pages"])) < len(reference.rows)
+    resumed = Crawler.resume(tmp_path / "back")
+    assert asyncio.run(resumed.run()) == "finished"
+    found = Crawled(tmp_path / "back")
+    assert found.outcomes == reference.outcomes
+    assert len(found.rows) == len({row["url"] for row in found.rows}), "no page is archived twice"
+    assert verify_of(tmp_path / "back", deep=True).damage == ()
+    # What it did since is safe again, and the machine that was lost does not come back beside it.
+    said = restore_of(uri_of(place), tmp_path / "again", place[1:])
+    assert Crawled(tmp_path / "again").outcomes == reference.outcomes
+
+
+def test_no_crawl_takes_the_place_of_anothers_checkpoints(web: SimwebProcess, tmp_path: Path) -> None:
+    uri = f"state.checkpoint_uri='file://{tmp_path}/elsewhere'"
+    assert crawl(web, tmp_path / "one", uri).end == "finished"
+    listed = {path: path.read_bytes() for path in (tmp_path / "elsewhere").rglob("*.json")}
+    with pytest.raises(ConfigError, match="holds checkpoints of another crawl") as refused:
+        crawl(web, tmp_path / "other", uri)
+    assert "gossamer restore" in str(refused.value)
+    assert {path: path.read_bytes() for path in listed} == listed
+    # Its own directory goes on, a copy of it that ran later shuts it out.
+    assert asyncio.run(Crawler.resume(tmp_path / "one").run()) == "finished"
+    shutil.copytree(tmp_path / "one", tmp_path / "copy")
+    assert asyncio.run(Crawler.resume(tmp_path / "copy").run()) == "finished"
+    with pytest.raises(ConfigError, match="a copy of this one that ran later"):
+        asyncio.run(Crawler.resume(tmp_path / "one").run())
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_anything_is_fetched(
+    web: SimwebProcess, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match=r"state\.checkpoint_uri: "):
+        crawl(web, tmp_path / "crawl", f"state.checkpoint_uri='file://{tmp_path}/file/below'")
+    assert not (tmp_path / "crawl/warc").exists()
+
+
+def test_a_checkpoint_in_the_crawls_directory_is_restored_as_a_copy(web: SimwebProcess, tmp_path: Path) -> None:
+    async def made() -> str:
+        async with Crawler(output=tmp_path / "crawl", config=config_of(web)) as crawler:
+            pages = 0
+            async for _ in crawler:
+                pages += 1
+                if pages == 20:
+                    answer = await crawler.ask({"verb": "checkpoint"})
+                    assert isinstance(answer["result"], dict)
+                    checkpoint = str(answer["result"]["checkpoint"])
+        return checkpoint
+
+    checkpoint = asyncio.run(made())
+    said = restore_of(checkpoint, tmp_path / "back")
+    assert said == f"{tmp_path / 'back'} is a copy of the checkpoint {checkpoint}"
+    assert asyncio.run(Crawler.resume(tmp_path / "back").run()) == "finished"
+    assert Crawled(tmp_path / "back").outcomes == Crawled(tmp_path / "crawl").outcomes
+    assert verify_of(tmp_path / "crawl", deep=True).damage == (), "the copy shares nothing with the checkpoint"
+    with pytest.raises(ConfigError, match="is not empty"):
+        restore_of(checkpoint, tmp_path / "back")
+
+
+def test_what_is_no_checkpoint_is_told(tmp_path: Path) -> None:
+    (tmp_path / "none").mkdir()
+    with pytest.raises(ConfigError, match="holds no checkpoint"):
+        restore_of(str(tmp_path / "none"), tmp_path / "back")
+    with pytest.raises(ConfigError, match="there is no checkpoint at file://"):
+        restore_of(f"file://{tmp_path}/none", tmp_path / "back")
