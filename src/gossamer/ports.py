@@ -12,6 +12,7 @@ from gossamer.model.standing import Standing
 from gossamer.model.visits import (
     Again,
     Archived,
+    Awaited,
     Contact,
     Content,
     EpochRow,
@@ -188,10 +189,6 @@ class Said(Protocol):
     @property
     def reason(self) -> str: ...
 
-    @property
-    def alone(self) -> bool:
-        """For `wait`: only this URL must wait, not its whole host."""
-
 
 class Robots(Protocol):
     """What sites ask of us, remembered per origin."""
@@ -237,8 +234,12 @@ class Lease(Protocol):
         """Where to fetch it; empty when the host must be looked up first."""
 
     @property
-    def host_failures(self) -> int:
-        """How often the host failed in a row."""
+    def failures(self) -> int:
+        """How often its origin failed in a row."""
+
+    @property
+    def refusal(self) -> str:
+        """Why the URL ends without a request, as `host_closed`; empty where it does not."""
 
     @property
     def is_ended(self) -> bool:
@@ -263,6 +264,9 @@ class VisitSource(Protocol[L]):
 
     def wake_at(self) -> float | None:
         """Return when `select` may have something again; None when only the end of a visit can bring it."""
+
+    def awaited(self, most: int) -> list[Awaited]:
+        """Return some of the hosts that can be requested later, those that can be first, for people."""
 
     def locate(self, lease: L, address: str, until: float, now: float) -> None:
         """Give back a lease without address, now that it is known."""
@@ -337,15 +341,18 @@ class HostControl(Protocol):
     """What may be asked of a host besides its URLs."""
 
     def run_errand(self, errand: Errand, now: float) -> bool:
-        """Have a request made through the gates of its host; False when that host is closed."""
+        """Have a request made through the gates of its host; False when that host is closed, or cannot take it soon."""
 
     def park(self, url: Url, now: float) -> None:
         """Lend nothing of a host but errands."""
 
     def unpark(self, url: Url, now: float) -> None: ...
 
-    def rest(self, url: Url, until: float, reason: str, now: float) -> None:
-        """Leave a host alone until an instant."""
+    def hold(self, url: Url, until: float, reason: str, now: float) -> None:
+        """Request nothing of a URL's origin until an instant."""
+
+    def release(self, url: Url, now: float) -> None:
+        """Let URLs of an origin be lent again that `hold` holds."""
 
     def set_crawl_delay(self, url: Url, delay_s: float | None, now: float) -> None: ...
 

@@ -51,7 +51,7 @@ def test_a_host_that_refuses_is_named_with_its_error_and_given_up_soon(run: Run,
                 ended = group.create_task(crawler.run())
                 waiting = await told(crawler, lambda waiting: waiting["kind"] == "host")
                 assert waiting["host"] == "127.0.0.1"
-                assert "robots.txt could not be had" in str(waiting["says"])
+                assert "could not fetch http://127.0.0.1:" in str(waiting["says"])
                 assert "connect" in str(waiting["says"]).lower()
             assert ended.result() == "finished"
             closings = crawler.status()["closings"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from gossamer.simweb.options import SimwebOptions
 from gossamer.simweb.process import SimwebProcess
 from gossamer.simweb.truth import Scope, Truth
 from gossamer.testing.shards import Shards, ends_of
+from tests.answering import Answering
 from tests.cluster.crawls import config_of, crawl
 from tests.ring.test_truth import SMALL
 
@@ -82,6 +85,29 @@ def test_a_limit_on_pages_counts_over_all_shards(tmp_path: Path) -> None:
     ends = ends_of(config, tmp_path / "crawl", 3)
     assert list(ends.values()).count("fetched") == 150
     assert len(asked) == 150
+
+
+def test_shards_end_when_all_that_is_left_waits_for_longer_than_the_patience(tmp_path: Path) -> None:
+    """One host asks for a day: the others are fetched, all shards end, and its URLs stay queued."""
+
+    class AsksForADay(Answering):
+        def get(self) -> None:
+            if self.path == "/robots.txt":
+                self.answer(404)
+            else:
+                self.answer(503, b"", ("Retry-After", "86400"))
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), AsksForADay) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
+        try:
+            with SimwebProcess(SimwebOptions.plain(seed=3, hosts=6, pages=40), tmp_path / "web") as simweb:
+                waiting = f"http://127.0.0.1:{server.server_port}/"
+                config = config_of(simweb, tmp_path / "crawl", 3, seeds=(*simweb.seeds, waiting))
+                assert asyncio.run(Shards(config, tmp_path / "crawl", 3).run()) == "patience"
+                asked = {(one.host, one.path) for one in simweb.requests() if one.path != "/robots.txt"}
+        finally:
+            server.shutdown()
+    assert len(asked) == 40
 
 
 def test_one_shard_has_no_exchange(tmp_path: Path) -> None:

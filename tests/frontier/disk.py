@@ -29,10 +29,37 @@ def _check_counts(store: Store, records: dict[bytes, HostRecord], frontier: Fron
         assert counts.deferred == sum(record.index_family == "deferred" for record in records.values())
         assert counts.pending == sum(record.queued - record.revisits for record in records.values())
         for level in range(LEVELS):
-            queues = [record.levels[level] for record in records.values() if level in record.levels]
+            queues = [
+                queue for record in records.values() for lane, queue in record.levels.items() if lane & 7 == level
+            ]
             assert counts.levels[level] == sum(queue.pending for queue in queues), f"level {level}"
+    for prefix, record in records.items():
+        _check_origins(store, prefix, record)
     due = Counter(key[: key.index(b"\0", 2) + 1] for key, _ in store.scan("due", *ALL))
     assert due == Counter({key: record.due for key, record in records.items() if record.due and not record.closed})
+
+
+def _check_origins(store: Store, prefix: bytes, record: HostRecord) -> None:
+    """URLs are counted by origin, and what is set aside belongs to the origin that has the slot."""
+    slots = {one.slot: key for key, one in (record.origins or {}).items()}
+    counted = Counter({"plain": 0, "other": 0})
+    for lane, queue in record.levels.items():
+        first = queue.block
+        while first < queue.tail:
+            data = store.get("queue", prefix + bytes((lane,)) + first.to_bytes(8))
+            assert data is not None
+            block = decode_block(data)
+            for number, entry in enumerate(block.entries(record.name), first):
+                if queue.finished(number):
+                    continue
+                scheme, _, rest = entry.url.partition("://")
+                key = scheme + rest[: rest.index("/")].removeprefix(record.name)
+                if lane >= LEVELS:
+                    assert slots[lane >> 3] == key
+                elif key != "https":
+                    counted["plain" if key == "http" else "other"] += 1
+            first += block.count
+    assert (record.plain, record.other) == (counted["plain"], counted["other"])
 
 
 def _check_index(store: Store, records: dict[bytes, HostRecord], frontier: Frontier | None) -> None:

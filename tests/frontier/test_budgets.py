@@ -312,7 +312,7 @@ def test_a_round_may_end_by_the_clock(opened: Open) -> None:
     add(shard, "a.test", 3)
     # Somebody is always there: without the clock the round would go on.
     add(shard, "slow.test", 1)
-    frontier.control.rest(named("http://slow.test/"), T0 + 110.0, "a test", T0)
+    frontier.control.hold(named("http://slow.test/"), T0 + 110.0, "a test", T0)
     made, now = visits(frontier, T0, most=2)
     assert hosts_of(made) == ["a.test", "a.test"]
     assert T0 + 100 <= now < T0 + 102
@@ -328,7 +328,7 @@ def test_a_round_ends_by_the_clock_while_the_bench_is_full(opened: Open) -> None
         if number and frontier.benched == frontier._turns.room.hosts:
             break
         add(shard, f"slow{number}.test", 1)
-        frontier.control.rest(named(f"http://slow{number}.test/"), T0 + 100, "a test", now)
+        frontier.control.hold(named(f"http://slow{number}.test/"), T0 + 100, "a test", now)
         if number == 0:
             add(shard, "a.test", 2)
             made, now = visits(frontier, T0, most=1)

@@ -43,7 +43,7 @@ def add(shard: Shard, *texts: str, now: float = T0, level: int = 0) -> None:
 
 def lend(frontier: Frontier, now: float, address: str = "10.0.0.1") -> Lease | None:
     """Select, and look addresses up at once."""
-    while (lease := frontier.select(now)) is not None and not lease.address:
+    while (lease := frontier.select(now)) is not None and not (lease.address or lease.refusal):
         frontier.locate(lease, address, now + 1e6, now)
     return lease
 
@@ -61,6 +61,24 @@ def visit(frontier: Frontier, now: float, **contact: Any) -> float:
     now = request(frontier, lease, now, **contact)
     frontier.finish(lease, "fetched", now)
     return now
+
+
+def fail_all(frontier: Frontier, now: float) -> tuple[float, int]:
+    """Visit until nothing is left, and let every request fail; return when, and how many requests there were."""
+    requests = 0
+    while (wake_at := frontier.wake_at()) is not None:
+        now = max(now, wake_at)
+        while (lease := lend(frontier, now)) is not None:
+            if lease.refusal:
+                frontier.ended(lease, None, now)
+                frontier.finish(lease, "host_closed", now)
+                continue
+            assert frontier.begin(lease, now)
+            now += 0.05
+            frontier.ended(lease, Contact(0.05, "failed", error="refused"), now)
+            frontier.retry(lease, Again(lease.url, now + 30, 2, 0, "refused"), now)
+            requests += 1
+    return now, requests
 
 
 def drain(
@@ -189,8 +207,8 @@ def test_due_urls_that_nobody_asked_for_before_their_host_went_to_sleep_come_whe
     assert lease is not None
     assert lease.host.window is not None
     assert len(lease.host.window) == 2
-    shard.frontier.control.rest(lease.url, now + 100, "a test", now)
-    now = request(shard.frontier, lease, now)
+    shard.frontier.begin(lease, now)
+    shard.frontier.ended(lease, Contact(0.05, "busy", 100.0), now)
     shard.frontier.finish(lease, "fetched", now)
     assert shard.frontier.benched == 0
     assert sorted(text for _, text in drain(shard.frontier, now)) == sorted(
@@ -203,7 +221,7 @@ def test_who_has_slept_comes_before_those_who_are_ready(opened: Open) -> None:
     shard = opened(bench_hosts_max=1, sleep_s_min=5.0)
     add(shard, "http://a.test/1", "http://a.test/2")
     now = visit(shard.frontier, T0)
-    shard.frontier.control.rest(named("http://a.test/"), now + 30, "a test", now)
+    shard.frontier.control.hold(named("http://a.test/"), now + 30, "a test", now)
     for number in range(40):
         add(shard, f"http://ready{number}.test/")
     order = [named(text).host for _, text in drain(shard.frontier, now + 31)]
@@ -281,8 +299,8 @@ def test_a_shorter_rest_takes_nothing_from_a_longer_one(opened: Open) -> None:
     add(shard, "http://a.test/1", "http://a.test/2")
     now = visit(shard.frontier, T0)
     url = named("http://a.test/1")
-    shard.frontier.control.rest(url, now + 50, "a test", now)
-    shard.frontier.control.rest(url, now + 5, "another", now)
+    shard.frontier.control.hold(url, now + 50, "a test", now)
+    shard.frontier.control.hold(url, now + 5, "another", now)
     shard.frontier.control.set_crawl_delay(url, 7.0, now)
     assert [at for at, _ in drain(shard.frontier, now)] == [now + 50]
 
@@ -542,20 +560,28 @@ def test_a_url_given_back_to_a_closed_host_ends_too(opened: Open, how: str) -> N
 
 
 def test_a_host_that_fails_for_long_ends_the_crawl(opened: Open) -> None:
+    """One that answered before is given more time than one that never did."""
     shard = opened(unanswered_failures_max=0)
     add(shard, *(f"http://a.test/{number}" for number in range(100)))
-    now, requests = T0, 0
-    while (wake_at := shard.frontier.wake_at()) is not None:
-        now = max(now, wake_at)
-        lease = lend(shard.frontier, now)
-        if lease is not None:
-            now = request(shard.frontier, lease, now, kind="failed")
-            shard.frontier.retry(lease, Again(lease.url, now + 30, 2, 0, "refused"), now)
-            requests += 1
+    now = visit(shard.frontier, T0)
+    now, requests = fail_all(shard.frontier, now)
 
     assert requests == 6 * 5
-    assert shard.frontier.counts.terminal == {"host_closed": 100}
+    assert shard.frontier.counts.terminal == {"fetched": 1, "host_closed": 99}
     assert now - T0 == pytest.approx(60 + 120 + 240 + 480 + 960, rel=0.1)
+
+
+def test_an_origin_that_never_answered_is_given_up_within_ten_minutes_after_a_handful_of_requests(opened: Open) -> None:
+    shard = opened(unanswered_failures_max=0)
+    add(shard, *(f"http://a.test/{number}" for number in range(100)))
+    now, requests = fail_all(shard.frontier, T0)
+
+    assert requests == 6
+    assert shard.frontier.counts.terminal == {"host_closed": 100}
+    assert now - T0 == pytest.approx(600, rel=0.06)
+    assert shard.frontier.closings == [
+        ("http://a.test", "it never answered: refused (6 attempts within 600 s)"),
+    ]
 
 
 # ---- errands
@@ -612,7 +638,7 @@ def test_a_sleeper_with_nothing_due_makes_room_for_others(opened: Open) -> None:
     lease = lend(shard.frontier, T0)
     assert lease is not None
     now = request(shard.frontier, lease, T0)
-    shard.frontier.control.rest(lease.url, now + 50, "because", now)
+    shard.frontier.control.hold(lease.url, now + 50, "because", now)
     shard.frontier.retry(lease, Again(lease.url, now + 500, 2, 0), now)
     add(shard, "http://b.test/1", "http://c.test/1", now=now)
     shard.commit_all(now)
@@ -639,7 +665,7 @@ def test_a_new_url_wakes_a_host_that_sleeps_until_a_retry(opened: Open) -> None:
     lease = lend(shard.frontier, T0)
     assert lease is not None
     now = request(shard.frontier, lease, T0)
-    shard.frontier.control.rest(lease.url, now + 10, "because", now)
+    shard.frontier.control.hold(lease.url, now + 10, "because", now)
     shard.frontier.retry(lease, Again(lease.url, now + 5000, 2, 0), now)
     add(shard, "http://a.test/2", now=now)
 
@@ -682,10 +708,10 @@ def test_next_turn_tells_who_is_waited_for(opened: Open) -> None:
     turn = shard.frontier.next_turn()
     assert turn is not None
     assert turn == (ended + 7, "a.test", "politeness")
-    shard.frontier.control.rest(named("http://a.test/"), T0 + 500, "it is busy", ended)
+    shard.frontier.control.hold(named("http://a.test/"), T0 + 500, "it is busy", ended)
     turn = shard.frontier.next_turn()
     assert turn is not None
-    assert (turn.at, turn.reason) == (T0 + 500, "it is busy")
+    assert (turn.at, turn.reason) == (T0 + 500, "http://a.test waits: it is busy")
 
 
 def test_a_crawl_of_another_version_is_refused_when_it_is_opened(opened: Open) -> None:

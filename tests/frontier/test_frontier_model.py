@@ -22,6 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from gossamer.frontier.host import Lease
 from gossamer.frontier.options import BudgetOptions, PolitenessOptions
+from gossamer.frontier.origins import key_of
 from gossamer.model.visits import Again, Contact, Errand
 from tests.frontier.disk import check_disk
 from tests.frontier.names import T0, Shard, linked, named
@@ -30,6 +31,8 @@ DEEP = "GOSSAMER_EXAMPLES" in os.environ
 SITES = {f"h{number}.{site}.test": f"{site}.test" for number, site in enumerate("aaabbcd")}
 """Registrable domain by host: one has three hosts, one two."""
 HOSTS = list(SITES)
+ORIGINS = ("http://{}/", "http://{}/", "https://{}/", "http://{}:81/", "https://{}:444/")
+"""Of each host; most pages are of one of them."""
 ADDRESSES = [f"10.0.0.{number}" for number in range(3)]
 LEVELS = (0, 3, 7)
 EPSILON = 1e-6
@@ -44,6 +47,10 @@ OPTIONS = {
     "host_sleep_s_first": 7.0,
     "host_sleep_s_max": 30.0,
     "host_sleeps_max": 2,
+    "retry_s_first": 6.0,
+    "retry_s_max": 20.0,
+    "unanswered_s_max": 40.0,
+    "errors_remembered_s": 150.0,
 }
 
 
@@ -60,17 +67,26 @@ class Queued:
 
 
 @dataclass
+class Health:
+    """What an origin answered."""
+
+    answered: bool = False
+    failures: int = 0
+    sleeps: int = 0
+    first_failed_at: float = 0.0
+    wait_until: float = 0.0
+    closed: bool = False
+
+
+@dataclass
 class Felt:
     """What a host felt, as far as it is remembered with the epoch."""
 
     fetches_s: list[float] = field(default_factory=list)
     crawl_delay_s: float | None = None
     backoffs: int = 0
-    failures: int = 0
-    sleeps: int = 0
     closed: bool = False
-    rest_until: float = 0.0
-    """What was asked with `rest`."""
+    origins: dict[str, Health] = field(default_factory=dict)
 
 
 @dataclass
@@ -82,6 +98,7 @@ class Remembered:
     ordered: dict[str, dict[int, list[str]]] = field(default_factory=lambda: {host: {} for host in HOSTS})
     spent: Counter[tuple[int, str]] = field(default_factory=Counter)
     """Requests for URLs by budget round and host, and by round and site."""
+    answers: int = 0
 
 
 class FrontierMachine(RuleBasedStateMachine):
@@ -117,6 +134,8 @@ class FrontierMachine(RuleBasedStateMachine):
         """How long the address that was found may be used."""
         self.last_end = dict.fromkeys(HOSTS, 0.0)
         self.disordered: set[str] = set()
+        self.troubled: set[str] = set()
+        """Hosts of which an origin failed, or may be set aside for another reason: others overtake its URLs."""
         self.steps_since_crash = 0
         self.dice = random.Random(1)
 
@@ -140,11 +159,19 @@ class FrontierMachine(RuleBasedStateMachine):
 
     # ---- links in
 
-    @rule(host=st.sampled_from(HOSTS), level=st.sampled_from(LEVELS), count=st.sampled_from([1, 1, 2, 5]))
-    def add(self, host: str, level: int, count: int) -> None:
-        for _ in range(count):
+    @rule(
+        host=st.sampled_from(HOSTS),
+        level=st.sampled_from(LEVELS),
+        count=st.sampled_from([1, 1, 2, 5]),
+        origins=st.lists(st.sampled_from(ORIGINS), min_size=1, max_size=3),
+    )
+    def add(self, host: str, level: int, count: int, origins: list[str]) -> None:
+        for number in range(count):
             self.made += 1
-            text = f"http://{host}/{self.made}"
+            origin = origins[number % len(origins)]
+            text = origin.format(host) + str(self.made)
+            if ":" in key_of(named(text)):
+                self.troubled.add(host)
             queued = self.known.urls[text] = Queued(host, level)
             self.frontier.add(linked(text), level, self.now)
             if self.known.felt[host].closed:
@@ -167,16 +194,43 @@ class FrontierMachine(RuleBasedStateMachine):
         out = [other for other in self.leases if other.url.host == host]
         # What is asked of the resolver is no request.
         assert len(out) < self.politeness.per_host or not lease.address
-        assert lease.address or all(other.address for other in out), "a host is looked up once at a time"
+        assert lease.address or lease.refusal or all(other.address for other in out), (
+            "a host is looked up once at a time"
+        )
         if lease.address:
             self.check_gates(host, lease.address)
         assert not self.known.felt[host].closed
         if lease.errand is None:
+            self.check_origin(lease)
             self.check_turn(lease)
+            if lease.refusal:
+                self.frontier.ended(lease, None, self.now)
+                self.frontier.finish(lease, "host_closed", self.now)
+                self.known.urls[lease.url.text].state = "host_closed"
+                return self.take()
         else:
             self.errands[host].remove(lease.errand.origin.host)
         self.leases.append(lease)
         return lease
+
+    def health(self, host: str, key: str) -> Health:
+        return self.known.felt[host].origins.setdefault(key, Health())
+
+    def check_origin(self, lease: Lease) -> None:
+        """An origin that fails is requested in its time, one URL at once; one that was given up is not."""
+        host, key = lease.url.host, key_of(lease.url)
+        is_new = key not in self.known.felt[host].origins
+        health = self.health(host, key)
+        if health.closed and self.now >= health.wait_until:
+            health.closed, health.failures, health.sleeps, health.first_failed_at = False, 0, 0, 0.0
+        if ":" in key and is_new:
+            health.wait_until = self.now
+        assert bool(lease.refusal) == health.closed
+        if not health.closed:
+            assert self.now >= health.wait_until - EPSILON
+            assert lease.is_probe == bool(health.wait_until)
+            probes = [other for other in self.leases if other.is_probe and other.url.host == host]
+            assert key not in [key_of(other.url) for other in probes]
 
     def check_gates(self, host: str, address: str) -> None:
         assert self.now >= self.free_at(host) - EPSILON
@@ -190,7 +244,7 @@ class FrontierMachine(RuleBasedStateMachine):
         assert self.now >= self.site_not_before[SITES[host]] - EPSILON
 
     def free_at(self, host: str) -> float:
-        return max(self.host_not_before[host], self.host_asked_until[host], self.known.felt[host].rest_until)
+        return max(self.host_not_before[host], self.host_asked_until[host])
 
     def check_turn(self, lease: Lease) -> None:
         assert lease.visit is not None
@@ -200,7 +254,7 @@ class FrontierMachine(RuleBasedStateMachine):
         assert host not in self.parked
         assert self.now >= queued.due
         assert lease.visit.attempt == queued.attempt
-        if not queued.due and host not in self.disordered:
+        if not queued.due and host not in self.disordered | self.troubled:
             waiting = [
                 other
                 for other in self.known.ordered[host][queued.level]
@@ -222,11 +276,24 @@ class FrontierMachine(RuleBasedStateMachine):
         """Who is on the bench with a URL that may be fetched has the turn that the gates allow, not a later one."""
         if self.leases or self.budget is not None:
             return
-        waiting = {queued.host for queued in self.known.urls.values() if queued.state == "pending" and not queued.due}
+        waiting = {
+            queued.host
+            for text, queued in self.known.urls.items()
+            if queued.state == "pending" and not queued.due and self.is_well(queued.host, key_of(named(text)))
+        }
+        for name in waiting - self.parked:
+            host = self.frontier._hosts.get(name, named(f"http://{name}/").partition)
+            if host.record.index_family == "sleep":
+                wakes_at = int.from_bytes(host.record.index_key[2:10]) / 1e6
+                assert wakes_at <= host.record.rest_until + EPSILON, "what answers does not wait for what does not"
         for host in self.frontier._turns.benched.values():
             if host.name in waiting and not host.parked:
                 gates = [gate.rest_until for gate in (host.record, host.place, host.site) if gate is not None]
                 assert wake_at <= max(gates) + EPSILON
+
+    def is_well(self, host: str, key: str) -> bool:
+        health = self.known.felt[host].origins.get(key)
+        return health is None or not (health.wait_until or health.closed)
 
     def some(self, leases: list[Lease], choice: float) -> Lease:
         return leases[int(choice * len(leases))]
@@ -247,7 +314,7 @@ class FrontierMachine(RuleBasedStateMachine):
             self.frontier.locate(lease, address, self.now + lasts_s, self.now)
         else:
             self.frontier.ended(lease, Contact(0.0, "failed", error="no such name"), self.now)
-            self.feel(lease.url.host, Contact(0.0, "failed"), None)
+            self.feel(lease, Contact(0.0, "failed"), None)
             self.charge(lease)
             self.after(lease)
 
@@ -288,7 +355,7 @@ class FrontierMachine(RuleBasedStateMachine):
             retry_after_s if kind == "busy" else None,
         )
         self.frontier.ended(lease, contact, self.now)
-        self.feel(lease.url.host, contact, lease.address)
+        self.feel(lease, contact, lease.address)
         self.charge(lease)
         self.after(lease)
 
@@ -373,9 +440,11 @@ class FrontierMachine(RuleBasedStateMachine):
 
     # ---- what the host felt
 
-    def feel(self, host: str, contact: Contact, address: str | None) -> None:
+    def feel(self, lease: Lease, contact: Contact, address: str | None) -> None:
+        host = lease.url.host
         felt, rules = self.known.felt[host], self.politeness
-        if contact.fetch_s:
+        health = self.health(host, key_of(lease.url))
+        if contact.fetch_s and (contact.kind != "failed" or health.answered):
             felt.fetches_s = [*felt.fetches_s, contact.fetch_s][-5:]
         if address is not None:
             self.address_not_before[address] = self.now + rules.address_delay_s
@@ -383,27 +452,42 @@ class FrontierMachine(RuleBasedStateMachine):
             self.last_end[host] = self.now
             self.host_not_before[host] = max(self.host_not_before[host], self.now + self.rest_s(felt))
         asked_s = 0.0
+        if contact.kind in ("answered", "busy"):
+            self.known.felt[host].origins[key_of(lease.url)] = Health(answered=True)
+            self.known.answers += 1
         if contact.kind == "answered":
-            felt.backoffs = felt.failures = felt.sleeps = 0
+            felt.backoffs = 0
         elif contact.kind == "busy":
-            felt.failures = felt.sleeps = 0
             felt.backoffs += 1
             asked_s = contact.retry_after_s or rules.backoff_s_first * 2 ** (felt.backoffs - 1)
             felt.closed = felt.closed or (asked_s > rules.retry_after_s_max and contact.retry_after_s is not None)
             asked_s = min(asked_s, rules.retry_after_s_max)  # It closes; a death may undo that, but not the rest.
         elif contact.kind == "failed":
-            felt.failures += 1
-            if felt.failures == OPTIONS["host_failures_max"]:
-                felt.failures = 0
-                felt.sleeps += 1
-                asked_s = min(OPTIONS["host_sleep_s_first"] * 2 ** (felt.sleeps - 1), OPTIONS["host_sleep_s_max"])
-                if felt.sleeps > OPTIONS["host_sleeps_max"]:
-                    felt.closed, asked_s = True, 0.0
-        if address is not None:
-            self.host_asked_until[host] = max(self.host_asked_until[host], self.now + asked_s)
-        else:
-            felt.rest_until = max(felt.rest_until, self.now + asked_s)
+            self.troubled.add(host)
+            self.fail(health, is_robots=lease.errand is not None and lease.errand.origin.host == host)
+        self.host_asked_until[host] = max(self.host_asked_until[host], self.now + asked_s)
         self.close_urls(host)
+
+    def fail(self, health: Health, *, is_robots: bool) -> None:
+        """What becomes of an origin that failed, written anew."""
+        health.failures += 1
+        health.first_failed_at = health.first_failed_at or self.now
+        failed_s, wait_s = self.now - health.first_failed_at, 0.0
+        if health.answered:
+            if health.failures % OPTIONS["host_failures_max"]:
+                return
+            health.sleeps += 1
+            health.closed = health.closed or health.sleeps > OPTIONS["host_sleeps_max"]
+            wait_s = min(OPTIONS["host_sleep_s_first"] * 2 ** (health.sleeps - 1), OPTIONS["host_sleep_s_max"])
+        elif (not self.known.answers or not is_robots) and health.failures >= 5:
+            health.closed = True
+        elif not is_robots:
+            health.closed = health.closed or failed_s >= OPTIONS["unanswered_s_max"]
+            wait_s = min(OPTIONS["retry_s_first"] * 2 ** (health.failures - 1), OPTIONS["retry_s_max"])
+            wait_s = min(wait_s, max(OPTIONS["unanswered_s_max"] - failed_s, 0.0))
+        if health.closed:
+            wait_s = OPTIONS["errors_remembered_s"]
+        health.wait_until = max(health.wait_until, self.now + wait_s)
 
     def rest_s(self, felt: Felt) -> float:
         """The presets' promise, written anew: a multiple of the mean of the last fetches, up to five, within bounds."""
@@ -424,8 +508,11 @@ class FrontierMachine(RuleBasedStateMachine):
     @rule(origin=st.sampled_from(HOSTS), host=st.sampled_from(HOSTS))
     def run_errand(self, origin: str, host: str) -> None:
         errand = Errand(named(f"http://{origin}/"), named(f"http://{host}/robots.txt"))
-        assert self.frontier.control.run_errand(errand, self.now) != self.known.felt[host].closed
-        if not self.known.felt[host].closed:
+        closed, health = self.known.felt[host].closed, self.known.felt[host].origins.get("http", Health())
+        rest_until = self.frontier._hosts.get(host, named(f"http://{host}/").partition).record.rest_until
+        may = not closed and (host == origin or (health.wait_until <= self.now and rest_until <= self.now + 300.0))
+        assert self.frontier.control.run_errand(errand, self.now) == may
+        if may:
             self.errands[host].append(origin)
 
     @rule(host=st.sampled_from(HOSTS))
@@ -440,11 +527,22 @@ class FrontierMachine(RuleBasedStateMachine):
         self.frontier.control.unpark(named(f"http://{host}/"), self.now)
         self.parked.discard(host)
 
-    @rule(host=st.sampled_from(HOSTS), rest_s=st.sampled_from([0.5, 8.0, 100.0]))
-    def rest(self, host: str, rest_s: float) -> None:
-        self.frontier.control.rest(named(f"http://{host}/"), self.now + rest_s, "because", self.now)
-        felt = self.known.felt[host]
-        felt.rest_until = max(felt.rest_until, self.now + rest_s)
+    @rule(host=st.sampled_from(HOSTS), origin=st.sampled_from(ORIGINS), wait_s=st.sampled_from([0.5, 8.0, 100.0]))
+    def hold(self, host: str, origin: str, wait_s: float) -> None:
+        url = named(origin.format(host))
+        self.frontier.control.hold(url, self.now + wait_s, "because", self.now)
+        if not self.known.felt[host].closed:
+            health = self.health(host, key_of(url))
+            health.wait_until = max(health.wait_until, self.now + wait_s)
+            self.troubled.add(host)
+
+    @rule(host=st.sampled_from(HOSTS), origin=st.sampled_from(ORIGINS))
+    def release(self, host: str, origin: str) -> None:
+        url = named(origin.format(host))
+        self.frontier.control.release(url, self.now)
+        health = self.known.felt[host].origins.get(key_of(url))
+        if health is not None and not health.closed:
+            health.wait_until = min(health.wait_until, self.now)
 
     @rule(host=st.sampled_from(HOSTS), delay_s=st.sampled_from([None, 3.0, 20.0, 41.0]))
     def set_crawl_delay(self, host: str, delay_s: float | None) -> None:
@@ -516,7 +614,7 @@ class FrontierMachine(RuleBasedStateMachine):
                 # One that closed the host, in an epoch that is lost, is obeyed as the longest that we wait.
                 felt.crawl_delay_s = felt.crawl_delay_s and min(felt.crawl_delay_s, self.politeness.crawl_delay_s_max)
                 lasted_s = self.now - self.begun[id(lease)]
-                felt.fetches_s = [*felt.fetches_s, lasted_s][-5:] if lasted_s else felt.fetches_s
+                felt.fetches_s = [*felt.fetches_s, lasted_s][-5:]
                 rest_until = self.now + self.rest_s(felt)
                 self.host_not_before[lease.url.host] = max(self.host_not_before[lease.url.host], rest_until)
                 self.last_end[lease.url.host] = self.now
@@ -610,7 +708,7 @@ class FrontierMachine(RuleBasedStateMachine):
         self.now = max(self.now, started + 0.2)
         contact = Contact(self.now - started, "answered")
         self.frontier.ended(lease, contact, self.now)
-        self.feel(lease.url.host, contact, lease.address)
+        self.feel(lease, contact, lease.address)
         self.charge(lease)
         self.after(lease)
 

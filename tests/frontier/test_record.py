@@ -16,6 +16,7 @@ from gossamer.frontier.record import (
     HostRecord,
     Item,
     LevelQueue,
+    Origin,
     block_key,
     decode_block,
     decode_entry,
@@ -65,8 +66,9 @@ def test_what_is_finished_in_order_leaves_no_ranges() -> None:
 
 def test_a_record_comes_back_as_it_was() -> None:
     record = HostRecord(
-        RECORD_VERSION, "a.example", {3: LevelQueue(1, 0, 9, ((2, 3),))}, 2, 1e9, [0.5], 3.0, 1, 2, 3, "closed",
-        "ready", b"\0\1", 7, "why",
+        RECORD_VERSION, "a.example", {3: LevelQueue(1, 0, 9, ((2, 3),))}, 2, 1e9, [0.5], 3.0, 3, "closed",
+        "ready", b"\0\1", 7, "why", 1, 5, 3, 4, 1,
+        {"http:8080": Origin(1, True, 2, 1, 1e9, 2e9, "", "refused", "why", 5.0)},
     )  # fmt: skip
 
     assert decode_record(encode_record(record)) == record

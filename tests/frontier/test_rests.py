@@ -145,13 +145,9 @@ def test_a_crawl_delay_holds_from_the_request_that_brought_it(crawl: Crawl) -> N
     assert crawl.lease(ended + 7.0) is not None
 
 
-@pytest.mark.parametrize("what", ["crawl_delay", "rest"])
-def test_what_prolongs_a_rest_survives_death_without_a_commit(crawl: Crawl, what: str) -> None:
+def test_a_crawl_delay_survives_death_without_a_commit(crawl: Crawl) -> None:
     ended = crawl.fetch(0.0, 0.1)
-    if what == "rest":
-        crawl.frontier.control.rest(named("http://h.test/"), ended + 7.0, "robots.txt could not be had", ended)
-    else:
-        crawl.frontier.control.set_crawl_delay(named("http://h.test/"), 7.0, ended)
+    crawl.frontier.control.set_crawl_delay(named("http://h.test/"), 7.0, ended)
     crawl.close()
     crawl.open(ended + 0.5)
     assert crawl.lease(ended + 6.9) is None

@@ -13,7 +13,8 @@ from gossamer.url.url import Url
 NOW = 1_800_000_000.0
 DAY_S = 86_400.0
 FAILURE = Failure("timeout", "timed out")
-OPTIONS = RobotsOptions()
+OPTIONS = RobotsOptions(robots_wait_max_s=21_600.0)
+"""Patient, as in a continuous crawl, so that the schedule of attempts shows."""
 
 
 def url(text: str) -> Url:
@@ -25,7 +26,7 @@ def reply(status: int, *headers: tuple[str, str], **more: Any) -> Reply:
 
 
 def gate(**more: Any) -> RobotsGate:
-    return RobotsGate(RobotsOptions(**more), lambda low, high: high)
+    return RobotsGate(RobotsOptions(**{"robots_wait_max_s": 21_600.0, **more}), lambda low, high: high)
 
 
 def after(
@@ -213,7 +214,7 @@ def test_a_host_is_given_up_after_its_time() -> None:
     assert gate().verdict(late, url("https://example.org/x"), end - 5).until == end
     assert kind(late, end - 5) == "wait"
     assert kind(late, end) == "given_up"
-    assert "2 tries" in gate().verdict(late, url("https://example.org/x"), end).reason
+    assert "2 attempts" in gate().verdict(late, url("https://example.org/x"), end).reason
     # Who comes back much later tries once more.
     assert kind(late, late.retry_at) == "unknown"
     assert kind(failed(late, end + DAY_S), end + DAY_S) == "given_up"
@@ -235,12 +236,16 @@ def test_a_refused_certificate_is_given_up_after_so_many_tries_and_says_why() ->
         record = refused(record, now)
         verdict = gate().verdict(record, url("https://example.org/x"), now)
         assert (verdict.kind, verdict.until) == ("wait", record.retry_at)
-        assert verdict.reason == f"robots.txt could not be had in {tries} tries so far: {REFUSED.error}"
+        attempts = f"{tries} attempt{'s' * (tries > 1)}"
+        assert verdict.reason == f"could not fetch https://example.org/robots.txt ({attempts}): {REFUSED.error}"
         now = record.retry_at
     assert now - NOW < 1_000
     record = refused(record, now)
     verdict = gate().verdict(record, url("https://example.org/x"), now)
-    assert (verdict.kind, verdict.reason) == ("given_up", f"robots.txt could not be had in 5 tries: {REFUSED.error}")
+    assert (verdict.kind, verdict.reason) == (
+        "given_up",
+        f"could not fetch https://example.org/robots.txt (5 attempts): {REFUSED.error}",
+    )
     assert record.retry_at >= now + OPTIONS.ttl_s, "nobody asks again whenever a URL has its turn"
     assert kind(record, record.retry_at) == "unknown"
     assert kind(refused(record, record.retry_at), record.retry_at) == "given_up"

@@ -51,7 +51,7 @@ from gossamer.world.process import DirectoryLock
 
 LOCK_POLL_S = 0.05
 HURRY_POLL_S = 0.2
-ENDED: dict[str, End] = {"finished": "finished", "low_water": "low_water"}
+ENDED: dict[str, End] = {"finished": "finished", "low_water": "low_water", "patience": "patience"}
 """Ends after which there is nothing to do but to finish files."""
 
 

@@ -262,6 +262,7 @@ def _common(counts: Counts, totals: Totals, elapsed_s: float, limits: LimitsOpti
         "runs": totals.incarnation,
         "ended": totals.ended,
         "ended_says": _ended_says(totals, elapsed_s, limits),
+        "awaited": [msgspec.structs.asdict(one) for one in totals.awaited],
         "max_pages": limits.max_pages,
         "max_time_s": limits.max_time_s,
         "max_bytes": limits.max_bytes,
@@ -273,8 +274,13 @@ def _stopped(counts: Counts, totals: Totals, config: Config, directory: Path, en
     if not counts.pending and config.crawl.mode != "continuous":
         return ""
     few = f"fewer hosts than frontier.hosts_min = {config.frontier.hosts_min} were left"
-    why = {"low_water": few, "limit": ended_says}.get(totals.ended, "nothing runs")
+    why = {"low_water": few, "limit": ended_says, "patience": _awaited(totals)}.get(totals.ended, "nothing runs")
     return f"{why}; `gossamer resume {directory}` continues"
+
+
+def _awaited(totals: Totals) -> str:
+    hosts = ", ".join(one.host for one in totals.awaited)
+    return f"what is left waits for longer than crawl.patience_s: {hosts}"
 
 
 def _budget(config: Config, counts: Counts, number: int) -> dict[str, object]:

@@ -134,12 +134,12 @@ class Membership:
     def report(self) -> Report:
         """Return how this shard stands."""
         exchange, shard, totals = self.exchange, self._shard, self._tally.totals
-        seeding = self.seeding()
+        seeding, awaits = self.seeding(), shard.out_of_patience
         passive = (
             shard.nothing_to_do
             and exchange.idle
             and not seeding
-            and not self._frontier.counts.pending
+            and (awaits or not self._frontier.counts.pending)
             and self._committed_activity == self._activity
         )
         seeds = self._beyond is not None and (self._beyond.seeds_open or exchange.has_seeds)
@@ -158,6 +158,7 @@ class Membership:
             totals.pages - self._pages_committed + shard.visits,
             self._bytes_committed,
             self._serial,
+            awaits,
         )
 
     def obey(self, orders: Orders) -> None:

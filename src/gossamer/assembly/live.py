@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer.assembly.parts import budget_of, judges_again, politeness_of, retries_of
+from gossamer.assembly.parts import budget_of, crawl_options_of, judges_again, politeness_of, retries_of
 from gossamer.assembly.revisits import frontier_options_of, patient
 from gossamer.assembly.shard import Assembled
 from gossamer.assembly.told import scope_options
@@ -19,7 +19,7 @@ def reconfigure(shard: Assembled, config: Config) -> None:
     shard.pipeline.reconfigure(retries_of(config, shard.dice), config.crawl)
     shard.logs.reconfigure(config.logs)
     shard.watchdogs.reconfigure(config.watch)
-    shard.shard.reconfigure(config.crawl, config.limits)
+    shard.shard.reconfigure(crawl_options_of(config), config.limits)
     shard.frontier.reconfigure(
         patient(politeness_of(config), config), frontier_options_of(config), budget_of(config), shard.clock.now()
     )

@@ -26,6 +26,7 @@ from gossamer.crawl.copies import Copies
 from gossamer.crawl.examine import Examiner
 from gossamer.crawl.history import History
 from gossamer.crawl.logs import Logs
+from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.quarantine import Quarantine
 from gossamer.crawl.retries import Retries
@@ -278,6 +279,16 @@ def prioritizer_of(config: Config) -> Prioritizer:
     if name:
         return cast("Prioritizer", fitting(name, "components.prioritizer", Prioritizer))
     return forms.prioritizer_of(config.frontier, PatternSet)
+
+
+def crawl_options_of(config: Config) -> CrawlOptions:
+    """Return how the shard runs: its patience is no shorter than the delays that the operator asked for."""
+    options, rules = config.crawl, politeness_of(config)
+    if options.patience_s is None:
+        return options
+    own_s = [max(one.delay_s_min, one.delay_s_max) for one in (rules, *rules.hosts.values())]
+    least_s = max(*own_s, rules.site_delay_s, rules.address_delay_s) + 1.0
+    return options.model_copy(update={"patience_s": max(options.patience_s, least_s)})
 
 
 def retries_of(config: Config, dice: Dice) -> Retries:

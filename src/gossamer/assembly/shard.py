@@ -26,6 +26,7 @@ from gossamer.assembly.parts import (
     close,
     content_seen_of,
     copies_of,
+    crawl_options_of,
     examiner,
     filters_of,
     held,
@@ -354,7 +355,7 @@ def _assembled(
     pipeline.judges_again = judges_again(chain, epochs)
     cuts, growing = (frontier, memory, trapping, url_seen, schedule), (frontier, epochs, schedule, exchange)
     committer, crowding = _committing(config, kept, archives, cuts, growing, clock)
-    shard = Shard(frontier, pipeline, committer, tally, crowding, config.crawl, config.limits, clock)
+    shard = Shard(frontier, pipeline, committer, tally, crowding, crawl_options_of(config), config.limits, clock)
     tally.pending = lambda: frontier.counts.pending
     membership = membership_of(exchange, shard, pipeline, frontier, rooms.beyond, tally, kept.logs, clock, committer)
     watchdogs = watchdogs_of(config, directory, clock, shard, committer, tally, kept.logs, frontier.shrink)

@@ -162,7 +162,7 @@ def crawl(config: Config, supervisor: Supervisor, job: Job) -> int:
     from gossamer.cli.door import crawler
     from gossamer.cli.progress import progress_for
     from gossamer.cli.run import served
-    from gossamer.cli.standing import to_upload_of
+    from gossamer.cli.standing import awaited_of, summary_of, to_upload_of
     from gossamer.world.loop import calm_collector, loop_factory
 
     resume = job.resume or (job.restart and (Path(job.directory) / "crawl.toml").exists())
@@ -194,6 +194,8 @@ def crawl(config: Config, supervisor: Supervisor, job: Job) -> int:
             f"they are kept, gossamer resume {job.directory} uploads them"
         )
         return Exit.INTERRUPTED if ended == "stopped" else Exit.FAILED
+    if ended == "patience" and config.progress.form == "quiet":
+        complain(" ".join([summary_of(status, job.directory, ended).partition(":")[0] + ".", *awaited_of(status)]))
     return ended_as(ended, status)
 
 
@@ -201,8 +203,8 @@ def ended_as(ended: str, status: Mapping[str, object]) -> Exit:
     """Return the exit status of a crawl that ended with nothing wrong in it; say why, where nothing was fetched."""
     from gossamer.cli.standing import seeds_not_fetched_lines
 
-    if ended == "stopped":
-        return Exit.INTERRUPTED
+    if ended in ("stopped", "patience"):
+        return Exit.INTERRUPTED if ended == "stopped" else Exit.WAITING
     if lines := seeds_not_fetched_lines(status):
         for line in lines:
             complain(line)

@@ -26,6 +26,10 @@ class Exit(IntEnum):
     )
     REFUSED = 2, "Usage or configuration error: one line on standard error says what is wrong and how to fix it."
     NOTHING = 3, "The crawl ended, but no seed could be fetched. `segment build`: nothing new to list."
+    WAITING = (
+        4,
+        "Finished but for URLs whose servers asked to wait longer than `crawl.patience_s`; `resume` tries those.",
+    )
     INTERRUPTED = 130, "Interrupted by a signal or by `gossamer stop`; everything is saved."
 
 

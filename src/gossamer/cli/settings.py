@@ -12,6 +12,7 @@ from gossamer.cli.exits import Exit, complain
 from gossamer.config.footprint import ORIGIN
 from gossamer.config.gather import configure, mistakes, reopen
 from gossamer.config.lists import check_lists
+from gossamer.config.mode import ORIGIN as MODE
 from gossamer.config.secret import redacted
 from gossamer.config.sections import Config, keys
 from gossamer.config.toml import starter_toml, written
@@ -40,7 +41,7 @@ def check(file: Path) -> int:
         return Exit.REFUSED
     config = configure(file)
     check_lists(config)
-    changed = sum(config.origin(key) not in {"default", ORIGIN} for key in keys())
+    changed = sum(config.origin(key) not in {"default", ORIGIN, MODE} for key in keys())
     typer.echo(f"{file} is right: {changed} of {len(keys())} keys set")
     return 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 from gossamer.cli.door import Status
 from gossamer.cli.words import count, counted, harmless, size
@@ -158,12 +159,24 @@ def line_of(status: Status) -> str:
     return f"{duration(number(status, 'elapsed_s'))}: " + ", ".join(parts)
 
 
+def awaited_of(status: Status) -> list[str]:
+    """Return the hosts that the crawl did not wait for, and until when they wait, a sentence each."""
+    awaited = status.get("awaited")
+    return [
+        f"Waiting: {harmless(one['host'])}, {counted(one['queued'], 'URL')}, next at "
+        f"{datetime.fromtimestamp(one['at'], UTC):%Y-%m-%d %H:%M:%S} UTC: {harmless(one['reason'])}."
+        for one in (awaited if isinstance(awaited, list) else [])
+    ]
+
+
 def summary_of(status: Status, directory: str, ended: str) -> str:
     """Return the last words about a crawl: what came of it, where it lies, what to do next."""
     how = {
         "finished": "finished",
         "limit": "ended at its limit",
         "low_water": "ended with few hosts left, the rest saved",
+        "patience": "finished but for "
+        f"{counted(number(status, 'queued'), 'URL')} of {counted(number(status, 'hosts_left'), 'host')}",
     }.get(ended, "stopped, everything saved")
     sums = [
         counted(number(status, "pages"), "page"),
@@ -174,6 +187,7 @@ def summary_of(status: Status, directory: str, ended: str) -> str:
     if errors := errors_of(status):
         lines.append("Not fetched: " + ", ".join(f"{name} {count(n)}" for name, n in errors.items()) + ".")
     lines += [f"{says[:1].upper()}{says[1:]}." for says in modules_of(status)]
+    lines += awaited_of(status) if ended == "patience" else []
     if queued := number(status, "queued"):
         lines.append(f"Still queued: {count(queued)}; gossamer resume {harmless(directory)} continues.")
     lines += [f"Warning: {warning}." for warning in warnings_of(status)]

@@ -18,7 +18,7 @@ from gossamer.cluster.standing import whole
 from gossamer.cluster.tenure import Tenancy
 from gossamer.cluster.termination import ScopeFinal, Termination
 
-End = Literal["", "finished", "limit", "stopped"]
+End = Literal["", "finished", "limit", "patience", "stopped"]
 TENURE_MARGIN_S = 2.0
 """A process that lost its tenure ends itself within this, requests included."""
 NOTES_HELD_MAX = 1_000
@@ -236,7 +236,8 @@ class Coordination:
         )  # fmt: skip
         self._securing = is_finished or out_of_pages
         if self._securing and secured:
-            self.kept.end = "limit" if out_of_pages else "finished"
+            rest: End = "patience" if any(report.awaits for report in reports) else "finished"
+            self.kept.end = "limit" if out_of_pages else rest
 
 
 _ENDED = frozenset({"done", "failed", "refused"})

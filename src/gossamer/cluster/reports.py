@@ -14,7 +14,8 @@ class Report(msgspec.Struct, frozen=True):
     opening: int
     """Which start of the shard this is: grows with each, also when an older checkpoint is restored."""
     passive: bool
-    """Nothing is queued, delayed, in flight or uncommitted, and nothing arrived that was not taken."""
+    """Nothing is queued, delayed, in flight or uncommitted, and nothing arrived that was not taken; what is queued for
+    longer than the crawl's patience does not count."""
     activity: int
     """Grows whenever the shard does anything that could make work, since this start."""
     incarnation: int = 0
@@ -35,6 +36,8 @@ class Report(msgspec.Struct, frozen=True):
     wire_bytes: int = 0
     quota_serial: int = 0
     """The newest order whose quota is in force here."""
+    awaits: bool = False
+    """It has URLs that wait for longer than the crawl's patience."""
 
 
 class Orders(msgspec.Struct, frozen=True):
@@ -46,5 +49,5 @@ class Orders(msgspec.Struct, frozen=True):
     scope_final: bool = False
     """No redirect of a seed can widen the scope any more, anywhere."""
     paused: bool = False
-    end: Literal["", "finished", "limit", "stopped"] = ""
+    end: Literal["", "finished", "limit", "patience", "stopped"] = ""
     """The crawl is over, and how."""

@@ -15,7 +15,7 @@ SUMS = (
 BUDGETS = ("hosts_deferred", "budget_round")
 """Told only where there are budgets."""
 TALLIES = ("terminal_outcomes", "outcomes", "rejected", "media_types", "text_methods", "levels")
-LISTS = ("alarms", "closings", "damage")
+LISTS = ("alarms", "closings", "awaited", "damage")
 LISTED_MAX = 20
 HEALTH = (
     "epoch", "commit_s", "commit_under_way_s", "commit_stage", "loop_lag_s", "memory_bytes", "open_files", "alarms",

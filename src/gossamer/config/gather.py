@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from gossamer.config.flags import BY_NAME
 from gossamer.config.footprint import fitted
 from gossamer.config.mend import lines_of, nearest
+from gossamer.config.mode import by_mode
 from gossamer.config.presets import preset_values
 from gossamer.config.secret import secret_keys
 from gossamer.config.sections import Config
@@ -257,7 +258,7 @@ def _checked(values: Values, origins: dict[str, str]) -> Config:
     except ConfigError as error:  # A package's own word about one of its values.
         key = _blamed(nested, origins)
         raise MistakesError([f"{_named(key, origins)}{error}"], {key}) from error
-    return fitted(config.with_origins({key: place for key, place in origins.items() if "." in key}))
+    return fitted(by_mode(config.with_origins({key: place for key, place in origins.items() if "." in key})))
 
 
 def _not_unicode(values: Values, origins: Mapping[str, str]) -> str | None:

@@ -39,8 +39,8 @@ LIVED_S = 60.0
 TOLD_S_MAX = 5.0
 UNANSWERED = f"its status could not be read within {TOLD_S_MAX:g} s"
 ASKED_AT_ONCE_MAX = 8
-ENDED_WELL = (0, 130)
-ENDED_BY_ITSELF = ("finished", "limit", "low_water")
+ENDED_WELL = (0, 4, 130)
+ENDED_BY_ITSELF = ("finished", "limit", "low_water", "patience")
 
 
 class New(Request, frozen=True):

@@ -8,6 +8,9 @@ from gossamer.crawl.router import Router
 from gossamer.model.visits import Errand, Failure, Reply
 from gossamer.ports import HostControl, Namer
 
+ELSEWHERE_S_MAX = 300.0
+"""How long an origin waits for a robots.txt that another host has, before it is requested anew."""
+
 
 class Errands:
     """Takes what a robots.txt request brought: the next hop, or an answer that lets the waiting host go on."""
@@ -40,13 +43,19 @@ class Errands:
             self._logs.info("robots", url=errand.url.text, error=why)
         self._hosts.set_crawl_delay(errand.origin, robots.crawl_delay_s(errand.origin), now)
         said = robots.verdict(errand.origin, now)
-        if (
-            said.kind == "wait" and not said.alone
-        ):  # Noted now, not at the next URL's turn: a crash between would forget it.
-            self._hosts.rest(errand.origin, said.until, said.reason, now)
+        if said.kind == "wait":
+            self._hosts.hold(errand.origin, said.until, said.reason, now)
+        elif errand.hops:
+            self._hosts.release(errand.origin, now)
         self._hosts.unpark(errand.origin, now)
 
     def _run(self, errand: Errand, now: float) -> bool:
+        """Request where a robots.txt redirects to. Meanwhile the origin waits, and the others of its host need not."""
         if self._router is None or self._router.has(errand.url):
-            return self._hosts.run_errand(errand, now)
-        return self._router.run_errand(errand)
+            runs = self._hosts.run_errand(errand, now)
+        else:
+            runs = self._router.run_errand(errand)
+        if runs and errand.url.host != errand.origin.host:
+            self._hosts.hold(errand.origin, now + ELSEWHERE_S_MAX, f"its robots.txt is at {errand.url.text}", now)
+            self._hosts.unpark(errand.origin, now)
+        return runs

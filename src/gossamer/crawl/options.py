@@ -115,6 +115,14 @@ class CrawlOptions(BaseModel):
         "is given, links recorded and none followed",
     )
     concurrency: int = Field(256, ge=1, le=16_384, description="Requests at once", json_schema_extra=LIVE)
+    patience_s: float | None = Field(
+        600.0,
+        ge=0,
+        description="The crawl ends when all that is left waits for longer than this, in seconds (Retry-After, "
+        "Crawl-delay, failing servers), or than your own longest delay; `resume` continues. none: it always waits, as "
+        "a continuous crawl does",
+        json_schema_extra=LIVE,
+    )
     commit_s: float = Field(
         1.0, gt=0, description="Longest time between two commits, in seconds", json_schema_extra=LIVE
     )

@@ -17,8 +17,6 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
     allowed: bool = False
     errand: Errand | None = None
     wait_until: float = 0.0
-    alone: bool = False
-    """Only this URL waits, not its host."""
     outcome: str = ""
     reason: str = ""
 
@@ -64,5 +62,5 @@ class Permit:
         if said.kind == "unknown":
             return Verdict(errand=self.robots.errand(url), reason="robots.txt must be read first")
         if said.kind == "wait":
-            return Verdict(wait_until=said.until, alone=said.alone, reason=said.reason)
+            return Verdict(wait_until=said.until, reason=said.reason)
         return Verdict(outcome="robots_unreachable", reason=said.reason)

@@ -17,7 +17,7 @@ from typing import Generic
 import msgspec
 
 from gossamer.crawl.beyond import SCOPE, Beyond
-from gossamer.crawl.ends import Ends, is_fatal, visit_of
+from gossamer.crawl.ends import Ends, is_fatal
 from gossamer.crawl.errands import Errands
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
@@ -29,7 +29,7 @@ from gossamer.crawl.tally import FETCHED, Tally
 from gossamer.crawl.told import Hints
 from gossamer.model.links import SITEMAP_FILE, Link
 from gossamer.model.revisits import Held, Notice
-from gossamer.model.visits import Again, Contact, Errand, Failure, Reply, Request
+from gossamer.model.visits import Contact, Errand, Failure, Reply, Request
 from gossamer.ports import L, Located
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
@@ -192,6 +192,10 @@ class Pipeline(Generic[L]):
 
     def _quick(self, lease: L) -> bool:
         rooms, now = self._rooms, self._clock.now()
+        if lease.refusal:
+            rooms.source.ended(lease, None, now)
+            self._ends.failure(lease, Failure("host_closed", lease.refusal, started_at=now))
+            return True
         if not lease.address:
             if lease.errand is None and (trap := rooms.trapping.reason(lease.url)) is not None:
                 # Hosts of a farm are not looked up only to be left alone.
@@ -255,13 +259,8 @@ class Pipeline(Generic[L]):
             rooms.source.give_back(lease, now)
             if not rooms.hosts.run_errand(verdict.errand, now):
                 rooms.hosts.unpark(url, now)
-        elif verdict.wait_until and verdict.alone:
-            visit = visit_of(lease)
-            again = Again(url, verdict.wait_until, visit.attempt, visit.hops, verdict.reason)
-            rooms.source.ended(lease, None, now)
-            rooms.source.retry(lease, again, now)
         elif verdict.wait_until:
-            rooms.hosts.rest(url, verdict.wait_until, verdict.reason, now)
+            rooms.hosts.hold(url, verdict.wait_until, verdict.reason, now)
             rooms.source.give_back(lease, now)
         else:
             rooms.source.ended(lease, None, now)
@@ -355,7 +354,7 @@ class Pipeline(Generic[L]):
         elif self._rooms.hubs is not None:
             further = self._rooms.hubs.answered(errand, result, now)
             if further is not None and not self._rooms.hosts.run_errand(further, now):
-                self._rooms.hubs.answered(further, Failure("host_closed", "the hub's host is closed"), now)
+                self._rooms.hubs.answered(further, Failure("host_closed", "the hub cannot be requested now"), now)
 
     def _look_into_sitemaps(self, origin: Url, hints: Hints) -> None:
         """Discover the sitemaps that an origin's robots.txt names."""
@@ -396,4 +395,4 @@ class Pipeline(Generic[L]):
 
 def _one_of(located: Located, lease: L) -> str:
     """Return the address to try: after a failure of the host the next one has its turn."""
-    return located.addresses[lease.host_failures % len(located.addresses)]
+    return located.addresses[lease.failures % len(located.addresses)]

@@ -14,7 +14,8 @@ from gossamer.crawl.tally import Tally
 from gossamer.ports import L, VisitSource
 from gossamer.world.clock import Clock
 
-End = Literal["finished", "limit", "low_water", "stopped"]
+End = Literal["finished", "limit", "low_water", "patience", "stopped"]
+"""`patience`: finished but for URLs that wait for longer than `crawl.patience_s`."""
 Companion = Callable[[], Coroutine[Any, Any, None]]
 LEASES_A_PASS_MAX = 256
 """Visits begun before the loop looks at its sockets again."""
@@ -24,6 +25,8 @@ HELD_COMMIT_S = 30.0
 """Between commits while nothing may begin and nothing is under way."""
 TIME_GRACE_SHARE, TIME_GRACE_S_MIN = 0.1, 1.0
 """Of limits.max_time_s: what is in flight when it is reached has so long to end, and at most crawl.stop_s."""
+AWAITED_MAX = 10
+"""Hosts that are named when a crawl ends although they have URLs."""
 IDLE_S_MAX = 1.0
 """Longest sleep without looking whether something changed."""
 DRAIN_POLL_S = 0.2
@@ -101,8 +104,16 @@ class Shard(Generic[L]):
 
     @property
     def nothing_to_do(self) -> bool:
-        """Nobody works, and nothing can be lent now or later unless something new comes."""
-        return not self._turns and self._source.wake_at() is None
+        """Nothing is under way, and nothing can be lent within our patience unless something new comes."""
+        return not self._turns and (self._source.wake_at() is None or self.out_of_patience)
+
+    @property
+    def out_of_patience(self) -> bool:
+        """All that is left waits for longer than `crawl.patience_s`."""
+        patience_s, wake_at = self._options.patience_s, self._source.wake_at()
+        if self._options.mode == "continuous" or patience_s is None or wake_at is None:
+            return False
+        return not (self.paused or self.held) and wake_at - self._clock.now() > patience_s
 
     @property
     def hurried(self) -> bool:
@@ -195,7 +206,7 @@ class Shard(Generic[L]):
             Exception: our own errors were too many.
         """
         self._more_to_come = more_to_come
-        self.state, self._tally.totals.ended = "running", ""
+        self.state, self._tally.totals.ended, self._tally.totals.awaited = "running", "", []
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._commit_often())
@@ -209,6 +220,7 @@ class Shard(Generic[L]):
         except BaseExceptionGroup as errors:
             raise first_of(errors) from errors
         self._tally.totals.ended = end
+        self._tally.totals.awaited = self._source.awaited(AWAITED_MAX) if end == "patience" else []
         await self._committer.commit()
         self._raise_fatal()
         self.state = "finished" if end in {"finished", "limit"} else "stopped"
@@ -226,14 +238,16 @@ class Shard(Generic[L]):
             if not (self.paused or self.held) and self._lend(group):
                 await asyncio.sleep(0)
                 continue
-            if self._is_over():
-                return "finished"
+            if (over := self._over_by_itself()) is not None:
+                return over
             await self._sleep()
 
-    def _is_over(self) -> bool:
-        if self._options.mode == "continuous":
-            return False
-        return not (self._turns or self.paused or self._more_to_come()) and self._source.wake_at() is None
+    def _over_by_itself(self) -> End | None:
+        if self._options.mode == "continuous" or self._turns or self.paused or self._more_to_come():
+            return None
+        if self._source.wake_at() is None:
+            return "finished"
+        return "patience" if self.out_of_patience else None
 
     def _lend(self, group: asyncio.TaskGroup) -> int:
         """Give visits to workers while there are both; return how many leases were dealt with."""

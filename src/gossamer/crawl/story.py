@@ -9,7 +9,7 @@ import msgspec
 
 from gossamer.crawl.history import History, PageRecord
 from gossamer.model.links import Link
-from gossamer.model.visits import BudgetFacts, HostFacts
+from gossamer.model.visits import BudgetFacts, HostFacts, OriginFacts
 from gossamer.ports import Chain, Namer, UrlSeen, WaylessUrlSeen
 from gossamer.url.url import Url
 
@@ -90,7 +90,14 @@ class Story:
             return {"state": "found", "reason": "pages name it; nobody has walked there so far"}
         rests = f"its host rests: {facts.reason}" if facts.reason else "it waits in its host's queue"
         waits = "its host waits for robots.txt" if facts.parked else facts.site_gate or rests
-        return {"state": "queued", "reason": waits, "next_due": _instant(facts.rest_until)}
+        origin, next_at = facts.origin, facts.rest_until
+        if origin is not None and origin.state == "closed":
+            waits = f"{origin.origin} was given up: {origin.reason}; the URL ends in its turn"
+        elif origin is not None:
+            next_at = max(next_at, origin.next_at)
+            since = f", since {_instant(origin.first_failed_at)}" if origin.first_failed_at else ""
+            waits = f"{origin.origin} does not answer ({origin.failures} failures in a row{since}): {origin.reason}"
+        return {"state": "queued", "reason": waits, "next_due": _instant(next_at)}
 
     def _never_queued(self, url: Url) -> dict[str, object]:
         link = Link(url, "anchor", 0)
@@ -176,6 +183,14 @@ def _host_state(facts: HostFacts) -> dict[str, object]:
         "crawl_delay_s": facts.crawl_delay_s,
         "failures_in_a_row": facts.failures,
         "closed": facts.closed,
+        "origin": _origin(facts.origin) if facts.origin is not None else None,
+    }
+
+
+def _origin(facts: OriginFacts) -> dict[str, object]:
+    return msgspec.structs.asdict(facts) | {
+        "first_failed_at": _instant(facts.first_failed_at) if facts.first_failed_at else None,
+        "next_at": _instant(facts.next_at),
     }
 
 

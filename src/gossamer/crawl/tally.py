@@ -14,7 +14,7 @@ from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.recent import Recent
 from gossamer.model.errors import CrawlFailedError
 from gossamer.model.modules import ModuleCounts, ModuleError
-from gossamer.model.visits import Visited
+from gossamer.model.visits import Awaited, Visited
 from gossamer.state.store import META_PARTITION
 
 KEY = META_PARTITION + b"tally"
@@ -63,6 +63,8 @@ class Totals(msgspec.Struct):
     seeds: Seeds = msgspec.field(default_factory=Seeds)
     ended: str = ""
     """How the last run ended; empty while one goes on, and after one that died."""
+    awaited: list[Awaited] = msgspec.field(default_factory=list)
+    """Hosts for which the last run did not wait, where it ended by `patience`: the first of them to come."""
 
 
 class Tally:

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from gossamer.frontier.host import Host
 from gossamer.frontier.hosts import Hosts
+from gossamer.frontier.origins import admit, key_of
 from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.turns import Turns
 from gossamer.model.visits import Errand
 from gossamer.state.contacts import Contacts
 from gossamer.url.url import Url
 
+ERRANDS_MAX = 64
+"""Errands of others that wait at a host."""
+ERRAND_WAIT_S_MAX = 300.0
+"""A host that is left alone for longer takes none."""
+
 
 class Control:
-    """Errands, rests and closings (`ports.HostControl`). Each is durable with the epoch; a rest outlives any death."""
+    """Errands, waits and closings (`ports.HostControl`). Each is durable with the epoch; a delay outlives any death."""
 
-    def __init__(self, hosts: Hosts, turns: Turns, contacts: Contacts, politeness: Politeness) -> None:
+    def __init__(
+        self, hosts: Hosts, turns: Turns, contacts: Contacts, politeness: Politeness, remembered_s: float
+    ) -> None:
+        """`remembered_s` is how long an origin that was given up stays closed."""
         self._hosts = hosts
         self._turns = turns
         self._contacts = contacts
         self._politeness = politeness
+        self._remembered_s = remembered_s
 
     def reconfigure(self, politeness: Politeness) -> None:
         """Go by other rules from now on."""
@@ -30,9 +40,11 @@ class Control:
         self._turns.schedule(host, now)
 
     def run_errand(self, errand: Errand, now: float) -> bool:
-        """Have a request made that no queue holds, through the gates of its host; False when that host is closed."""
+        """Have a request made that no queue holds, through the gates of its host; False when that host is closed, or,
+        unless it is for the robots.txt of its own origin, when that origin waits or the host has many of them.
+        """
         host = self._host(errand.url)
-        if host.record.closed:
+        if host.record.closed or not (errand.is_robots_of(errand.url) or self._takes(host, errand.url, now)):
             return False
         host.errands = [*(host.errands or ()), errand]
         self._turns.activate(host, now)
@@ -49,12 +61,25 @@ class Control:
         """Lend a host's URLs again."""
         self._turns.unpark(self._host(url), now)
 
-    def rest(self, url: Url, until: float, reason: str, now: float) -> None:
-        """Leave a host alone until an instant."""
+    def hold(self, url: Url, until: float, reason: str, now: float) -> None:
+        """Request nothing of a URL's origin until an instant, and one URL at a time from then on until it answers.
+
+        The other origins of its host go on. Durable with the epoch.
+        """
         host = self._host(url)
-        failed = host.record.error if host.record.failures or host.record.sleeps else ""
-        host.record.reason = f"{reason}: {failed}" if failed and failed not in reason else reason
-        self._prolong(host, until)
+        one = admit(host, key_of(url), now, self._remembered_s) if not host.record.closed else None
+        if one is not None:
+            one.wait_until, one.reason = max(one.wait_until, until), reason
+        self._hosts.touch(host)
+        self._turns.schedule(host, now)
+
+    def release(self, url: Url, now: float) -> None:
+        """Let URLs of an origin be lent again that `hold` holds; one at a time until it answers."""
+        host = self._host(url)
+        one = host.record.origins.get(key_of(url)) if host.record.origins is not None else None
+        if one is not None and not one.closed:
+            one.wait_until = min(one.wait_until, now)
+            self._hosts.touch(host)
         self._turns.schedule(host, now)
 
     def set_crawl_delay(self, url: Url, delay_s: float | None, now: float) -> None:
@@ -64,12 +89,25 @@ class Control:
         """
         host = self._host(url)
         record = host.record
+        longest_s = self._politeness.crawl_delay_s_max
+        key = key_of(url)
+        if ":" in key:
+            one = admit(host, key, now, self._remembered_s)
+            if one is not None:
+                one.crawl_delay_s = delay_s
+            if delay_s is not None and delay_s > longest_s:
+                if one is not None:
+                    one.closed = f"its Crawl-delay of {delay_s:.0f} s is more than we wait"
+                    one.wait_until = now + self._remembered_s
+                delay_s = longest_s
+            delay_s = max(delay_s or 0.0, record.crawl_delay_s or 0.0) or None
+        elif record.origins is not None:
+            delay_s = max((delay_s or 0.0, *(one.crawl_delay_s or 0.0 for one in record.origins.values()))) or delay_s
         if record.crawl_delay_s == delay_s:
             return
         record.crawl_delay_s = delay_s
         host.contacted = True
         self._hosts.touch(host)
-        longest_s = self._politeness.crawl_delay_s_max
         if delay_s is not None and delay_s > longest_s:
             self._prolong(host, now + longest_s)  # The closing may be lost with its epoch, and the host asked again.
             self.close(url, f"its Crawl-delay of {delay_s:.0f} s is more than we wait", now)
@@ -85,6 +123,16 @@ class Control:
         self._hosts.touch(host)
         self._turns.close(host, now)
         self._turns.schedule(host, now)
+
+    @staticmethod
+    def _is_waiting(host: Host, url: Url, now: float) -> bool:
+        one = host.record.origins.get(key_of(url)) if host.record.origins is not None else None
+        return one is not None and one.wait_until > now
+
+    def _takes(self, host: Host, url: Url, now: float) -> bool:
+        """Say whether a host takes another errand that is not for the robots.txt of its own."""
+        is_soon = host.record.rest_until - now <= ERRAND_WAIT_S_MAX
+        return is_soon and len(host.errands or ()) < ERRANDS_MAX and not self._is_waiting(host, url, now)
 
     def _host(self, url: Url) -> Host:
         return self._hosts.get(url.host, url.partition)

@@ -6,6 +6,7 @@ from gossamer.frontier.budgets import budget_facts
 from gossamer.frontier.deferred import round_of
 from gossamer.frontier.host import Host
 from gossamer.frontier.options import BudgetOptions
+from gossamer.frontier.origins import facts_of_origins, key_of, name_of
 from gossamer.frontier.record import HostRecord, decode_entry, decode_record, due_time, host_prefix, range_end
 from gossamer.model.visits import BudgetFacts, HostFacts
 from gossamer.state.epoch import Epochs
@@ -44,10 +45,13 @@ def facts_of(
         rest_until, reason = host.site.rest_until, f"its site {host.site.name} rests (politeness.site_delay_s)"
     if stands is None and budget is not None:
         stands = budget_facts(epochs, budget, url)
+    name = name_of(record.name, key_of(url))
+    origin = next((one for one in facts_of_origins(record) if one.origin == name), None)
+    failures = origin.failures if origin is not None else 0
     return HostFacts(
         record.name, record.queued, rest_until, reason, record.closed, record.crawl_delay_s,
-        record.requests, record.failures, host.out if host else 0, host.parked if host else False,
+        record.requests, failures, host.out if host else 0, host.parked if host else False,
         due_at, attempt, error, site_gate,
         stands is not None and record.index_family == "deferred" and round_of(record.index_key) >= stands.round,
-        stands,
+        stands, origin,
     )  # fmt: skip

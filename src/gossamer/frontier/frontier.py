@@ -19,6 +19,7 @@ from gossamer.frontier.hosts import HOST_BYTES, Hosts
 from gossamer.frontier.index import HostIndex
 from gossamer.frontier.ledger import Ledger
 from gossamer.frontier.options import BudgetOptions, FrontierOptions
+from gossamer.frontier.origins import free_at, key_of, queue_of, tidy
 from gossamer.frontier.overview import overview
 from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.queues import Queues
@@ -27,7 +28,7 @@ from gossamer.frontier.remembered import Remembered
 from gossamer.frontier.sites import Sites
 from gossamer.frontier.turns import NextTurn, Turns
 from gossamer.model.links import NOT_SEED, Link
-from gossamer.model.visits import Again, Contact, HostFacts
+from gossamer.model.visits import Again, Awaited, Contact, HostFacts
 from gossamer.ports import Prioritizer
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
@@ -35,8 +36,6 @@ from gossamer.state.store import META_PARTITION, Store
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice
 
-FETCH_S_MIN = 0.01
-"""Nobody answers more quickly, when capacity is reckoned."""
 SHARE_OLD_MAX = 0.9
 """Of what politeness permits where nothing new waits: what is left is for retries and robots.txt."""
 
@@ -105,7 +104,7 @@ class Frontier:
             self._hosts, self._queues, index, self._bench, self.counts, options, sites,
             ledger.budgets, ledger.host_level, coin,
         )  # fmt: skip
-        self.control = Control(self._hosts, self._turns, contacts, politeness)
+        self.control = Control(self._hosts, self._turns, contacts, politeness, options.errors_remembered_s)
         self._lent: set[int] = set()
         self.under_way = 0
         """Leases with an address that are not ended."""
@@ -183,7 +182,9 @@ class Frontier:
         if host.record.closed:
             self.counts.end("host_closed")
             return
-        self._queues.append(host, level, link)
+        self._queues.append(
+            host, level if host.record.origins is None else queue_of(host.record, level, link.url), link
+        )
         if not host.dirty:
             self._hosts.touch(host)
         self._turns.bring(host, level, now)
@@ -206,21 +207,13 @@ class Frontier:
 
     def retry(self, lease: Lease, again: Again, now: float) -> None:
         """Let a lent URL wait and be lent again: another attempt, or the next hop of a redirect within one key."""
-        host, item = lease.host, self._returned(lease)
-        old = item
+        host, old = lease.host, self._returned(lease)
         entry = Entry(
-            again.url.text,
-            old.depth,
-            again.hops,
-            old.link_type,
-            old.referrer,
-            again.attempt,
-            old.seed,
-            again.error,
+            again.url.text, old.depth, again.hops, old.link_type, old.referrer, again.attempt, old.seed, again.error,
             old.revisit,
-        )
+        )  # fmt: skip
         target = host if again.url.host == host.name else self._hosts.get(again.url.host, again.url.partition)
-        self._queues.finish(host, item)
+        self._queues.finish(host, old)
         self._hosts.touch(host)
         if target.record.closed:
             if not old.revisit:
@@ -270,12 +263,15 @@ class Frontier:
     def begin(self, lease: Lease, now: float) -> bool:
         """Note that the request goes out now; survives the death of the process.
 
-        False when the host's gate closed since the visit was lent (another of its requests ended with Retry-After, or
-        it was closed): the lease is to be given back.
+        False when the host's gate, or its origin's, closed since the visit was lent (another of its requests ended with
+        Retry-After, or failed, or it was closed): the lease is to be given back.
         """
         assert lease.place is not None
+        assert not lease.refusal, "a URL that is refused is not requested"
         record = lease.host.record
         if record.closed or record.rest_until > now:
+            return False
+        if lease.visit is not None and not lease.is_probe and free_at(lease.host, lease.origin) > now:
             return False
         if self._shared is not None and not self._shared.begin(lease.place, now):
             return False
@@ -290,19 +286,22 @@ class Frontier:
         lease.is_ended = True
         host, place = lease.host, lease.place
         host.out -= 1
+        if lease.is_probe and host.probing is not None:
+            host.probing = host.probing - {lease.origin} or None
         if contact is not None:
             if self._budgets is not None:
                 self._budgets.spend(host, contact, page=lease.visit is not None)
             jitter = self._dice.uniform(0.0, 1.0) if contact.kind == "busy" else 0.0
             nobody = self.counts.answers == 0
             self.counts.answers += contact.kind in ("answered", "busy")
-            settle(host.record, contact, now, host.rules, self._options, jitter, nobody_answered=nobody)
+            is_robots = lease.errand is not None and lease.errand.is_robots_of(lease.url)
+            settle(host, lease.origin, contact, now, self._options, jitter, nobody=nobody, is_robots=is_robots)
             host.contacted = True
             self._turns.room.rested(host.record.rest_until - now)
             if contact.kind == "failed":
                 host.located_until, host.located_anew = 0.0, False  # Another of its addresses may answer.
-            if not host.dirty:
-                self._hosts.touch(host)
+                self._turns.note_closed(host, lease.origin)
+            self._hosts.touch(host)
         if place is not None:
             self.under_way -= 1
             shared = contact is not None and place.name == place.address
@@ -353,7 +352,7 @@ class Frontier:
             return False
         entry = Entry(url.text, depth, 0, "", referrer, 1, NOT_SEED, "", revisit=True)
         self._queues.put_due(host, entry, at, url.fingerprint)
-        self._awaits(host, at, now)
+        self._turns.await_url(host, at, now)
         return True
 
     def move(self, url: Url, at: float, to: float, now: float) -> bool:
@@ -361,26 +360,16 @@ class Frontier:
         host = self._hosts.get(url.host, url.partition)
         if host.record.closed or not self._queues.move_due(host, url.fingerprint, at, to):
             return False
-        self._awaits(host, to, now)
+        self._turns.await_url(host, to, now)
         return True
 
     def permitted_per_s(self, url: Url) -> float:
         """Return how many visits a second politeness leaves for old pages of a URL's host."""
         host = self._hosts.get(url.host, url.partition)
         record = host.record
-        fetch_s = sum(record.fetches_s) / len(record.fetches_s) if record.fetches_s else 0.0
-        each_s = max(self.politeness.rest_s(record.fetches_s, record.crawl_delay_s) + fetch_s, FETCH_S_MIN)
         has_new = record.queued - record.revisits > host.lent - host.lent_again
         share = 1.0 - (self._share_new or 0.0) if has_new else SHARE_OLD_MAX
-        return self.politeness.per_host * share / each_s
-
-    def _awaits(self, host: Host, at: float, now: float) -> None:
-        """See that a host is there when one of its URLs is due."""
-        self._hosts.touch(host)
-        if host.on_bench:
-            self._turns.schedule(host, now)
-        elif not host.record.index_key or self._index.sleeps_past(host, at):
-            self._turns.await_due(host, max(at, host.record.rest_until), now)
+        return share * self.politeness.visits_per_s(record.fetches_s, record.crawl_delay_s)
 
     def _is_turn_of_new(self) -> bool:
         return self._dice.uniform(0.0, 1.0) < (self._share_new or 0.0)
@@ -424,6 +413,10 @@ class Frontier:
         """Return hosts that are active, slow or failing, for people."""
         return overview(self._turns.benched.values(), self._hosts.in_memory(), now, most)
 
+    def awaited(self, most: int) -> list[Awaited]:
+        """Return some of the hosts that can be requested later, those that can be first."""
+        return self._turns.awaited(most)
+
     def next_turn(self) -> NextTurn | None:
         """Return when the next host may be asked, and which and why not before; for `status` when nothing happens."""
         return self._turns.next_turn()
@@ -437,6 +430,8 @@ class Frontier:
         for host in self._hosts.cut():
             if host.readings:
                 self._queues.cut(host)
+            if host.record.origins is not None:
+                tidy(host)
             if self._remembered is not None:
                 self._remembered.keep(host)
             if host.is_new:
@@ -459,19 +454,22 @@ class Frontier:
         if host.place is not None and host.located_until <= now and not host.located_anew:
             self._bench.settle(host, None)
         errand = host.next_errand() if host.errands is not None else None
-        item = None
+        found = None
         if errand is None and not host.parked and (self._budgets is None or not self._budgets.verdict(host)):
-            if host.window is None or (host.record.due and host.due_next <= now):
-                self._queues.refill(host, now)
-            item = self._queues.take(host) if host.window is not None else None
-        if item is not None:
-            url = item.url
+            found = self._queues.next(host, now)
+            if host.record.origins is not None:
+                self._hosts.touch(host)
+        if found is not None:
+            item, url, origin = found.item, found.item.url, found.origin
         elif errand is not None:
-            url = errand.url
+            item, url, origin = None, errand.url, key_of(errand.url)
         else:
             return None
         place = host.place
-        lease = Lease(host, item, errand, url, place.address if place is not None else "", item is None)
+        lease = Lease(host, item, errand, url, origin, place.address if place is not None else "", item is None)
+        if found is not None and (found.refusal or found.is_probe):
+            lease.refusal, lease.is_probe = found.refusal, found.is_probe
+            host.probing = {origin, *(host.probing or ())} if found.is_probe else host.probing
         host.out += 1
         if item is not None:
             host.lent += 1

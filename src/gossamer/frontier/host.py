@@ -29,9 +29,9 @@ class Host:
     """One host: its record and, while it is on the workbench, its window and its place."""
 
     __slots__ = (
-        "contacted", "dirty", "due_next", "due_out", "errands", "fingerprint", "is_new", "lent", "lent_again",
-        "located_anew", "located_until", "on_bench", "out", "parked", "partition", "place", "prefix", "readings",
-        "record", "rules", "site", "stamp", "turn_at", "turns", "window",
+        "aside_again_at", "contacted", "dirty", "due_next", "due_out", "errands", "fingerprint", "is_new",
+        "lent", "lent_again", "located_anew", "located_until", "on_bench", "out", "parked", "partition", "place",
+        "prefix", "probe_from", "probing", "readings", "record", "rules", "site", "stamp", "turn_at", "turns", "window",
     )  # fmt: skip
 
     def __init__(self, record: HostRecord, partition: int, prefix: bytes, fingerprint: int, rules: Politeness) -> None:
@@ -57,6 +57,12 @@ class Host:
         """Those of them that carry a queued URL."""
         self.lent_again = 0
         """Those of these that were visited before."""
+        self.probing: set[str] | None = None
+        """Origins of which one URL is out to find out whether they answer; None where there are none."""
+        self.probe_from = 0.0
+        """Before this instant such URLs wait as long as others can be requested."""
+        self.aside_again_at = 0.0
+        """Before this instant no more URLs are set aside: many were just now."""
         self.parked = False
         """Waits for its robots.txt: only errands are lent."""
         self.dirty = False
@@ -174,14 +180,22 @@ class Lease(msgspec.Struct, eq=False, gc=False):
     """The queued URL, whose turn it is."""
     errand: Errand | None
     url: Url
+    origin: str
+    """Of the URL, as `origins.key_of` has it."""
     address: str
     is_finished: bool
     place: Place | None = None
     site: Site | None = None
     ticket: int = -1
     is_ended: bool = False
+    refusal: str = ""
+    """Why the URL ends without a request; empty where it does not."""
+    is_probe: bool = False
+    """The only visit of its origin, until it is known whether that answers."""
 
     @property
-    def host_failures(self) -> int:
-        """How often the host failed in a row."""
-        return self.host.record.failures
+    def failures(self) -> int:
+        """How often its origin failed in a row."""
+        origins = self.host.record.origins
+        one = origins.get(self.origin) if origins is not None else None
+        return one.failures if one is not None else 0

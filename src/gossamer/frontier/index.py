@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
+from heapq import nsmallest
+from itertools import islice
 from math import inf
 
 from gossamer.frontier.bias import LevelBias
@@ -183,6 +185,17 @@ class HostIndex:
         instant, partition = self._alarms[0]
         begin, end = partition.to_bytes(2) + instant.to_bytes(8), (partition + 1).to_bytes(2)
         return next(((partition, key[10:].decode()) for key, _ in self._epochs.scan("sleep", begin, end)), None)
+
+    def sleepers(self, most: int) -> list[tuple[float, int, str]]:
+        """Return instant, partition and name of hosts that sleep, those that wake first: a scan of at most `most` for
+        each of the `most` partitions whose sleepers wake first.
+        """
+        found = []
+        for instant, partition in nsmallest(most, ((instant, number) for number, instant in self._wakes.items())):
+            begin, end = partition.to_bytes(2) + instant.to_bytes(8), (partition + 1).to_bytes(2)
+            for key, _ in islice(self._epochs.scan("sleep", begin, end), most):
+                found.append((_instant(key) / 1e6, partition, key[10:].decode()))
+        return nsmallest(most, found)
 
     def may_have(self, now: float) -> bool:
         """Say whether there may be a host to activate; `draw`, `wake` and `deferred` find out."""

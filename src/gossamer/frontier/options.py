@@ -108,30 +108,40 @@ class FrontierOptions(BaseModel):
         3, ge=1, description="Requests for one URL before its failure is final", json_schema_extra=LIVE
     )
     retry_s_first: float = Field(
-        30.0, ge=0, description="Wait before a URL's second attempt; doubles", json_schema_extra=LIVE
+        30.0,
+        ge=0,
+        description="Wait before a URL's second attempt, and of an origin that never answered; doubles",
+        json_schema_extra=LIVE,
     )
     retry_s_max: float = Field(3_600.0, ge=0, description="Longest wait before another attempt", json_schema_extra=LIVE)
     host_failures_max: int = Field(
-        5, ge=1, description="Failures of a host in a row before it is put to sleep", json_schema_extra=LIVE
+        5, ge=1, description="Failures in a row before an origin that answered before waits", json_schema_extra=LIVE
     )
     host_sleep_s_first: float = Field(
-        60.0, ge=0, description="First sleep of a failing host; doubles", json_schema_extra=LIVE
+        60.0, ge=0, description="First wait of such an origin; doubles", json_schema_extra=LIVE
     )
-    host_sleep_s_max: float = Field(
-        3_600.0, ge=0, description="Longest sleep of a failing host", json_schema_extra=LIVE
-    )
+    host_sleep_s_max: float = Field(3_600.0, ge=0, description="Longest wait of such an origin", json_schema_extra=LIVE)
     host_sleeps_max: int = Field(
-        5, ge=0, description="Sleeps in a row before a failing host is closed", json_schema_extra=LIVE
+        5, ge=0, description="Waits in a row before such an origin is given up", json_schema_extra=LIVE
     )
     errors_remembered_s: float = Field(
         86_400.0,
         ge=0,
-        description="How long a host's failures count for later crawls, where state.hosts_store keeps them",
+        description="How long an origin that was given up stays closed; also how long failures count for later crawls, "
+        "where state.hosts_store keeps them",
+    )
+    unanswered_s_max: float = Field(
+        600.0,
+        ge=0,
+        description="An origin that never answered is given up when it failed for this long (a continuous crawl: "
+        "86400); where robots.txt is obeyed, robots.robots_wait_max_s comes first",
+        json_schema_extra=LIVE,
     )
     unanswered_failures_max: int = Field(
         5,
         ge=0,
-        description="Failures in a row before a host is closed as long as no host at all has answered; 0: as later",
+        description="Failures in a row before an origin that never answered is given up (failures to fetch robots.txt "
+        "count while no host at all has answered); 0, as in a continuous crawl: by unanswered_s_max alone",
         json_schema_extra=LIVE,
     )
     hosts_min: int = Field(

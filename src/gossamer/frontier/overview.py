@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from heapq import nlargest
 from itertools import islice
 
+import msgspec
+
 from gossamer.frontier.host import Host
+from gossamer.frontier.origins import facts_of_origins, why_waiting
+from gossamer.frontier.record import Origin
 
 LOOKED_AT_MAX = 20_000
 """Hosts that are looked at: about 1 µs each, on the loop."""
@@ -18,8 +22,8 @@ def overview(active: Iterable[Host], known: Iterable[Host], now: float, most: in
     active, known = list(islice(active, LOOKED_AT_MAX)), list(islice(known, LOOKED_AT_MAX))
     largest = nlargest(most, active, key=lambda host: (host.out, host.record.queued))
     slowest = nlargest(most, (host for host in known if host.record.fetches_s), key=mean_s)
-    failing = [host for host in known if host.record.failures or host.record.sleeps or host.record.closed]
-    worst = nlargest(most, failing, key=lambda host: (host.record.sleeps, host.record.failures, host.record.queued))
+    failing = [host for host in known if host.record.closed or any(one.failures for one in _origins(host).values())]
+    worst = nlargest(most, failing, key=lambda host: (*_worst(host), host.record.queued))
     return {
         "limits": dict(Counter(limit_of(host, now) for host in active)),
         "active": [_told(host, now) for host in largest],
@@ -35,9 +39,9 @@ def limit_of(host: Host, now: float) -> str:
         return "closed"
     if host.out:
         return "fetching"
+    if record.origins is not None and (host.turn_at or 0.0) > max(record.rest_until, now):
+        return "failing"
     if record.rest_until > now:
-        if record.sleeps or record.failures:
-            return "failing"
         if record.backoffs:
             return "asked_to_wait"
         return "crawl_delay" if record.crawl_delay_s else "politeness"
@@ -67,7 +71,17 @@ def _told(host: Host, now: float) -> dict[str, object]:
         "requests": record.requests,
         "fetch_s": round(mean_s(host), 4) if record.fetches_s else None,
         "rest_until": record.rest_until if record.rest_until > now else None,
-        "failures": record.failures,
-        "sleeps": record.sleeps,
-        "reason": record.closed or record.reason or record.error,
+        "failures": _worst(host)[1],
+        "sleeps": _worst(host)[0],
+        "reason": record.closed or record.reason or why_waiting(record),
+        "origins": [msgspec.structs.asdict(one) for one in facts_of_origins(record)],
     }
+
+
+def _origins(host: Host) -> Mapping[str, Origin]:
+    return host.record.origins or {}
+
+
+def _worst(host: Host) -> tuple[int, int]:
+    """Return waits and failures in a row of the origin that failed most often."""
+    return max(((one.sleeps, one.failures) for one in _origins(host).values()), default=(0, 0))

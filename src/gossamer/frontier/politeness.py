@@ -11,6 +11,8 @@ from gossamer.state.contacts import Rest
 
 Number = TypeVar("Number", int, float)
 
+FETCH_S_MIN = 0.01
+"""No server answers more quickly, when capacity is estimated."""
 SAMPLES = 5
 """Fetch times that the mean is taken over, at most."""
 
@@ -65,6 +67,11 @@ class Politeness:
             return Rest(longest_s, 0.0, longest_s)
         with_this_one = (*fetches_s[1 - SAMPLES :], 0.0)
         return Rest(self.rest_s(with_this_one, crawl_delay_s), self.delay_factor / len(with_this_one), longest_s)
+
+    def visits_per_s(self, fetches_s: Sequence[float], crawl_delay_s: float | None) -> float:
+        """Return how many visits a second a host is allowed, when it answers as quickly as it did."""
+        fetch_s = sum(fetches_s) / len(fetches_s) if fetches_s else 0.0
+        return self.per_host / max(self.rest_s(fetches_s, crawl_delay_s) + fetch_s, FETCH_S_MIN)
 
     def longest_rest_s(self, crawl_delay_s: float | None) -> float:
         """Return what `rest_s` cannot exceed, whatever the fetch times: for when nobody knows them."""

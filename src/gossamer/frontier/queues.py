@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from gossamer.frontier.bias import LevelBias
 from gossamer.frontier.host import Host, Reading
 from gossamer.frontier.options import FrontierOptions
+from gossamer.frontier.origins import NEVER, free_at, gate, key_of, lane_free_at, on_trial, refusal
 from gossamer.frontier.record import (
     LEVELS,
     Block,
     Entry,
+    HostRecord,
     Item,
     LevelQueue,
     block_key,
@@ -21,6 +24,8 @@ from gossamer.frontier.record import (
     due_time,
     encode_block,
     encode_entry,
+    lane,
+    level_of,
     micros,
     range_end,
     shortened,
@@ -33,8 +38,20 @@ BLOCK_URLS_MAX = 64
 """A host's new URLs of one epoch go into blocks of at most so many: one put each."""
 ITEM_BYTES = 320
 """What a URL in a window takes in memory beside its characters."""
-NEVER = float("inf")
-"""Due time of a host whose due URLs are all lent or in its window."""
+ASIDE_URLS_MAX = 256
+"""URLs of a host that are set aside at once, about 2 ms; the others follow `ASIDE_PAUSE_S` later."""
+ASIDE_PAUSE_S = 0.005
+PROBE_OUT_S = 1.0
+"""A due URL of an origin of which another URL is out is looked at again after this time."""
+
+
+class Next(NamedTuple):
+    """The URL of a host that comes next, and what may be done with it."""
+
+    item: Item
+    origin: str
+    refusal: str = ""
+    is_probe: bool = False
 
 
 class Queues:
@@ -55,6 +72,7 @@ class Queues:
         self._bias = bias
         self._window_urls_max = options.window_urls_max
         self._window_s_max = options.window_s_max
+        self._remembered_s = options.errors_remembered_s
         self._name_url = name_url
         self._share_new = share_new
         self._referrer = self._referred = self._shortened = self._start = ""
@@ -82,17 +100,23 @@ class Queues:
             block = Block(queue.tail)
             fresh.append(block)
         queue.tail += 1
-        self.by_level[level] += 1
-        self.fresh_bytes += self._add(block, record.name, link)
+        self.by_level[level_of(level)] += 1
+        self.fresh_bytes += self._add(block, record, level, link)
 
-    def _add(self, block: Block, host: str, link: Link) -> int:
+    def _add(self, block: Block, record: HostRecord, level: int, link: Link) -> int:
         # Links of one page come one after another: mostly to one host, and with one text for the page's address.
+        host = record.name
         if host is not self._referred:
             self._referred, self._start, self._referrer = host, f"https://{host}/", ""
         if link.referrer is not self._referrer:
             self._referrer, self._shortened = link.referrer, shortened(link.referrer, host)
         text, start = link.url.text, self._start
-        url = text[len(start) - 1 :] if text.startswith(start) else shortened(text, host)
+        if text.startswith(start):
+            url = text[len(start) - 1 :]
+        else:
+            url = shortened(text, host)
+            if level < LEVELS:
+                _count(record, url, 1)
         return block.add(url, link, self._shortened)
 
     def put_due(self, host: Host, entry: Entry, at: float, fingerprint: int) -> None:
@@ -124,8 +148,77 @@ class Queues:
         is_room = host.window is None or 2 * len(host.window) <= self._window_urls_max
         if host.record.due and host.due_next <= now and is_room and not self._is_turn_of_others(host):
             self._take_due(host, now)
-        while host.window is None and (level := self._choose_level(host)) is not None:
+        while host.window is None and (level := self._choose_level(host, now)) is not None:
             self._read_run(host, level)
+
+    def next(self, host: Host, now: float) -> Next | None:
+        """Take the next URL that may be requested, or that ends without a request, out of the window. URLs before it
+        whose origins wait are set aside; None where there are only such, or too many of them for one call.
+        """
+        for _ in range(ASIDE_URLS_MAX):
+            if host.window is None or (host.record.due and host.due_next <= now):
+                self.refill(host, now)
+            if host.window is None:
+                return None
+            item = self.take(host)
+            key = key_of(item.url)
+            what = gate(host, key, now, self._remembered_s)
+            if what == "open":
+                return Next(item, key)
+            if what == "refused":
+                return Next(item, key, refusal(host.record, key))
+            if what == "probe" and (now >= host.probe_from or item.level >= LEVELS or not self._has_others(host, now)):
+                return Next(item, key, is_probe=True)
+            self._set_aside(host, item, key, now)
+        host.aside_again_at = now + ASIDE_PAUSE_S
+        return None
+
+    def _set_aside(self, host: Host, item: Item, key: str, now: float) -> None:
+        """Move a URL to the queue of its origin, which waits; within this epoch, and within its level in order."""
+        assert host.record.origins is not None
+        one = host.record.origins[key]
+        if item.due_key:
+            at = max(one.wait_until, now + PROBE_OUT_S)
+            entry = Entry(
+                item.url.text, item.depth, item.hops, item.link_type, item.referrer, item.attempt, item.seed,
+                item.error, item.revisit,
+            )  # fmt: skip
+            self.finish(host, item)
+            self.put_due(host, entry, at, item.url.fingerprint)
+        else:
+            self.finish(host, item)
+            link = Link(item.url, item.link_type, item.depth, item.hops, item.referrer, item.seed)
+            self.append(host, lane(one.slot, level_of(item.level)), link)
+
+    def ready_at(self, host: Host) -> float | None:
+        """Return from when on `next` may return something, as far as origins and due times go; None: never, unless
+        something changes. Where origins fail, a pass over the host's queues and its window.
+        """
+        record = host.record
+        if record.origins is None:
+            if host.window is not None or self.has_unread(host):
+                return 0.0
+            at = NEVER
+        else:
+            at = min((free_at(host, key_of(item.url)) for item in host.window or ()), default=NEVER)
+            for level, queue in record.levels.items():
+                if queue.head < queue.tail and self._unread(host, level, queue):
+                    at = min(at, lane_free_at(host, level))
+        if record.due and not record.closed:
+            at = min(at, max(host.due_next, record.due_from / 1e6))
+        return at if at < NEVER else None
+
+    def _has_others(self, host: Host, now: float) -> bool:
+        """Say whether a host has URLs that may be requested now of origins that answer."""
+        if any(gate(host, key_of(item.url), now, self._remembered_s) == "open" for item in host.window or ()):
+            return True
+        return any(
+            queue.head < queue.tail
+            and self._unread(host, level, queue)
+            and lane_free_at(host, level) <= now
+            and not on_trial(host.record, level)
+            for level, queue in host.record.levels.items()
+        )
 
     def take(self, host: Host) -> Item:
         """Take the next URL out of the window."""
@@ -163,7 +256,9 @@ class Queues:
             return
         queue = record.levels[item.level]
         queue.finish(item.number)
-        self.by_level[item.level] -= 1
+        self.by_level[level_of(item.level)] -= 1
+        if item.level < LEVELS:
+            _count(record, shortened(item.url.text, record.name), -1)
         reading = host.readings.get(item.level)
         if reading is not None and reading.ends and reading.ends[0] <= queue.head:
             self._drop_passed(host, item.level, queue, reading)
@@ -180,8 +275,10 @@ class Queues:
             self._epochs.delete_range(family, host.prefix, range_end(host.prefix))
         record = host.record
         for level, queue in record.levels.items():
-            self.by_level[level] -= queue.pending
+            self.by_level[level_of(level)] -= queue.pending
         record.levels, record.due, record.revisits = {}, host.lent, host.lent_again
+        record.plain = record.other = 0
+        record.origins = None
         self.forget_window(host)
         host.readings.clear()
         return dropped
@@ -232,9 +329,16 @@ class Queues:
             return False
         return host.window is not None or (self.has_unread(host) and self._share_new())
 
-    def _choose_level(self, host: Host) -> int | None:
+    def _choose_level(self, host: Host, now: float) -> int | None:
+        """Choose a queue by its level; of several of that level the one of URLs that were set aside: they are older."""
         waiting = [level for level, queue in host.record.levels.items() if self._unread(host, level, queue)]
-        return self._bias.choose(waiting) if waiting else None
+        if host.record.origins is None:
+            return self._bias.choose(waiting) if waiting else None
+        waiting = [number for number in sorted(waiting) if lane_free_at(host, number) <= now]
+        if now < host.probe_from:
+            waiting = [number for number in waiting if not on_trial(host.record, number)] or waiting
+        by_level = {level_of(number): number for number in waiting}
+        return by_level[self._bias.choose(list(by_level))] if by_level else None
 
     def _unread(self, host: Host, level: int, queue: LevelQueue) -> bool:
         reading = host.readings.get(level)
@@ -251,7 +355,9 @@ class Queues:
             reading.block += block.count
             block = self._block(host, level, reading)
         begin = reading.next - block.first
-        stop = min(begin + self._window_urls(host), block.count)
+        # One is enough to find out whether an origin answers: the others would be set aside again.
+        most = 1 if level >= LEVELS and on_trial(host.record, level) else self._window_urls(host)
+        stop = min(begin + most, block.count)
         items = block.items(host.record.name, level, begin, stop, self._named)
         if queue.done or reading.next < queue.head:
             items = [item for item in items if not queue.finished(item.number)]
@@ -318,3 +424,11 @@ class Queues:
             queue.block = ends.pop(0)
             if not ends:
                 reading.block = reading.next = queue.block  # All was read, and there is nothing left to go on from.
+
+
+def _count(record: HostRecord, url: str, more: int) -> None:
+    """Count a shortened URL by its origin where that is not `https` without a port."""
+    if url.startswith(":"):
+        record.plain += more
+    elif not url.startswith("/"):
+        record.other += more

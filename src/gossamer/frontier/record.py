@@ -13,7 +13,7 @@ from gossamer.model.visits import Visit
 from gossamer.url.url import Url
 
 LEVELS = 8
-RECORD_VERSION = 2
+RECORD_VERSION = 3
 
 
 class Entry(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -181,12 +181,51 @@ class LevelQueue(msgspec.Struct, array_like=True, gc=False):
         return number < self.head or any(begin <= number < end for begin, end in self.done)
 
 
+class Origin(msgspec.Struct, array_like=True, gc=False):
+    """What is remembered of one origin of a host: one that fails, or that names a port (`frontier.origins`)."""
+
+    slot: int
+    """Its URLs that are set aside are in the queues `lane(slot, level)`; from 1."""
+    answered: bool = False
+    failures: int = 0
+    """In a row."""
+    sleeps: int = 0
+    """In a row without an answer between them."""
+    first_failed_at: float = 0.0
+    """Wall time of the first failure in the row."""
+    wait_until: float = 0.0
+    """Wall time before which it is not requested; from then on one URL at a time until it answers. 0: no limit."""
+    closed: str = ""
+    """Why it is given up, until `wait_until`; empty while it is not."""
+    error: str = ""
+    """How its last failure went, for people."""
+    reason: str = ""
+    """Why it waits, for people."""
+    crawl_delay_s: float | None = None
+
+
+def lane(slot: int, level: int) -> int:
+    """Return the number of the queue of a level for the URLs of an origin that are set aside; slot 0: those of all."""
+    return slot << 3 | level
+
+
+def slot_of(number: int) -> int:
+    """Return the slot of a queue; 0: it holds URLs of any origin."""
+    return number >> 3
+
+
+def level_of(number: int) -> int:
+    """Return the level of a queue."""
+    return number & 7
+
+
 class HostRecord(msgspec.Struct, array_like=True, gc=False):
     """All that is remembered of a host."""
 
     version: int
     name: str
     levels: dict[int, LevelQueue] = msgspec.field(default_factory=dict)
+    """By `lane`: the level where nothing is set aside."""
     due: int = 0
     """URLs that wait for a time of their own: retries."""
     rest_until: float = 0.0
@@ -194,10 +233,6 @@ class HostRecord(msgspec.Struct, array_like=True, gc=False):
     fetches_s: list[float] = msgspec.field(default_factory=list)
     """The last fetch times."""
     crawl_delay_s: float | None = None
-    failures: int = 0
-    """Failures of the host in a row."""
-    sleeps: int = 0
-    """Sleeps in a row without an answer between them."""
     backoffs: int = 0
     """Times in a row it said 429 or 503."""
     closed: str = ""
@@ -212,9 +247,21 @@ class HostRecord(msgspec.Struct, array_like=True, gc=False):
     """Those of the due URLs that were visited before."""
     due_from: int = 0
     """Microseconds: no due URL stands before; a read begins here, past those that have gone."""
+    plain: int = 0
+    """Of the URLs that are not finished and not set aside, those of the origin `http` without a port."""
+    other: int = 0
+    """Of the same, those of other origins than `http` and `https` without a port."""
+    answered: int = 0
+    """Which of these two ever answered, in bits."""
+    origins: dict[str, Origin] | None = None
+    """Those that fail, and those with a port; None where there are none."""
 
-    error: str = ""
-    """How its last failure went, for people."""
+    @property
+    def failures(self) -> int:
+        """Failures in a row of the origin without a port that failed most often."""
+        return (
+            max((one.failures for key, one in self.origins.items() if ":" not in key), default=0) if self.origins else 0
+        )
 
     @property
     def queued(self) -> int:

@@ -12,6 +12,7 @@ from gossamer.frontier.record import (
     decode_entry,
     decode_record,
     host_prefix,
+    level_of,
     range_end,
 )
 from gossamer.model.links import Link
@@ -54,13 +55,13 @@ def _of_host(store: Store, prefix: bytes, record: HostRecord) -> Iterator[tuple[
     if record.due:
         for _, data in store.scan("due", prefix, range_end(prefix)):
             yield decode_entry(data), 0
-    for level, queue in sorted(record.levels.items()):
+    for lane, queue in sorted(record.levels.items()):
         first = queue.block
         while first < queue.tail:
-            stored = store.get("queue", block_key(prefix, level, first))
-            assert stored is not None, f"{record.name} lacks the block {first} of level {level}"
+            stored = store.get("queue", block_key(prefix, lane, first))
+            assert stored is not None, f"{record.name} lacks the block {first} of queue {lane}"
             block = decode_block(stored)
             for number, entry in enumerate(block.entries(record.name), first):
                 if not queue.finished(number):
-                    yield entry, level
+                    yield entry, level_of(lane)
             first += block.count

@@ -5,17 +5,17 @@ from __future__ import annotations
 import msgspec
 
 from gossamer.frontier.host import Host
-from gossamer.frontier.record import HostRecord, host_prefix
+from gossamer.frontier.record import HostRecord, Origin, host_prefix
 from gossamer.state.hosts_store import HostsStore
 from gossamer.state.store import META_PARTITION
 
-VERSION = 1
+VERSION = 2
 _KIND, _ACCOUNT = b"h", b"a"
 _ROUND = META_PARTITION + b"round"
 
 
 class HostMemory(msgspec.Struct, array_like=True, frozen=True):
-    """What of a host's record is true whoever crawls. Fields as in `HostRecord`."""
+    """What of a host's record is true whoever crawls. Fields as in `HostRecord`; slots of origins hold nothing here."""
 
     version: int
     at: float
@@ -23,11 +23,11 @@ class HostMemory(msgspec.Struct, array_like=True, frozen=True):
     rest_until: float
     fetches_s: list[float]
     crawl_delay_s: float | None
-    failures: int
-    sleeps: int
     backoffs: int
     closed: str
     reason: str
+    answered: int
+    origins: dict[str, Origin] | None
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -75,8 +75,8 @@ class Remembered:
         record.fetches_s = list(memory.fetches_s)
         record.crawl_delay_s = memory.crawl_delay_s if self._crawl_delays else None
         if self.now < memory.at + self._errors_s_max:
-            record.failures, record.sleeps, record.backoffs = memory.failures, memory.sleeps, memory.backoffs
-            record.closed = memory.closed
+            record.backoffs, record.closed = memory.backoffs, memory.closed
+            record.answered, record.origins = memory.answered, memory.origins
 
     def keep(self, host: Host) -> None:
         """Keep what is known of a host that was in contact since the last commit."""
@@ -85,8 +85,8 @@ class Remembered:
         host.contacted = False
         record = host.record
         memory = HostMemory(
-            VERSION, self.now, record.rest_until, record.fetches_s, record.crawl_delay_s, record.failures,
-            record.sleeps, record.backoffs, record.closed, record.reason,
+            VERSION, self.now, record.rest_until, record.fetches_s, record.crawl_delay_s,
+            record.backoffs, record.closed, record.reason, record.answered, record.origins,
         )  # fmt: skip
         self._store.put(_key(host.partition, record.name), _encode(memory))
 

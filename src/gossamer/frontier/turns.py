@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from heapq import nsmallest
 from typing import NamedTuple
 
 from gossamer.frontier.bench import Bench
@@ -13,11 +14,16 @@ from gossamer.frontier.host import Host
 from gossamer.frontier.hosts import Hosts
 from gossamer.frontier.index import HostIndex, level_waiting
 from gossamer.frontier.options import FrontierOptions
-from gossamer.frontier.queues import NEVER, Queues
+from gossamer.frontier.origins import NEVER, name_of, why_waiting
+from gossamer.frontier.queues import Queues
+from gossamer.frontier.record import HostRecord, level_of
 from gossamer.frontier.room import Room
 from gossamer.frontier.sites import TURNS_MAX, Sites
+from gossamer.model.visits import Awaited
 
 CLOSINGS_TOLD_MAX = 10
+REASON_S = 0.001
+"""Instants in the index are rounded by less."""
 AFTER_ALL_ROUNDS = (1 << 32) - 1
 """Where nobody has a budget any more, whoever was deferred in any round may come."""
 
@@ -83,10 +89,10 @@ class Turns:
             return
         record = host.record
         at: float | None = None
-        if host.errands or (not host.parked and (host.window is not None or self._queues.has_unread(host))):
+        if host.errands:
             at = record.rest_until
-        elif record.due and host.due_next < NEVER and not (host.parked or record.closed):
-            at = max(record.rest_until, host.due_next)
+        elif not host.parked and (ready_at := self._queues.ready_at(host)) is not None:
+            at = max(record.rest_until, ready_at, host.aside_again_at)
         if at is not None and self._budgets is not None and not host.errands:
             verdict = self._budgets.verdict(host)
             if verdict == "over" and not (host.out or host.lent):
@@ -117,14 +123,27 @@ class Turns:
                 self.schedule(host, now)
         elif host.record.index_family == "deferred":
             return  # What is new waits with the rest.
-        elif host.record.rest_until - now > self._options.sleep_s_min:
-            if not host.record.index_key or self._index.sleeps_past(host, host.record.rest_until):
-                self._index.enter_sleep(host, host.record.rest_until)
+        elif (wake_at := self._wake_at(host)) - now > self._options.sleep_s_min:
+            if not host.record.index_key or self._index.sleeps_past(host, wake_at):
+                self._index.enter_sleep(host, wake_at)
                 self._hosts.touch(host)
         elif len(self.benched) < self.room.hosts and host.record.index_family != "waiting":
             self.activate(host, now)
         else:
             self._stand_by(host, level)
+
+    def _wake_at(self, host: Host) -> float:
+        """Return when a host that is not on the bench may be asked, as far as itself and its origins go."""
+        rest_until = host.record.rest_until
+        return rest_until if host.record.origins is None else max(rest_until, self._queues.ready_at(host) or 0.0)
+
+    def await_url(self, host: Host, at: float, now: float) -> None:
+        """See that a host is there when one of its URLs is due."""
+        self._hosts.touch(host)
+        if host.on_bench:
+            self.schedule(host, now)
+        elif not host.record.index_key or self._index.sleeps_past(host, at):
+            self.await_due(host, max(at, host.record.rest_until), now)
 
     def await_due(self, host: Host, at: float, now: float) -> None:
         """See that a host that is not on the bench is woken when a URL of it is due."""
@@ -223,6 +242,27 @@ class Turns:
         if dropped:
             self._counts.end("host_closed", dropped)
 
+    def note_closed(self, host: Host, key: str) -> None:
+        """Tell people of an origin when it was just given up."""
+        one = host.record.origins.get(key) if host.record.origins is not None else None
+        if one is not None and one.closed:
+            self.closings.append((name_of(host.name, key), one.closed))
+
+    def awaited(self, most: int) -> list[Awaited]:
+        """Return some of the hosts that can be requested later, those that can be first."""
+        hosts = nsmallest(
+            most,
+            (host for host in self.benched.values() if host.turn_at is not None),
+            key=lambda host: host.turn_at or 0.0,
+        )
+        found = [(host.turn_at or 0.0, host) for host in hosts]
+        found += [(at, self._hosts.get(name, partition)) for at, partition, name in self._index.sleepers(most)]
+        found.sort(key=lambda one: one[0])
+        return [
+            Awaited(host.name, at, _why_not_before(host.record, at) or "politeness", host.record.queued)
+            for at, host in found[:most]
+        ]
+
     def next_turn(self) -> NextTurn | None:
         """Return when the next host may be asked, and which and why not before; for `status` when nothing happens."""
         hosts = [host for host in self.benched.values() if host.turn_at is not None]
@@ -231,10 +271,10 @@ class Turns:
         first = min(hosts, key=lambda host: host.turn_at or 0.0)
         at, record = first.turn_at or 0.0, first.record
         reason = record.reason
-        if not reason and record.failures:
-            reason = f"it failed: {record.error}"
+        if not reason and at > record.rest_until:
+            reason = why_waiting(record)
         if not reason and first.window is None and at > record.rest_until and record.due:
-            reason = "its URLs are tried again then" + (f": {record.error}" if record.error else "")
+            reason = "its URLs are tried again then"
         if not reason and record.crawl_delay_s:
             reason = f"Crawl-delay of {record.crawl_delay_s:g} s"
         if self._bench.has_sites and first.site is not None and first.site.rest_until >= at:
@@ -249,7 +289,7 @@ class Turns:
         if found is None:
             return NextTurn(wake_at, "", "it rests")
         record = self._hosts.get(found[1], found[0]).record
-        reason = record.reason or (f"it failed: {record.error}" if record.error else "it rests")
+        reason = _why_not_before(record, wake_at) or "it rests"
         return NextTurn(wake_at, record.name, reason)
 
     def _end_round(self, now: float) -> None:
@@ -343,7 +383,9 @@ class Turns:
     def _level(self, host: Host) -> int:
         if self._host_level is not None:
             return self._host_level(host)
-        return min((level for level, queue in host.record.levels.items() if queue.head < queue.tail), default=0)
+        return min(
+            (level_of(number) for number, queue in host.record.levels.items() if queue.head < queue.tail), default=0
+        )
 
     def _retire(self, host: Host) -> None:
         host.on_bench = False
@@ -352,3 +394,10 @@ class Turns:
             self._queues.forget_window(host)
         self._bench.settle(host, None)
         self._sites.leave(host)
+
+
+def _why_not_before(record: HostRecord, at: float) -> str:
+    """Return why a host is not requested before an instant: for itself, or for an origin that does not answer."""
+    if record.reason and record.rest_until >= at - REASON_S:
+        return record.reason
+    return why_waiting(record) or record.reason

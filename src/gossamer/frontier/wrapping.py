@@ -10,7 +10,7 @@ from gossamer.frontier.options import BudgetOptions, FrontierOptions
 from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.turns import NextTurn
 from gossamer.model.links import Link
-from gossamer.model.visits import Again, Contact, HostFacts
+from gossamer.model.visits import Again, Awaited, Contact, HostFacts
 from gossamer.url.url import Url
 
 
@@ -129,6 +129,10 @@ class WrappedFrontier:
     def overview(self, now: float, most: int) -> dict[str, object]:
         """Return hosts that are active, slow or failing, for people."""
         return self.gates.overview(now, most)
+
+    def awaited(self, most: int) -> list[Awaited]:
+        """Return some of the hosts that can be requested later, those that can be first, for people."""
+        return self.gates.awaited(most)
 
     def next_turn(self) -> NextTurn | None:
         """Return when the next host may be contacted, and which and why not before."""

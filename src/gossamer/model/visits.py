@@ -57,6 +57,10 @@ class Errand(msgspec.Struct, frozen=True, gc=False):
     token: str = ""
     """Of the subscription that a word to a hub is about."""
 
+    def is_robots_of(self, url: Url) -> bool:
+        """Say whether it asks for the robots.txt of a URL's origin, for that origin itself."""
+        return not self.token and url.origin == self.origin.origin
+
 
 class Contact(msgspec.Struct, frozen=True, gc=False):
     """A request that was made, as its host felt it."""
@@ -335,6 +339,17 @@ class Archived(msgspec.Struct, frozen=True, gc=False):
     record_id: str = ""
 
 
+class Awaited(msgspec.Struct, frozen=True):
+    """A host with URLs that can be requested later, for people."""
+
+    host: str
+    at: float
+    """Wall time of its next request."""
+    reason: str
+    """Why not before."""
+    queued: int
+
+
 class BudgetFacts(msgspec.Struct, frozen=True):
     """Where a host and its site stand in a budget round, for people."""
 
@@ -346,6 +361,23 @@ class BudgetFacts(msgspec.Struct, frozen=True):
     host: dict[str, object]
     """What is limited: spent, of how much, and what is used up."""
     site: dict[str, object]
+
+
+class OriginFacts(msgspec.Struct, frozen=True):
+    """What is known of an origin (scheme, host, port) that does not answer, for people."""
+
+    origin: str
+    state: Literal["waiting", "closed"]
+    """`waiting`: it is requested again at `next_at`. `closed`: it was given up until then, and its URLs end."""
+    failures: int
+    """In a row."""
+    first_failed_at: float
+    """Wall time of the first of them; 0: there was none."""
+    next_at: float
+    """Wall time."""
+    reason: str
+    queued: int
+    """URLs that are set aside for it."""
 
 
 class HostFacts(msgspec.Struct, frozen=True):
@@ -373,3 +405,5 @@ class HostFacts(msgspec.Struct, frozen=True):
     deferred: bool = False
     """It has used up its budget and waits for the next round."""
     budget: BudgetFacts | None = None
+    origin: OriginFacts | None = None
+    """Of the URL that was asked about, where that does not answer."""

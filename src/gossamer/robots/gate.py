@@ -29,14 +29,12 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
     """What may be done about a URL."""
 
     kind: Literal["allowed", "denied", "unknown", "wait", "given_up"]
-    """`unknown`: robots.txt must be fetched first. `wait`: it could not be had. `given_up`: not for too long: the
-    host's URLs end as `robots_unreachable`."""
+    """`unknown`: robots.txt must be fetched first. `wait`: it could not be fetched. `given_up`: not for too long: the
+    origin's URLs end as `robots_unreachable`."""
     until: float = 0.0
-    """For `wait`: nothing of this host before this wall time."""
+    """For `wait`: nothing of this origin before this wall time."""
     reason: str = ""
     """For people."""
-    alone: bool = False
-    """For `wait`: the host answers under its other scheme, so that its other URLs need not wait."""
 
 
 class Redirect(msgspec.Struct, frozen=True, gc=False):
@@ -83,10 +81,11 @@ class RobotsGate:
         if now >= record.retry_at:
             return _UNKNOWN
         given_up_at = record.first_failed_at + options.robots_wait_max_s
-        tries, error = f"robots.txt could not be had in {record.failures} tries", record.error and f": {record.error}"
+        attempts = f"{record.failures} attempt{'s' * (record.failures != 1)}"
+        tries, error = f"could not fetch {robots_url(url)} ({attempts})", record.error and f": {record.error}"
         if now >= given_up_at or record.lasting >= options.certificate_tries_max:
             return Verdict("given_up", reason=tries + error)
-        return Verdict("wait", min(record.retry_at, given_up_at), f"{tries} so far{error}")
+        return Verdict("wait", min(record.retry_at, given_up_at), f"{tries}{error}")
 
     def crawl_delay_s(self, record: RobotsRecord | None, origin: str) -> float | None:
         """Return the Crawl-delay that a host asks of us. Beyond `crawl_delay_s_max` the corridor closes the host."""

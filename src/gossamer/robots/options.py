@@ -38,7 +38,10 @@ class RobotsOptions(BaseModel):
     )
     retry_s_max: float = Field(default=3_600.0, gt=0, description="The longest such pause.")
     robots_wait_max_s: float = Field(
-        default=21_600.0, ge=0, description="After this long without an answer a host's URLs end as robots_unreachable."
+        default=600.0,
+        ge=0,
+        description="An origin whose robots.txt could not be fetched for this long is given up: its URLs end as "
+        "robots_unreachable (a continuous crawl: 21600).",
     )
     certificate_tries_max: int = Field(
         default=5, ge=1, description="Tries after which an origin whose certificate is refused is given up, if sooner."

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
-
 from gossamer.model.visits import Errand, Failure, Reply
 from gossamer.robots.gate import ALLOWED, Redirect, RobotsGate, Verdict, robots_url
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.recent import Recent
-from gossamer.robots.record import Kind, RobotsRecord, decode, encode
+from gossamer.robots.record import RobotsRecord, decode, encode
 from gossamer.state.epoch import Epochs
 from gossamer.state.hosts_store import HostsStore
 from gossamer.url.url import Url
@@ -51,12 +49,7 @@ class SiteRobots:
         """Return what the rules in force say; `unknown` when they must be fetched first. 2 µs from memory."""
         if url.text.startswith(self._without):
             return ALLOWED
-        verdict = self._gate.verdict(self._record(url), url, now)
-        if verdict.kind == "wait":
-            other = self._under_other_scheme(url)
-            if other is not None and other.kind != Kind.UNREACHABLE:
-                return msgspec.structs.replace(verdict, alone=True)
-        return verdict
+        return self._gate.verdict(self._record(url), url, now)
 
     def errand(self, url: Url) -> Errand:
         """Return the request that makes the rules of a URL's origin known."""

@@ -109,7 +109,10 @@ class SimulatedShard:
 
     def _begin(self, lease: Lease, now: float) -> None:
         host = self._web.host(lease.url.host)
-        if not lease.address:
+        if lease.refusal:
+            self._frontier.ended(lease, None, now)
+            self._finish(lease, host, "host_closed", now)
+        elif not lease.address:
             self.out += 1
             self._events.at(now + self._options.web.lookup_s, lambda at: self._looked_up(lease, host, at))
         elif lease.errand is None and not self._permitted(lease, host, now):
@@ -133,7 +136,7 @@ class SimulatedShard:
             if not hosts.run_errand(Errand(lease.url, lease.url), now):
                 hosts.unpark(lease.url, now)
         elif said == WAIT:
-            hosts.rest(lease.url, host.robots.wait_until, "its robots.txt cannot be had", now)
+            hosts.hold(lease.url, host.robots.wait_until, "its robots.txt cannot be fetched", now)
             self._frontier.give_back(lease, now)
         elif said != ALLOWED:
             self._frontier.ended(lease, None, now)

@@ -107,7 +107,8 @@ class Shards:
         while True:
             reports = self.reports()
             is_final = final.told(reports)
-            end = "finished" if termination.told(reports) else ""
+            rest = "patience" if any(report.awaits for report in reports) else "finished"
+            end = rest if termination.told(reports) else ""
             if self._quotas is not None and self._quotas.exhausted(reports):
                 end = "limit"
             if all(member.task.done() for member in self.members.values()):

@@ -1,0 +1,247 @@
+"""Origins: which of a host's origins (scheme, host, port) may be requested.
+
+Politeness is the host's and its address's; health, the waits for a robots.txt and closing are the origin's.
+
+An origin that fails waits behind a circuit breaker: nothing is requested of it until `Origin.wait_until`, then one URL
+at a time until it answers. Its URLs are set aside in queues of their own (`record.lane`), so that they do not stand
+before those of the host's other origins. An origin that is given up is closed: its URLs end without a request.
+
+A host record remembers at most `ORIGINS_MAX` origins, of which at most `PORTS_MAX` name a port. The origins of a host
+without a port are few, so they are never refused. One with a port takes a place before its first request: one of
+`UNANSWERED_MAX`, so that those that answer keep theirs. Where no place is free it takes that of an origin that has not
+failed, or failed long ago, and has no URLs set aside; where there is none, its URLs end as `host_closed`. So a page
+that names thousands of dead ports of its host costs no more than `UNANSWERED_MAX` of them.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from gossamer.frontier.host import Host
+from gossamer.frontier.record import LEVELS, HostRecord, Origin, lane, slot_of
+from gossamer.model.visits import OriginFacts
+from gossamer.url.url import Url
+
+ORIGINS_MAX = 31
+"""Origins in a host record: each has a slot, and slot 0 is for URLs of all origins."""
+PORTS_MAX = 25
+"""Origins with a port in a host record."""
+UNANSWERED_MAX = 10
+"""Those of them that have not answered so far."""
+PROBE_SHARE = 0.1
+"""Share of a host's time that requests to origins that do not answer take while its other origins have URLs."""
+
+ANSWERED = {"https": 1, "http": 2}
+"""Bits of `HostRecord.answered`."""
+NEVER = float("inf")
+
+Gate = Literal["open", "probe", "waiting", "refused"]
+"""What may be done with a URL of an origin: `probe`: request it, and no other until it ended. `waiting`: set it aside.
+`refused`: end it without a request."""
+
+
+def key_of(url: Url) -> str:
+    """Return what an origin is known by among those of its host: `https`, `http:8080`. About 0.3 µs."""
+    text, host = url.text, url.host
+    start = 8 if text.startswith("https://") else 7 if text.startswith("http://") else 0
+    if start and text.startswith(host + "/", start):
+        return text[: start - 3]
+    scheme, _, authority = url.origin.partition("://")
+    return scheme + authority.removeprefix(host)
+
+
+def name_of(host: str, key: str) -> str:
+    """Return an origin as people write it."""
+    scheme, colon, port = key.partition(":")
+    return f"{scheme}://{host}{colon}{port}"
+
+
+def has_answered(record: HostRecord, key: str) -> bool:
+    """Say whether an origin ever answered."""
+    one = record.origins.get(key) if record.origins is not None else None
+    return bool(record.answered & ANSWERED.get(key, 0)) or (one is not None and one.answered)
+
+
+def note_answered(record: HostRecord, key: str) -> None:
+    """Note that an origin answered: all its failures are forgotten."""
+    bit = ANSWERED.get(key, 0)
+    record.answered |= bit
+    one = record.origins.get(key) if record.origins is not None else None
+    if one is not None:
+        one.answered = True
+        one.failures = one.sleeps = 0
+        one.first_failed_at = one.wait_until = 0.0
+        one.closed = one.error = one.reason = ""
+
+
+def gate(host: Host, key: str, now: float, remembered_s: float) -> Gate:
+    """Say what may be done with a URL of an origin now. `remembered_s` is how long failures count."""
+    origins = host.record.origins
+    one = origins.get(key) if origins is not None else None
+    if one is None:
+        if ":" not in key:
+            return "open"
+        one = admit(host, key, now, remembered_s)
+        if one is None:
+            return "refused"
+        one.wait_until = now  # One URL at a time until it has answered.
+    if one.closed:
+        if now < one.wait_until:
+            return "refused"
+        one.closed, one.failures, one.sleeps, one.first_failed_at = "", 0, 0, 0.0
+    if not one.wait_until:
+        return "open"
+    if one.wait_until > now or (host.probing is not None and key in host.probing):
+        return "waiting"
+    return "probe"
+
+
+def refusal(record: HostRecord, key: str) -> str:
+    """Return why a URL of an origin ends without a request, for people."""
+    name = name_of(record.name, key)
+    one = record.origins.get(key) if record.origins is not None else None
+    if one is not None and one.closed:
+        return f"{name} is closed: {one.closed}"
+    return f"{name} is not requested: {UNANSWERED_MAX} other ports of {record.name} have not answered"
+
+
+def free_at(host: Host, key: str) -> float:
+    """Return from when on `gate` lets something be done with a URL of an origin; infinite while a probe is out."""
+    origins = host.record.origins
+    one = origins.get(key) if origins is not None else None
+    if one is None or one.closed:
+        return 0.0
+    if host.probing is not None and key in host.probing:
+        return NEVER
+    return one.wait_until
+
+
+def lane_free_at(host: Host, level: int) -> float:
+    """Return from when on something may be done with URLs of one of a host's queues; 0.0 where that is not known."""
+    record, slot = host.record, slot_of(level)
+    if record.origins is None:
+        return 0.0
+    if slot:
+        return min((free_at(host, key) for key, one in record.origins.items() if one.slot == slot), default=0.0)
+    if record.other:
+        return 0.0
+    pending = sum(queue.pending for level, queue in record.levels.items() if level < LEVELS)
+    return min(
+        free_at(host, "http") if record.plain else NEVER, free_at(host, "https") if pending > record.plain else NEVER
+    )
+
+
+def on_trial(record: HostRecord, level: int) -> bool:
+    """Say whether all that one of a host's queues may hold is of origins that have not answered since they failed."""
+    origins, slot = record.origins, slot_of(level)
+    if origins is None:
+        return False
+    if slot:
+        return any(one.slot == slot and bool(one.wait_until) for one in origins.values())
+    if record.other:
+        return False
+    pending = sum(queue.pending for number, queue in record.levels.items() if number < LEVELS)
+    held = [key for key, urls in (("http", record.plain), ("https", pending - record.plain)) if urls]
+    return all(key in origins and bool(origins[key].wait_until) for key in held)
+
+
+def queue_of(record: HostRecord, level: int, url: Url) -> int:
+    """Return the queue in which a new URL of a level waits: that of its origin while that waits."""
+    assert record.origins is not None
+    one = record.origins.get(key_of(url))
+    return lane(one.slot, level) if one is not None and one.wait_until and not one.closed else level
+
+
+def why_waiting(record: HostRecord) -> str:
+    """Return which origin of a host is requested again next, and why it waits, for people; empty where none waits."""
+    waiting = [
+        (one.wait_until, key) for key, one in (record.origins or {}).items() if one.wait_until and not one.closed
+    ]
+    if not waiting or record.origins is None:
+        return ""
+    _, key = min(waiting)
+    one = record.origins[key]
+    return f"{name_of(record.name, key)} waits: {one.reason or one.error or 'it has not answered yet'}"
+
+
+def facts_of_origins(record: HostRecord) -> list[OriginFacts]:
+    """Return the origins of a host that do not answer, for people: at most as many as a record remembers."""
+    return [
+        OriginFacts(
+            name_of(record.name, key),
+            "closed" if one.closed else "waiting",
+            one.failures,
+            one.first_failed_at,
+            one.wait_until,
+            one.closed or one.reason or one.error,
+            sum(queue.pending for number, queue in record.levels.items() if slot_of(number) == one.slot),
+        )
+        for key, one in (record.origins or {}).items()
+        if one.wait_until and (one.failures or one.reason or one.closed)
+    ]
+
+
+def admit(host: Host, key: str, now: float, remembered_s: float) -> Origin | None:
+    """Return an origin's place in its host's record, made where there was none; None where there is no room."""
+    record = host.record
+    if record.origins is None:
+        record.origins = {}
+    one = record.origins.get(key)
+    if one is not None:
+        return one
+    if ":" in key and not _has_room(host, now, remembered_s):
+        return None
+    taken = {other.slot for other in record.origins.values()}
+    slot = next((slot for slot in range(1, ORIGINS_MAX + 1) if slot not in taken), 0)
+    if not slot:
+        return None
+    one = record.origins[key] = Origin(slot, bool(record.answered & ANSWERED.get(key, 0)))
+    return one
+
+
+def _has_room(host: Host, now: float, remembered_s: float) -> bool:
+    """Say whether another origin with a port has a place; one that is no longer needed makes room."""
+    origins = host.record.origins
+    assert origins is not None
+    ports = {key: one for key, one in origins.items() if ":" in key}
+    unanswered = [key for key, one in ports.items() if not one.answered]
+    for crowd, most in ((unanswered, UNANSWERED_MAX), (list(ports), PORTS_MAX)):
+        if len(crowd) >= most:
+            leaving = next((key for key in crowd if _may_go(host, key, now, remembered_s)), None)
+            if leaving is None:
+                return False
+            _forget(host, leaving)
+            return True
+    return True
+
+
+def tidy(host: Host) -> None:
+    """Forget what is no longer needed: origins without a port that are healthy and have nothing set aside."""
+    record = host.record
+    assert record.origins is not None
+    for key, one in list(record.origins.items()):
+        is_needed = bool(one.wait_until or one.failures or one.closed or one.crawl_delay_s)
+        if ":" not in key and not is_needed and _is_empty(host, one.slot):
+            _forget(host, key)
+    record.origins = record.origins or None
+
+
+def _may_go(host: Host, key: str, now: float, remembered_s: float) -> bool:
+    assert host.record.origins is not None
+    one = host.record.origins[key]
+    is_well = not (one.failures or one.closed) or one.wait_until + remembered_s < now
+    return is_well and (host.probing is None or key not in host.probing) and _is_empty(host, one.slot)
+
+
+def _is_empty(host: Host, slot: int) -> bool:
+    """Say whether nothing is set aside in a slot, and nothing of it is left on disk."""
+    lanes = [lane(slot, level) for level in range(LEVELS)]
+    queues = [host.record.levels[level] for level in lanes if level in host.record.levels]
+    return all(queue.block == queue.tail for queue in queues) and not any(level in host.readings for level in lanes)
+
+
+def _forget(host: Host, key: str) -> None:
+    assert host.record.origins is not None
+    one = host.record.origins.pop(key)
+    for level in range(LEVELS):
+        host.record.levels.pop(lane(one.slot, level), None)
