@@ -122,8 +122,9 @@ class RobotsGate:
             if failure.outcome == "http_error" and not failure.retry:
                 # A server without HTTP's codes that has no such file, for good (FTP's 550).
                 return RobotsRecord(Kind.ALLOW_ALL, b"", now, now + self._options.ttl_s)
-            first_s = options.unanswered_first_s if failure.outcome in UNANSWERED else None
             lasting = failure.outcome == "tls_error" and not failure.retry
+            # A refused handshake costs the server as little as a refused connection, and a wait rarely mends it.
+            first_s = options.unanswered_first_s if lasting or failure.outcome in UNANSWERED else None
             return self._failed(previous, now, failure.error, first_s=first_s, lasting=lasting)
         status = reply.status
         if 200 <= status < 300:
