@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
-from gossamer.config.footprint import BASE_BYTES, ORIGIN, SHARES, fitted
+from gossamer.config.footprint import (
+    BASE_BYTES,
+    ISOLATED_BYTES,
+    ORIGIN,
+    PROGRAM,
+    SHARES,
+    fitted,
+    fixed_bytes,
+    least_bytes,
+    require_memory,
+)
 from gossamer.config.gather import configure, reopen, reopen_text
-from gossamer.config.sections import BUDGET_BYTES_MIN, Config
+from gossamer.config.sections import Config
 from gossamer.config.toml import effective_toml
 from gossamer.model.errors import ConfigError
 from gossamer.testing.footprint import run_within
+from gossamer.world.allocators import FRUGAL
 
 MIB = 1 << 20
+LEAST = "192MiB"
+IDLE = """
+import gossamer.api.crawler
+from gossamer.world.machine import ThisMachine
+print(ThisMachine().memory_bytes())
+"""
 
 
 def share_bytes(config: Config) -> int:
     """What the parts may take at most: the epoch twice, for one closes while the next is open."""
     hosts = config.frontier.records_cached_max * 2_000
+    popular = {"rocksdb": config.seen.popular_bytes_max, "diskmerge": 12 * config.seen.popular_urls_max}
     robots = 2 * config.robots.cache_bytes_max
     store = config.state.cache_bytes + config.state.write_buffer_bytes
     return (
@@ -27,13 +47,13 @@ def share_bytes(config: Config) -> int:
         + hosts
         + robots
         + config.frontier.bench_bytes_max
-        + config.seen.popular_bytes_max
+        + popular.get(config.seen.form, 0)
         + config.fetch.bodies_memory_bytes_max
         + 2 * (config.crawl.epoch_bytes_max)
     )
 
 
-@pytest.mark.parametrize("budget", [256 * MIB, 512 * MIB, 4096 * MIB])
+@pytest.mark.parametrize("budget", [192 * MIB, 256 * MIB, 512 * MIB, 4096 * MIB])
 def test_the_shares_fit_into_the_budget(budget: int) -> None:
     config = configure(options={"memory": str(budget)})
 
@@ -48,9 +68,75 @@ def test_filters_of_urls_are_a_part_of_the_budget() -> None:
 
     assert 188 * MIB < config.seen.filter_bytes < 189 * MIB
     assert share_bytes(config) + config.seen.filter_bytes <= 512 * MIB - BASE_BYTES
-    with pytest.raises(ConfigError, match=r"memory.budget_bytes = 256 MiB: .* take 188 MiB .* give 317 MiB or more"):
+    with pytest.raises(ConfigError, match=r"memory.budget_bytes = 256 MiB does not hold .* 189 MiB, .* set 381 MiB"):
         configure(sets=sets, options={"memory": "256MiB"})
-    configure(sets=sets, options={"memory": "317MiB"})
+    configure(sets=sets, options={"memory": "381MiB"})
+
+
+CONFIGURATIONS = [
+    [],
+    ["search.enabled=true"],
+    ["search.enabled=true", "search.memory_bytes_max=100000000"],
+    ["process.modules=['pdf_links']"],
+    ["process.isolated=['mine']", "process.isolated_processes=4"],
+    ["console.port=0"],
+    ["archive.store='file:///tmp/copies'"],
+    ["state.hosts_store='hosts'"],
+    ["state.cache_bytes=100000000"],
+    ["crawl.epoch_bytes_max=60000000"],
+    ["seen.form='diskmerge'", "seen.popular_urls_max=5000000"],
+    ["search.enabled=true", "process.modules=['pdf_links']", "console.port=0"],
+]
+
+
+@pytest.mark.parametrize("sets", CONFIGURATIONS, ids=" ".join)
+def test_a_budget_that_is_too_small_names_the_least_that_works(sets: list[str]) -> None:
+    with pytest.raises(ConfigError) as refused:
+        configure(sets=sets, options={"memory": "64MiB"})
+    told = re.search(r"set (\d+) MiB or more \(--memory \1MiB\)", str(refused.value))
+    assert told is not None
+    least = int(told[1])
+
+    config = configure(sets=sets, options={"memory": f"{least}MiB"})
+    assert sum(fixed_bytes(config).values()) + share_bytes(config) <= least * MIB
+    with pytest.raises(ConfigError, match=f"set {least} MiB or more"):
+        configure(sets=sets, options={"memory": f"{least - 1}MiB"})
+    assert least == 192 or sets, "a plain crawl fits into 192 MiB"
+    assert "\n" not in str(refused.value)
+
+
+def test_what_the_operator_sets_beyond_its_share_is_taken_from_the_others() -> None:
+    plain = configure()
+    config = configure(sets=["state.cache_bytes=200000000"])
+
+    assert config.state.cache_bytes == 200_000_000
+    assert config.state.write_buffer_bytes < plain.state.write_buffer_bytes
+    assert BASE_BYTES + share_bytes(config) <= 512 * MIB
+
+
+def test_isolated_processes_are_counted_one_by_one() -> None:
+    sets = ["process.isolated=['mine']"]
+    one, four = (
+        sum(fixed_bytes(configure(sets=[*sets, *more])).values()) for more in ([], ["process.isolated_processes=4"])
+    )
+    assert four - one == 3 * ISOLATED_BYTES
+
+
+def test_a_program_that_takes_more_here_than_where_it_was_measured_is_refused_before_it_crawls() -> None:
+    config = configure(options={"memory": LEAST})
+
+    require_memory(config, BASE_BYTES)
+    with pytest.raises(ConfigError, match=r"the program 200 MiB, caches and buffers 34 MiB .* set 234 MiB or more"):
+        require_memory(config, 200 * MIB)
+    require_memory(configure(options={"memory": "234MiB"}), 200 * MIB)
+
+
+def test_the_program_takes_less_than_its_part_of_the_budget() -> None:
+    idle = run_within(4096 * MIB, [sys.executable, "-c", IDLE], {**FRUGAL, **os.environ})
+
+    assert idle.status == 0, idle.output
+    supervisor_bytes = 16 * MIB
+    assert 64 * MIB < int(idle.output) < fixed_bytes(Config())[PROGRAM] - supervisor_bytes
 
 
 def test_the_default_budget_leaves_the_defaults_as_they_are() -> None:
@@ -69,10 +155,11 @@ def test_another_budget_changes_every_share_and_says_so() -> None:
 
 
 def test_the_least_budget_gives_everybody_enough_to_work_with() -> None:
-    config = configure(options={"memory": str(BUDGET_BYTES_MIN)})
+    config = configure(options={"memory": LEAST})
 
-    for key, least in SHARES.items():
-        assert config.value(key) >= least  # type: ignore[operator]
+    for key, share in SHARES.items():
+        assert config.value(key) >= share.least  # type: ignore[operator]
+    assert least_bytes(config) <= share_bytes(config) <= 192 * MIB - BASE_BYTES
 
 
 def test_what_the_operator_sets_stays() -> None:
@@ -91,7 +178,10 @@ def test_a_crawl_that_is_resumed_keeps_its_shares_and_another_budget_changes_the
     assert again == first
     assert again.origins == first.origins
     smaller = reopen(tmp_path / "crawl.toml", options={"memory": "256MiB"})
-    assert smaller.state.cache_bytes == configure(options={"memory": "256MiB"}).state.cache_bytes
+    assert (
+        smaller.state.cache_bytes
+        == configure(options={"memory": "256MiB"}, sets=["seen.popular_bytes_max=9000000"]).state.cache_bytes
+    )
     assert smaller.seen.popular_bytes_max == 9_000_000
     default = reopen_text(effective_toml(first), "crawl.toml", options={"memory": "512MiB"})
     assert default.state.cache_bytes == Config().state.cache_bytes

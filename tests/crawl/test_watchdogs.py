@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from subprocess import PIPE, Popen, run
 from typing import NamedTuple
 
 import pytest
@@ -17,7 +20,7 @@ from gossamer.crawl.tally import Tally, Totals
 from gossamer.crawl.watchdogs import FILES_OF_OUR_OWN, REQUESTS_MIN, STALL_TOLD_S, Watchdogs
 from gossamer.model.errors import ConfigError
 from gossamer.testing import FakeClock
-from gossamer.world.machine import Disk, ThisMachine
+from gossamer.world.machine import Disk, ThisMachine, processes_below, resident
 
 BUDGET_BYTES = 1_000_000_000
 OPTIONS = WatchOptions(disk_free_bytes_min=1_000, stall_s=5.0)
@@ -256,6 +259,65 @@ def ballast_bytes(size: int) -> int:
     before = machine.memory_bytes()
     ballast = bytearray(b"x") * size
     return (machine.memory_bytes() - before) * (len(ballast) == size)
+
+
+def test_memory_of_a_process_of_our_own_is_all_the_crawls(tmp_path: Path) -> None:
+    machine, clock, shard = SomeMachine(), FakeClock(), SomeShard()
+    machine.memory = 3_000_000_000  # As after a resume: filters and caches are loaded before anything is watched.
+    dogs = Watchdogs(
+        shard, SomeCommits(), machine, [], tmp_path / "stalled", OPTIONS, BUDGET_BYTES, clock,
+        Tally(Totals(), CrawlOptions()), Logs(tmp_path / "logs", clock), lambda: None, own_process=True,
+    )  # type: ignore[arg-type]  # fmt: skip
+
+    dogs.look()
+
+    assert dogs.gauges.memory_bytes == 3_000_000_000
+    assert [alarm.name for alarm in dogs.alarms] == ["memory"]
+
+
+HOLDING = "import sys; held = bytearray(b'x') * (64 << 20); print(flush=True); sys.stdin.read()"
+"""A process that holds 64 MiB until its input ends."""
+BETWEEN = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {HOLDING!r}])"
+
+
+def holding(code: str) -> Popen[bytes]:
+    process = Popen([sys.executable, "-c", code], stdin=PIPE, stdout=PIPE)
+    assert process.stdout is not None
+    assert process.stdout.read(1) == b"\n"
+    return process
+
+
+@pytest.mark.parametrize("code", [HOLDING, BETWEEN])
+def test_memory_of_processes_below_ours_counts_while_they_live(code: str) -> None:
+    machine = ThisMachine()
+    with holding(code) as process:
+        another = ThisMachine()
+        below = processes_below(os.getpid())
+        assert process.pid in below
+        counted = machine.memory_bytes() - another.memory_bytes()
+        assert process.stdin is not None
+        process.stdin.close()
+    assert 64 << 20 < counted < 160 << 20
+    assert process.pid not in processes_below(os.getpid())
+    assert resident(process.pid).pss_bytes == 0
+
+
+SUPERVISED = """
+import os
+from gossamer.world.machine import ThisMachine
+from gossamer.world.process import die_with_parent
+print(ThisMachine(supervised=True).memory_bytes())
+die_with_parent(os.getppid())
+print(ThisMachine(supervised=True).memory_bytes(), ThisMachine().memory_bytes())
+"""
+
+
+def test_memory_of_the_supervisor_counts() -> None:
+    ballast = bytearray(b"x") * (64 << 20)
+    done = run([sys.executable, "-c", SUPERVISED], capture_output=True, text=True, check=True)
+    alone, supervised, of_several = map(int, done.stdout.split())
+    assert len(ballast) < supervised - of_several
+    assert abs(of_several - alone) < 16 << 20
 
 
 def test_this_machine_knows_its_disk_memory_and_files(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from gossamer.archive.archive import Following, Task
 from gossamer.archive.uploads import Uploads
 from gossamer.assembly import INDEX, LOCK_S_MAX, Assembled, Home, assemble, damaged_store, locked, text_of
 from gossamer.config import Config, configure
+from gossamer.config.footprint import require_memory
 from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
 from gossamer.config.live import save
@@ -47,7 +48,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.state.store import DamagedStoreError
 from gossamer.world.clock import WallClock
 from gossamer.world.machine import ThisMachine
-from gossamer.world.process import DirectoryLock
+from gossamer.world.process import DirectoryLock, dies_with_parent
 
 LOCK_POLL_S = 0.05
 HURRY_POLL_S = 0.2
@@ -160,6 +161,8 @@ class Crawler:
             ConfigError: the directory is in use, or a seed is none.
             OSError: the disk refused; everything up to the last commit is saved.
         """
+        if dies_with_parent():  # The process is ours alone, and holds the program and nothing else so far.
+            require_memory(self.config, ThisMachine(supervised=True).memory_bytes())
         self.directory.mkdir(parents=True, exist_ok=True)
         shard = self._shard = await self._assembled()
         try:

@@ -85,7 +85,7 @@ from gossamer.url.name import Namer
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
 from gossamer.world.machine import ThisMachine
-from gossamer.world.process import NOT_OURS, DirectoryLock
+from gossamer.world.process import NOT_OURS, DirectoryLock, dies_with_parent
 from gossamer.world.spill import Spills
 
 T = TypeVar("T")
@@ -464,12 +464,14 @@ def watchdogs_of(
     tally: Tally,
     logs: Logs,
     shrink: Callable[[], None],
+    *,
+    alone: bool,
 ) -> Watchdogs:
-    """Return what watches the crawl and its machine."""
+    """Return what watches the crawl and its machine; without `alone` our parent serves other shards too."""
     names = (".", "warc", "state", "state/spill", "search", "pages")
     return Watchdogs(
-        shard, committer, ThisMachine(), [directory / name for name in names], directory / STALLED, config.watch,
-        config.memory.budget_bytes, clock, tally, logs, shrink,
+        shard, committer, ThisMachine(supervised=alone), [directory / name for name in names], directory / STALLED,
+        config.watch, config.memory.budget_bytes, clock, tally, logs, shrink, own_process=dies_with_parent(),
     )  # fmt: skip
 
 

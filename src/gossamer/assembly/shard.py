@@ -358,7 +358,9 @@ def _assembled(
     shard = Shard(frontier, pipeline, committer, tally, crowding, crawl_options_of(config), config.limits, clock)
     tally.pending = lambda: frontier.counts.pending
     membership = membership_of(exchange, shard, pipeline, frontier, rooms.beyond, tally, kept.logs, clock, committer)
-    watchdogs = watchdogs_of(config, directory, clock, shard, committer, tally, kept.logs, frontier.shrink)
+    watchdogs = watchdogs_of(
+        config, directory, clock, shard, committer, tally, kept.logs, frontier.shrink, alone=membership is None
+    )
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent, partial(page_facts, epochs))
     return Assembled(
         config, directory, home, clock, lock, slots, store, epochs, kept.contacts, journals, archives, followers,

@@ -14,6 +14,7 @@ from typing import IO, Self
 
 from gossamer.cli.job import Job, Spool, decode, encode, encode_words
 from gossamer.cli.supervisor import FORWARDED
+from gossamer.world.allocators import FRUGAL
 
 COPIED_BYTES = 1 << 16
 _DESCRIPTOR = re.compile(r"(?:.*=)?/(?:dev|proc/self)/fd/(\d+)", re.DOTALL).fullmatch
@@ -30,7 +31,7 @@ def environment() -> dict[str, str]:
     # numpy brings a library for matrices, of which we have none: its threads cost 0.05 s of every start. Looking
     # through all packages for plugins of pydantic takes 0.01 s.
     spared = {"OPENBLAS_NUM_THREADS": "1", "PYDANTIC_DISABLE_PLUGINS": "__all__"}
-    return {**spared, **os.environ, "PYTHONPATH": path}
+    return {**spared, **FRUGAL, **os.environ, "PYTHONPATH": path}
 
 
 def descriptors(words: Sequence[str]) -> tuple[int, ...]:

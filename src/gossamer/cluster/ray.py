@@ -32,6 +32,7 @@ from gossamer.cluster.job import ASKED, STATE_FILE, Job, Plan, encode
 from gossamer.cluster.keeper import Keeper, Start
 from gossamer.cluster.options import ClusterOptions
 from gossamer.model.errors import ConfigError
+from gossamer.world.allocators import FRUGAL
 from gossamer.world.clock import WallClock
 from gossamer.world.files import write_whole
 from gossamer.world.undertaker import undertaker_of
@@ -88,7 +89,7 @@ class ShardActor:
             start = Start(
                 command=[sys.executable, "-P", *self._plan.command],
                 job=self._job,
-                environment={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+                environment={**FRUGAL, **os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
                 slots=self._plan.state_on(self._node, self._shard),
                 process_s_max=self._plan.process_s_max,
             )

@@ -1,54 +1,118 @@
 """Footprint: what one budget of memory gives to each part that grows with the web.
 
-A part's key that nobody set takes its share of `memory.budget_bytes`: the defaults are the shares of the default
-budget, and what a budget leaves beside `BASE_BYTES` and the filters of URLs is shared in the same proportions.
+The budget is of the process tree. What does not grow is subtracted first: the program, and what the configuration adds
+to it. A part's key that is not set takes its share of the rest: the defaults are the shares of the default budget, and
+other budgets are shared in the same proportions. A budget that does not hold the least shares is refused.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from gossamer.config.sections import Config
 from gossamer.model.errors import ConfigError
 
-BASE_BYTES = 128 << 20
-"""The interpreter with our libraries (108 MiB of RSS measured after the imports) and what an idle crawl adds."""
+MIB = 1 << 20
+BASE_BYTES = 158 * MIB
+"""An idle crawl with its supervisor (137 MiB measured), and pages under way. `tests/test_footprint.py` measures."""
+SEARCH_BYTES = 56 * MIB
+"""The indexer beside `search.memory_bytes_max`, and a search process."""
+ISOLATED_BYTES = 72 * MIB
+"""A process for isolated modules with one page; what it shares with the crawl's process counts there."""
+PROGRAM = "the program"
+CONSOLE_BYTES = 8 * MIB
+PARTS_AT_ONCE = 2
+"""Of each file that is uploaded."""
 ORIGIN = "memory.budget_bytes"
 
+
+class Share(NamedTuple):
+    """What a key can work with."""
+
+    least: int
+    unit_bytes: int = 1
+    """Memory for each unit of the key."""
+    form: str = ""
+    """The backend of `seen` that uses the key; empty: all of them."""
+
+
 SHARES = {
-    "state.cache_bytes": 8 << 20,
-    "state.write_buffer_bytes": 8 << 20,
-    "frontier.records_cached_max": 500,
-    "frontier.bench_bytes_max": 2 << 20,
-    "seen.popular_bytes_max": 1 << 20,
-    "seen.popular_urls_max": 1 << 16,
-    "robots.cache_bytes_max": 1 << 20,
-    "crawl.epoch_bytes_max": 4 << 20,
-    "fetch.bodies_memory_bytes_max": 4 << 20,
+    "state.cache_bytes": Share(8 * MIB),
+    "state.write_buffer_bytes": Share(8 * MIB),
+    "frontier.records_cached_max": Share(500, 2_000),
+    "frontier.bench_bytes_max": Share(2 * MIB),
+    "seen.popular_bytes_max": Share(MIB, form="rocksdb"),
+    "seen.popular_urls_max": Share(1 << 16, 12, "diskmerge"),
+    "robots.cache_bytes_max": Share(MIB, 2),  # Texts, and as much for the rules.
+    "crawl.epoch_bytes_max": Share(4 * MIB, 2),  # One epoch closes while the next is open.
+    "fetch.bodies_memory_bytes_max": Share(4 * MIB),
 }
-"""The keys that take a share, and the least that each can work with."""
+"""The keys that take a share."""
+
+
+def fixed_bytes(config: Config) -> dict[str, int]:
+    """Return what a configuration takes before anything is fetched, by the words that name it."""
+    process, archive = config.process, config.archive
+    parts = {
+        PROGRAM: BASE_BYTES,
+        "search (search.enabled)": (SEARCH_BYTES + config.search.memory_bytes_max) * config.search.enabled,
+        "isolated modules (process.isolated_processes)": (
+            ISOLATED_BYTES * process.isolated_processes * bool(process.isolated or "pdf_links" in process.modules)
+        ),
+        "the console (console.port)": CONSOLE_BYTES * (config.console.port is not None),
+        "uploads (archive.store_uploads_max)": (
+            (archive.store_uploads_max * PARTS_AT_ONCE + 1) * archive.store_part_bytes * bool(archive.store)
+        ),
+        "the store of hosts (state.hosts_store_cache_bytes)": (
+            config.state.hosts_store_cache_bytes * bool(config.state.hosts_store)
+        ),
+        f"Bloom filters (seen.expected_urls = {config.seen.expected_urls:,})": config.seen.filter_bytes,
+    }
+    return {name: size for name, size in parts.items() if size}
+
+
+def require_memory(config: Config, program_bytes: int) -> None:
+    """Check that the budget holds the configuration when the program takes `program_bytes` before it crawls.
+
+    Raises:
+        ConfigError: it takes more here than where we measured, and the budget does not hold that.
+    """
+    fixed = fixed_bytes(config)
+    fixed[PROGRAM] = max(fixed[PROGRAM], program_bytes)
+    if config.memory.budget_bytes < sum(fixed.values()) + least_bytes(config):
+        raise ConfigError(_too_small(config, fixed))
+
+
+def least_bytes(config: Config) -> int:
+    """Return what the shares take at the least: keys that are set as they are set, the others their least."""
+    return sum(
+        (share.least if _is_shared(config, key) else _value(config, key)) * share.unit_bytes
+        for key, share in _used(config)
+    )
 
 
 def fitted(config: Config) -> Config:
     """Return the configuration with the shares of its budget in place of keys that hold their defaults.
 
-    Their origin is `memory.budget_bytes` then, and another budget changes them again.
+    Their origin is `memory.budget_bytes` then, and another budget changes them again. A key that is set to more than
+    its share takes from the others; one that is set to less leaves them as they are.
 
     Raises:
-        ConfigError: the filters of URLs alone do not fit into the budget.
+        ConfigError: the budget does not hold this configuration.
     """
     defaults = Config()
-    shared = config.memory.budget_bytes - BASE_BYTES - config.seen.filter_bytes
-    if shared < 0 < config.seen.filter_bytes:
-        raise ConfigError(_too_small(config))
-    scale = max(shared, 0) / (defaults.memory.budget_bytes - BASE_BYTES)
+    fixed = fixed_bytes(config)
+    left = config.memory.budget_bytes - sum(fixed.values())
+    if left < least_bytes(config):
+        raise ConfigError(_too_small(config, fixed))
+    scale = _scale(config, defaults, left)
     taken: dict[str, dict[str, int]] = {}
     origins = config.origins
-    for key, least in SHARES.items():
-        default = defaults.value(key)
-        assert isinstance(default, int)
-        derived = config.origin(key) == ORIGIN
-        if not derived and (config.origin(key) != "default" or config.value(key) != default):
+    for key, one in SHARES.items():
+        if not _is_shared(config, key):
             continue
-        share = max(int(default * scale), least)
+        default = _value(defaults, key)
+        share = max(int(default * scale), one.least)
         section, _, name = key.partition(".")
         if share != config.value(key):
             taken.setdefault(section, {})[name] = share
@@ -62,11 +126,44 @@ def fitted(config: Config) -> Config:
     return config.model_copy(update=sections).with_origins(origins)
 
 
-def _too_small(config: Config) -> str:
-    seen, filters_mib = config.seen, config.seen.filter_bytes >> 20
+def _scale(config: Config, defaults: Config, left: int) -> float:
+    """Return the factor between the defaults and the shares with which all of them fit into `left` bytes."""
+    scale = left / (defaults.memory.budget_bytes - BASE_BYTES)
+    shared = dict(_used(config))
+    for key in [key for key in shared if not _is_shared(config, key)]:
+        left -= _value(config, key) * shared.pop(key).unit_bytes
+    while shared:
+        scale = min(scale, left / sum(_value(defaults, key) * share.unit_bytes for key, share in shared.items()))
+        raised = [key for key, share in shared.items() if _value(defaults, key) * scale < share.least]
+        if not raised:
+            break
+        for key in raised:  # It takes more than its share, and the others less.
+            share = shared.pop(key)
+            left -= share.least * share.unit_bytes
+    return scale
+
+
+def _used(config: Config) -> list[tuple[str, Share]]:
+    return [(key, share) for key, share in SHARES.items() if share.form in ("", config.seen.form)]
+
+
+def _is_shared(config: Config, key: str) -> bool:
+    """Say whether a key takes its share: it is not set, or was sized by another budget."""
+    origin = config.origin(key)
+    return origin == ORIGIN or (origin == "default" and config.value(key) == Config().value(key))
+
+
+def _value(config: Config, key: str) -> int:
+    value = config.value(key)
+    assert isinstance(value, int)
+    return value
+
+
+def _too_small(config: Config, fixed: dict[str, int]) -> str:
+    least = least_bytes(config)
+    needed = -(-(sum(fixed.values()) + least) // MIB)
+    parts = ", ".join(f"{name} {-(-size // MIB)} MiB" for name, size in fixed.items())
     return (
-        f"memory.budget_bytes = {config.memory.budget_bytes >> 20} MiB: Bloom filters for seen.expected_urls = "
-        f"{seen.expected_urls:,} at seen.false_positive_rate = {seen.false_positive_rate:g} take {filters_mib} MiB "
-        f"beside {BASE_BYTES >> 20} of the program; give {(BASE_BYTES >> 20) + filters_mib + 1} MiB or more, "
-        f"or expect fewer"
+        f"memory.budget_bytes = {config.memory.budget_bytes // MIB} MiB does not hold this configuration: {parts}, "
+        f"caches and buffers {-(-least // MIB)} MiB at the least; set {needed} MiB or more (--memory {needed}MiB)"
     )

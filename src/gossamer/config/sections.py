@@ -36,8 +36,6 @@ from gossamer.url.name import SCHEMES
 from gossamer.url.options import UrlOptions
 
 HEADER_CHARACTERS_MAX = 400
-BUDGET_BYTES_MIN = 192 << 20
-"""Less does not hold the interpreter with its libraries and one page of each kind."""
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*").fullmatch
 _UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "kb": 10**3, "mb": 10**6, "gb": 10**9}
 
@@ -149,8 +147,8 @@ class MemoryOptions(Section):
 
     budget_bytes: Annotated[int, BeforeValidator(bytes_of)] = Field(
         512 << 20,
-        ge=BUDGET_BYTES_MIN,
-        description="Memory of the whole process; also written 512MiB or 4GiB. Parts whose keys are not set take "
+        ge=1,
+        description="Memory of the process tree; also written 512MiB or 4GiB. Parts whose keys are not set take "
         "their share of it: see docs/frontier.md.",
     )
     huge_pages: bool = Field(

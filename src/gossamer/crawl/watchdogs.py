@@ -34,6 +34,8 @@ DISK_MARGIN = 1.25
 """With so many times the least room the crawl goes on."""
 CALM = 0.9
 """What was too much is no more when it has come down to this share of it."""
+MEMORY_CALM = 0.95
+"""The same for memory: most of a small budget is the program, which never comes down."""
 REQUESTS_MIN = 8
 """Requests at once that memory or open files never take away."""
 OWN_BYTES_AT_START = 192 << 20
@@ -70,6 +72,7 @@ class Gauges(msgspec.Struct):
     open_files: int = 0
     open_files_max: int = 0
     memory_bytes: int = 0
+    """Of the process tree."""
     memory_budget_bytes: int = 0
     clock_shift_s: float = 0.0
     """By how much the system's clock was set forward since this process began."""
@@ -110,9 +113,11 @@ class Watchdogs:
         tally: Tally,
         logs: Logs,
         shrink: Callable[[], None],
+        *,
+        own_process: bool = False,
     ) -> None:
         """`paths` are directories that the crawl writes to; `stalled` is a file that tells where the event loop stands
-        still; `shrink` has fewer hosts in memory.
+        still; `shrink` has fewer hosts in memory; with `own_process` all memory of this process is the crawl's.
         """
         self._shard = shard
         self._committer = committer
@@ -130,7 +135,7 @@ class Watchdogs:
         self._stalled_at = 0.0
         self._offset_s = machine.wall_offset_s()
         self._offset_first_s = self._offset_s
-        self._others_bytes = max(0, machine.memory_bytes() - OWN_BYTES_AT_START)
+        self._others_bytes = 0 if own_process else max(0, machine.memory_bytes() - OWN_BYTES_AT_START)
         self.gauges = Gauges(memory_budget_bytes=memory_budget_bytes)
 
     @property
@@ -279,7 +284,7 @@ class Watchdogs:
         gauges = self.gauges
         gauges.memory_bytes = max(0, self._machine.memory_bytes() - self._others_bytes)
         most = gauges.memory_budget_bytes * self._options.memory_share_max
-        if gauges.memory_bytes < most * (CALM if "memory" in self._alarms else 1.0):
+        if gauges.memory_bytes < most * (MEMORY_CALM if "memory" in self._alarms else 1.0):
             self._shard.throttle("memory", None)
             self._clear("memory")
             return

@@ -82,7 +82,7 @@ class FrontierOptions(BaseModel):
         "that were fetched, up to half of bench_hosts_max. The others wait on disk in their turn",
         json_schema_extra=LIVE,
     )
-    bench_bytes_max: int = Field(48 << 20, ge=1 << 20, description="Memory of those hosts and their URLs")
+    bench_bytes_max: int = Field(44 << 20, ge=1 << 20, description="Memory of those hosts and their URLs")
     window_s_max: float = Field(
         180.0, gt=0, description="URLs of one host in memory for so many seconds of its visits, at least one"
     )
@@ -100,7 +100,7 @@ class FrontierOptions(BaseModel):
     level_bias: float = Field(
         2.0, ge=1, le=1_000_000, description="How much likelier a level is than the next less urgent one"
     )
-    records_cached_max: int = Field(20_000, ge=100, description="Records of resting hosts kept in memory")
+    records_cached_max: int = Field(18_000, ge=100, description="Records of resting hosts kept in memory")
     sleep_s_min: float = Field(
         120.0, ge=0, description="A host that rests longer than this leaves the memory", json_schema_extra=LIVE
     )

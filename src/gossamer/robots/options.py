@@ -48,5 +48,5 @@ class RobotsOptions(BaseModel):
     )
     cache_hosts_max: int = Field(default=10_000, ge=1, description="Hosts whose parsed rules are kept in memory.")
     cache_bytes_max: int = Field(
-        default=16 << 20, ge=0, description="Memory for those texts, and as much again for the rules made of them."
+        default=15 << 20, ge=0, description="Memory for those texts, and as much again for the rules made of them."
     )

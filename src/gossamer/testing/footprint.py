@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import resource
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
+
+from gossamer.world.machine import processes_below, resident
 
 GROUPS = Path("/sys/fs/cgroup")
 
@@ -53,6 +57,35 @@ def run_within(
     finally:
         if group is not None:
             group.remove()
+
+
+def run_measured(
+    command: Sequence[str], env: Mapping[str, str] | None = None, timeout_s: float = 600.0
+) -> tuple[int, int]:
+    """Run a command; return its exit status and the most memory that its process tree held at any look. Blocks.
+
+    Counted is the RSS of the largest process, so that what it shares with the rest of the machine counts in full, and
+    the PSS of the others. There are some 20 looks a second.
+
+    Raises:
+        subprocess.TimeoutExpired: it took too long, and was ended.
+    """
+    peak_bytes = 0
+    with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL) as process:  # noqa: S603 - the caller's command
+        deadline = time.monotonic() + timeout_s
+        try:
+            while process.poll() is None:
+                if time.monotonic() > deadline:
+                    raise subprocess.TimeoutExpired(command, timeout_s)
+                held = [resident(pid) for pid in {process.pid, *processes_below(process.pid)}]
+                largest = max(held)
+                held.remove(largest)
+                peak_bytes = max(peak_bytes, largest.rss_bytes + sum(one.pss_bytes for one in held))
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(0.05)
+        finally:
+            process.kill()  # Its children end with it.
+        return process.wait(), peak_bytes
 
 
 class _Group:

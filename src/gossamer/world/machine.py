@@ -1,4 +1,4 @@
-"""Machine: what the system says of this process, its disks and its clock."""
+"""Machine: what the system says of this process and those around it, of its disks and its clock."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import os
 import resource
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from gossamer.world.process import dies_with_parent
 from gossamer.world.wall import steady_s
 
 _PAGE_BYTES = resource.getpagesize()
@@ -24,6 +26,14 @@ class Disk(NamedTuple):
     total_bytes: int
 
 
+class Resident(NamedTuple):
+    """The memory of a process."""
+
+    rss_bytes: int
+    pss_bytes: int
+    """The same, where each page that several processes share counts in parts."""
+
+
 class Machine(Protocol):
     """What is watched; a test puts its own in the place."""
 
@@ -32,7 +42,7 @@ class Machine(Protocol):
         ...
 
     def memory_bytes(self) -> int:
-        """Return the memory that this process holds (RSS)."""
+        """Return the memory that this process, its supervisor and the processes below it hold."""
         ...
 
     def give_memory_back(self) -> None:
@@ -57,19 +67,25 @@ class Machine(Protocol):
 
 
 class ThisMachine:
-    """The machine that we run on."""
+    """The machine that we run on.
+
+    Its memory is that of the process tree: ours (RSS), that of our supervisor, and that of the processes that started
+    below us since (PSS, so that the libraries that they share with us count once). On Linux a look takes about 0.1 ms,
+    and 1 ms more for each other process; elsewhere it sees this process alone.
+    """
+
+    def __init__(self, *, supervised: bool = False) -> None:
+        """With `supervised` the parent counts, where we are to die with it: it is our supervisor."""
+        self._supervisor = {os.getppid()} if supervised and dies_with_parent() else set()
+        self._not_ours = frozenset(processes_below(os.getpid()))
 
     def disk(self, path: Path) -> Disk:
         found = os.statvfs(path)
         return Disk(path.stat().st_dev, found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize)
 
     def memory_bytes(self) -> int:
-        try:
-            with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - each second, and a Path costs more
-                return int(file.read().split()[1]) * _PAGE_BYTES
-        except OSError:
-            most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            return most if sys.platform == "darwin" else most << 10
+        others = processes_below(os.getpid()) - self._not_ours | self._supervisor
+        return _resident_bytes() + sum(resident(pid).pss_bytes for pid in others)
 
     def give_memory_back(self) -> None:
         if sys.platform.startswith("linux"):
@@ -95,6 +111,45 @@ class ThisMachine:
 
     def wall_offset_s(self) -> float:
         return time.time() - steady_s()
+
+
+def processes_below(pid: int) -> set[int]:
+    """Return the children of a process, and theirs; none where the system does not say."""
+    found: set[int] = set()
+    waiting = [pid]
+    while waiting:
+        below = _children(waiting.pop()) - found
+        found |= below
+        waiting += below
+    return found
+
+
+def _children(pid: int) -> set[int]:
+    found: set[int] = set()
+    with suppress(OSError):
+        for thread in os.scandir(f"/proc/{pid}/task"):
+            with open(f"{thread.path}/children", "rb") as file:  # noqa: PTH123 - each second, for each thread
+                found.update(map(int, file.read().split()))
+    return found
+
+
+def _resident_bytes() -> int:
+    try:
+        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - each second, and a Path costs more
+            return int(file.read().split()[1]) * _PAGE_BYTES
+    except OSError:
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most << 10
+
+
+def resident(pid: int) -> Resident:
+    """Return what a process holds; nothing where it has ended or the system does not say. 1 ms for 100 MiB."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:  # noqa: PTH123
+            found = {line[:4]: int(line.split()[1]) << 10 for line in file if line.startswith((b"Rss:", b"Pss:"))}
+    except OSError:
+        found = {}
+    return Resident(found.get(b"Rss:", 0), found.get(b"Pss:", 0))
 
 
 def _bounded(limit: int) -> int:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-PR_SET_PDEATHSIG = 1
+PR_SET_PDEATHSIG, PR_GET_PDEATHSIG = 1, 2
 NOT_OURS = frozenset((errno.EROFS, errno.EACCES, errno.EPERM))
 """Reasons why a file cannot be written that do not keep anybody from reading it."""
 
@@ -36,6 +36,14 @@ def die_with_parent(parent_pid: int) -> None:
         if os.getppid() != parent_pid:
             # It ended before we asked.
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+def dies_with_parent() -> bool:
+    """Say whether the kernel kills us when our parent ends: whether that is our supervisor. False where unknown."""
+    if not sys.platform.startswith("linux"):
+        return False
+    sent = ctypes.c_int(0)
+    return ctypes.CDLL(None).prctl(PR_GET_PDEATHSIG, ctypes.byref(sent), 0, 0, 0) == 0 and sent.value == signal.SIGKILL
 
 
 def hide_arguments(is_secret: Callable[[str], object]) -> None:
