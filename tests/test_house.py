@@ -232,7 +232,7 @@ LATER = ["duckdb", "gossamer.console", "prometheus_client"]
 
 
 SUPERVISING = {
-    "gossamer.model.product", "gossamer.state.slots", "gossamer.world.wall",
+    "gossamer.model.product", "gossamer.state.slots", "gossamer.world.allocators", "gossamer.world.wall",
 }  # fmt: skip
 
 

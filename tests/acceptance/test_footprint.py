@@ -11,7 +11,7 @@ import pytest
 
 from gossamer.simweb.options import SimwebOptions
 from gossamer.simweb.process import SimwebProcess
-from gossamer.testing.footprint import run_within
+from gossamer.testing.footprint import run_measured, run_within
 from tests.crash.crawls import environment
 from tests.crash.harvest import Harvest
 
@@ -66,6 +66,49 @@ def test_the_same_pages_whatever_the_memory(tmp_path: Path, capsys: pytest.Captu
                 print(f"\n{budget >> 20} MiB by {done.means}: {done.peak_bytes >> 20} MiB at the most")
     assert len(finals[0]) > WEB.pages
     assert finals[0] == finals[1]
+
+
+OWN = "own.py"
+MODULE = """
+from gossamer import processing_module
+from gossamer.model.visits import Findings, Page
+
+@processing_module("text/html", columns={"length": "int"})
+def length(page: Page, findings: Findings) -> None:
+    findings.columns["length"] = len(page.body_bytes)
+"""
+HELD = {
+    "heavy pages": ("192MiB", SimwebOptions.plain(hosts=100, pages=1_500, latency_s=0.005, bytes_median=150_000), ()),
+    "many hosts": ("256MiB", SimwebOptions.plain(hosts=1_500, pages=5_000, latency_s=0.005, bytes_median=8_000), ()),
+    "search, an isolated module and the console": (
+        "384MiB",
+        SimwebOptions.plain(hosts=100, pages=1_500, latency_s=0.005, bytes_median=20_000),
+        ("search.enabled=true", f"process.modules=['{OWN}:length']", "process.isolated=['length']", "console.port=0"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_the_process_tree_keeps_within_the_budget(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    budget, options, sets = HELD[name]
+    (tmp_path / "own.py").write_text(MODULE)
+    sets = tuple(one.replace(OWN, str(tmp_path / OWN)) for one in sets)
+    with SimwebProcess(options, tmp_path / "web") as web:
+        command = [
+            sys.executable, "-m", "gossamer", "crawl", *web.seeds, "-o", str(tmp_path / "crawl"), "--quiet",
+            "--politeness", "own", "--allow-private", "--scope", "any", "--hosts", str(web.hosts_file),
+            "--memory", budget, *(part for one in sets for part in ("--set", one)),
+        ]  # fmt: skip
+        status, peak_bytes = run_measured(command, environment(), timeout_s=300)
+
+    with capsys.disabled():
+        print(f"\n{name}: {peak_bytes >> 20} MiB of {budget} at the most")
+    assert status == 0
+    assert len(Harvest(tmp_path / "crawl").finals) > options.pages
+    assert told(tmp_path / "crawl")["runs"] == 1
+    assert 140 << 20 < peak_bytes <= int(budget.removesuffix("MiB")) << 20
 
 
 def test_seeds_by_the_hundred_thousand_do_not_wait_in_memory(tmp_path: Path) -> None:

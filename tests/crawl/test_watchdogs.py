@@ -197,7 +197,7 @@ def test_memory_near_its_budget_means_fewer_requests_and_hosts_and_an_early_comm
     assert watched.alarms() == ["memory"]
     assert watched.shard.concurrency == 50
     assert (watched.shard.commits, watched.machine.given_back, watched.shrunk) == (1, 1, [1])
-    watched.machine.memory = 900_000_000
+    watched.machine.memory = 910_000_000
     assert watched.alarms() == ["memory"]
     assert watched.shard.held == {}, "a crawl never stops for memory: it might wait for ever"
     watched.machine.memory = 800_000_000

@@ -14,7 +14,7 @@ from gossamer.world.clock import Clock
 
 
 def followed(
-    options: SearchOptions, journals: Journals, clock: Clock, shard: int, incarnation: int
+    options: SearchOptions, journals: Journals, clock: Clock, shard: int, incarnation: int, group_bytes_max: int
 ) -> tuple[list[Closing], Followers]:
     """Return archives that only note things for a follower, and all followers; what a crash left is swept up.
 
@@ -22,7 +22,7 @@ def followed(
         ConfigError: search is on and its library is not installed, or its index is one that we cannot read.
     """
     logs: list[Closing] = []
-    tables = Follower(journals)
+    tables = Follower(journals, group_bytes_max)
     tables.sweep()
     # What is sealed takes effect with the commits that the others need.
     followers: list[Following] = [Sealer(journals), tables]

@@ -21,7 +21,7 @@ from gossamer.state.sums import Sums, sums_of
 from gossamer.world.files import publish
 
 ROW_GROUP_ROWS_MAX = 100_000
-ROW_GROUP_BYTES_MAX = 64_000_000
+GROUP_BYTES_MAX = 12 << 20
 """Of a group's rows in memory: pages with long titles make smaller groups."""
 
 
@@ -32,6 +32,7 @@ class Conversion(msgspec.Struct, frozen=True):
     parquet: str
     source: Path
     target: Path
+    group_bytes_max: int = GROUP_BYTES_MAX
 
     def make(self) -> Sums:
         """Write the Parquet file and return its size and checksums. Blocks; for a thread.
@@ -40,7 +41,7 @@ class Conversion(msgspec.Struct, frozen=True):
             BrokenFrameError: the log is damaged.
             OSError: the disk is full; nothing has changed.
         """
-        return make_parquet(self.source, self.target)
+        return make_parquet(self.source, self.target, group_bytes_max=self.group_bytes_max)
 
 
 class Follower:
@@ -48,8 +49,9 @@ class Follower:
 
     frees_disk = True
 
-    def __init__(self, journals: Journals) -> None:
+    def __init__(self, journals: Journals, group_bytes_max: int = GROUP_BYTES_MAX) -> None:
         self._journals = journals
+        self._group_bytes_max = group_bytes_max
 
     def next(self) -> Conversion | None:
         """Return the oldest finished log, or None when there is none. Ask again after `settle`."""
@@ -57,7 +59,7 @@ class Follower:
             stem = entry.name.removeprefix(LOG_FOLDER).removesuffix(LOG_SUFFIX)
             parquet = f"{stem.partition('-')[0]}/{stem}.parquet"
             path = self._journals.path
-            return Conversion(entry.name, parquet, path(entry.name), path(parquet))
+            return Conversion(entry.name, parquet, path(entry.name), path(parquet), self._group_bytes_max)
         return None
 
     def settle(self, conversion: Conversion, sums: Sums) -> None:
@@ -87,12 +89,14 @@ class Follower:
                 log.unlink()
 
 
-def make_parquet(source: Path, target: Path, length: int | None = None) -> Sums:
+def make_parquet(
+    source: Path, target: Path, length: int | None = None, *, group_bytes_max: int = GROUP_BYTES_MAX
+) -> Sums:
     """Turn one log, or its first bytes, into one Parquet file and return its size and checksums; the same log gives
     the same file.
 
     Its columns are those of all frames together: a module that came or went within the log does no harm. In memory: one
-    frame and one group of `ROW_GROUP_ROWS_MAX` rows or `ROW_GROUP_BYTES_MAX`. Costs about 1 µs a row.
+    frame and, three times, one group of `ROW_GROUP_ROWS_MAX` rows or `group_bytes_max`. Costs about 1 µs a row.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.tmp")
@@ -104,7 +108,7 @@ def make_parquet(source: Path, target: Path, length: int | None = None) -> Sums:
             waiting.append(fitted(batch, schema))
             rows += batch.num_rows
             held_bytes += batch.nbytes
-            if rows >= ROW_GROUP_ROWS_MAX or held_bytes >= ROW_GROUP_BYTES_MAX:
+            if rows >= ROW_GROUP_ROWS_MAX or held_bytes >= group_bytes_max:
                 _write_group(writer, waiting, schema)
                 waiting, rows, held_bytes = [], 0, 0
         _write_group(writer, waiting, schema)

@@ -44,6 +44,11 @@ class ArchiveOptions(BaseModel):
     table_frame_rows_max: int = Field(
         50_000, ge=1, description="Rows held in memory before they go to the log, even within an epoch."
     )
+    table_group_bytes_max: int = Field(
+        12 << 20,
+        ge=1 << 16,
+        description="Rows of a Parquet file's row group in memory, three times while it is written.",
+    )
     store: str = Field(
         "",
         description="Object store to which finished files are copied: s3://BUCKET/PREFIX, gs://, az://, file:///PATH.",

@@ -406,7 +406,7 @@ def archives_of(
         for name in config.components.archives
     ]
     tables = Tables(config.archive, journals, shard, incarnation, modules.columns, modules.tables)
-    logs, followers = followed(config.search, journals, clock, shard, incarnation)
+    logs, followers = followed(config.search, journals, clock, shard, incarnation, config.archive.table_group_bytes_max)
     return Archives([warc, tables, *logs], components), followers
 
 

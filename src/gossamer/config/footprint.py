@@ -13,7 +13,7 @@ from gossamer.config.sections import Config
 from gossamer.model.errors import ConfigError
 
 MIB = 1 << 20
-BASE_BYTES = 158 * MIB
+BASE_BYTES = 155 * MIB
 """An idle crawl with its supervisor (137 MiB measured), and pages under way. `tests/test_footprint.py` measures."""
 SEARCH_BYTES = 56 * MIB
 """The indexer beside `search.memory_bytes_max`, and a search process."""
@@ -46,6 +46,8 @@ SHARES = {
     "robots.cache_bytes_max": Share(MIB, 2),  # Texts, and as much for the rules.
     "crawl.epoch_bytes_max": Share(4 * MIB, 2),  # One epoch closes while the next is open.
     "fetch.bodies_memory_bytes_max": Share(4 * MIB),
+    "archive.table_group_bytes_max": Share(MIB, 3),  # Batches, the group made of them, and the writer's pages.
+    "archive.index_sort_bytes_max": Share(MIB, 0),  # Sorted when nothing is fetched any more: in the room of bodies.
 }
 """The keys that take a share."""
 
@@ -133,7 +135,7 @@ def _scale(config: Config, defaults: Config, left: int) -> float:
     for key in [key for key in shared if not _is_shared(config, key)]:
         left -= _value(config, key) * shared.pop(key).unit_bytes
     while shared:
-        scale = min(scale, left / sum(_value(defaults, key) * share.unit_bytes for key, share in shared.items()))
+        scale = min(scale, left / max(1, _default_bytes(defaults, shared)))
         raised = [key for key, share in shared.items() if _value(defaults, key) * scale < share.least]
         if not raised:
             break
@@ -141,6 +143,10 @@ def _scale(config: Config, defaults: Config, left: int) -> float:
             share = shared.pop(key)
             left -= share.least * share.unit_bytes
     return scale
+
+
+def _default_bytes(defaults: Config, shares: dict[str, Share]) -> int:
+    return sum(_value(defaults, key) * share.unit_bytes for key, share in shares.items())
 
 
 def _used(config: Config) -> list[tuple[str, Share]]:

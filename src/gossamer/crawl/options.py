@@ -130,7 +130,7 @@ class CrawlOptions(BaseModel):
         2_000, ge=1, description="Visits after which a commit comes early", json_schema_extra=LIVE
     )
     epoch_bytes_max: int = Field(
-        38 << 20, ge=1 << 20, description="Memory of what waits for a commit, at which the commit comes early"
+        32 << 20, ge=1 << 20, description="Memory of what waits for a commit, at which the commit comes early"
     )
     stop_s: float = Field(
         10.0, ge=0, description="How long a stop waits for what is in flight, in seconds", json_schema_extra=LIVE

@@ -39,7 +39,7 @@ class FetchOptions(BaseModel):
         default=_MIB, ge=1, description="Bytes of one body, as sent or decoded, held in memory; larger ones go to disk."
     )
     bodies_memory_bytes_max: int = Field(
-        default=44 * _MIB,
+        default=40 * _MIB,
         ge=1,
         description="Bytes of all bodies under way held in memory; beyond, those of more than 64 KiB go to disk.",
     )

@@ -82,7 +82,7 @@ class FrontierOptions(BaseModel):
         "that were fetched, up to half of bench_hosts_max. The others wait on disk in their turn",
         json_schema_extra=LIVE,
     )
-    bench_bytes_max: int = Field(44 << 20, ge=1 << 20, description="Memory of those hosts and their URLs")
+    bench_bytes_max: int = Field(40 << 20, ge=1 << 20, description="Memory of those hosts and their URLs")
     window_s_max: float = Field(
         180.0, gt=0, description="URLs of one host in memory for so many seconds of its visits, at least one"
     )

@@ -17,10 +17,10 @@ class SeenOptions(BaseModel):
         "rocksdb", description="How URLs are remembered; a crawl keeps the form that it began with."
     )
     popular_bytes_max: int = Field(
-        22 << 20, ge=0, description="Memory for URLs offered lately, in front of the store: 12 bytes each (rocksdb)."
+        20 << 20, ge=0, description="Memory for URLs offered lately, in front of the store: 12 bytes each (rocksdb)."
     )
     popular_urls_max: int = Field(
-        1_920_000,
+        1_740_000,
         ge=0,
         description="URLs offered lately, in memory in front of the files: 12 bytes each (diskmerge).",
     )

@@ -16,9 +16,9 @@ class StateOptions(BaseModel):
         "crawl to crawl; one crawl at a time uses it",
     )
     hosts_store_cache_bytes: int = Field(8 << 20, ge=1 << 20, description="Blocks of that store kept in memory")
-    cache_bytes: int = Field(56 << 20, ge=1 << 20, description="Blocks of the store kept in memory")
+    cache_bytes: int = Field(52 << 20, ge=1 << 20, description="Blocks of the store kept in memory")
     write_buffer_bytes: int = Field(
-        44 << 20, ge=1 << 20, description="Writes gathered in memory before they are sorted"
+        40 << 20, ge=1 << 20, description="Writes gathered in memory before they are sorted"
     )
     background_bytes_s: int = Field(
         128 << 20, ge=1 << 20, description="Bytes that compaction and flushes may write in a second, to spare the disk"
