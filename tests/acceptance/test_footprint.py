@@ -83,7 +83,7 @@ HELD = {
     "search, an isolated module and the console": (
         "384MiB",
         SimwebOptions.plain(hosts=100, pages=1_500, latency_s=0.005, bytes_median=20_000),
-        ("search.enabled=true", f"process.modules=['{OWN}:length']", "process.isolated=['length']", "console.port=0"),
+        ("search.enabled=true", f"process.modules=['{OWN}:length']", f"process.isolated=['{OWN}:length']", "console.port=0"),
     ),
 }
 
