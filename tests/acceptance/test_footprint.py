@@ -75,7 +75,7 @@ from gossamer.model.visits import Findings, Page
 
 @processing_module("text/html", columns={"length": "int"})
 def length(page: Page, findings: Findings) -> None:
-    findings.columns["length"] = len(page.body_bytes)
+    findings.columns["length"] = len(page.body)
 """
 HELD = {
     "heavy pages": ("192MiB", SimwebOptions.plain(hosts=100, pages=1_500, latency_s=0.005, bytes_median=150_000), ()),
@@ -83,7 +83,12 @@ HELD = {
     "search, an isolated module and the console": (
         "384MiB",
         SimwebOptions.plain(hosts=100, pages=1_500, latency_s=0.005, bytes_median=20_000),
-        ("search.enabled=true", f"process.modules=['{OWN}:length']", f"process.isolated=['{OWN}:length']", "console.port=0"),
+        (
+            "search.enabled=true",
+            "console.port=0",
+            f"process.modules=['{OWN}:length']",
+            f"process.isolated=['{OWN}:length']",
+        ),
     ),
 }
 

@@ -161,8 +161,7 @@ class Crawler:
             ConfigError: the directory is in use, or a seed is none.
             OSError: the disk refused; everything up to the last commit is saved.
         """
-        if dies_with_parent():  # The process is ours alone, and holds the program and nothing else so far.
-            require_memory(self.config, ThisMachine(supervised=True).memory_bytes())
+        self._check_memory()
         self.directory.mkdir(parents=True, exist_ok=True)
         shard = self._shard = await self._assembled()
         try:
@@ -314,6 +313,12 @@ class Crawler:
 
     def _reconfigured(self, config: Config) -> None:
         self.config = config
+
+    def _check_memory(self) -> None:
+        """Refuse a budget that does not hold the program, in a process of our own: it holds nothing else so far."""
+        if dies_with_parent():
+            alone = self.config.cluster.workers == 1
+            require_memory(self.config, ThisMachine(supervised=alone).memory_bytes())
 
     def _allow_files(self, shard: Assembled) -> None:
         """Have the system allow as many open files as the requests at once may need, or send fewer at once."""
