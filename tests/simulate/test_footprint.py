@@ -38,7 +38,7 @@ def test_memory_is_of_one_shard_and_of_those_on_a_machine() -> None:
     per_host = HOST_BYTES + SimulateOptions().frontier.window_urls_max * 150
     assert more_hosts.memory_per_shard - whole.memory_per_shard == pytest.approx(100 * per_host)
     in_memory = footprint(form="memory")
-    assert in_memory.memory_per_shard - whole.memory_per_shard == pytest.approx(90 * 5e6 / 4 - (24 << 20))
+    assert in_memory.memory_per_shard - whole.memory_per_shard == pytest.approx(90 * 5e6 / 4 - (20 << 20))
     assert footprint(urls=9e9).memory_per_shard == whole.memory_per_shard, "the default form is bounded"
 
 

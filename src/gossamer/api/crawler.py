@@ -161,7 +161,6 @@ class Crawler:
             ConfigError: the directory is in use, or a seed is none.
             OSError: the disk refused; everything up to the last commit is saved.
         """
-        self._check_memory()
         self.directory.mkdir(parents=True, exist_ok=True)
         shard = self._shard = await self._assembled()
         try:
@@ -317,8 +316,7 @@ class Crawler:
     def _check_memory(self) -> None:
         """Refuse a budget that does not hold the program, in a process of our own: it holds nothing else so far."""
         if dies_with_parent():
-            alone = self.config.cluster.workers == 1
-            require_memory(self.config, ThisMachine(supervised=alone).memory_bytes())
+            require_memory(self.config, ThisMachine(supervised=True).memory_bytes())
 
     def _allow_files(self, shard: Assembled) -> None:
         """Have the system allow as many open files as the requests at once may need, or send fewer at once."""
@@ -367,6 +365,7 @@ class Crawler:
                 shard.logs.critical("listener_failed", error, note=sentence)  # noqa: PLE1205 - not the logging module
 
     async def _assembled(self) -> Assembled:
+        self._check_memory()
         lock, opening = await self._locked(), 0
         if self.config.state.checkpoint_uri:
             try:
