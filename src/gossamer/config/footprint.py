@@ -7,6 +7,7 @@ other budgets are shared in the same proportions. A budget that does not hold th
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 from gossamer.config.sections import Config
@@ -102,7 +103,7 @@ def fitted(config: Config) -> Config:
     Raises:
         ConfigError: the budget does not hold this configuration.
     """
-    defaults = Config()
+    defaults = _defaults()
     fixed = fixed_bytes(config)
     left = config.memory.budget_bytes - sum(fixed.values())
     if left < least_bytes(config):
@@ -156,7 +157,12 @@ def _used(config: Config) -> list[tuple[str, Share]]:
 def _is_shared(config: Config, key: str) -> bool:
     """Say whether a key takes its share: it is not set, or was sized by another budget."""
     origin = config.origin(key)
-    return origin == ORIGIN or (origin == "default" and config.value(key) == Config().value(key))
+    return origin == ORIGIN or (origin == "default" and config.value(key) == _defaults().value(key))
+
+
+@cache
+def _defaults() -> Config:
+    return Config()
 
 
 def _value(config: Config, key: str) -> int:
