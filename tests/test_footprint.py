@@ -94,9 +94,9 @@ CONFIGURATIONS = [
 def test_a_budget_that_is_too_small_names_the_least_that_works(sets: list[str]) -> None:
     with pytest.raises(ConfigError) as refused:
         configure(sets=sets, options={"memory": "64MiB"})
-    told = re.search(r"set (\d+) MiB or more \(--memory \1MiB\)", str(refused.value))
-    assert told is not None
-    least = int(told[1])
+    named = re.search(r"set (\d+) MiB or more \(--memory \1MiB\)", str(refused.value))
+    assert named is not None
+    least = int(named[1])
 
     config = configure(sets=sets, options={"memory": f"{least}MiB"})
     assert sum(fixed_bytes(config).values()) + share_bytes(config) <= least * MIB
