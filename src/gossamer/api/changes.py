@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gossamer.archive.views.changes import Change, changes_of, growing_logs, versions_of
-from gossamer.archive.views.export import inputs_of
+from gossamer.archive.views.changes import Change, changes_of, versions_of
+from gossamer.archive.views.export import inputs_of, unfinished
 from gossamer.archive.views.work import Piece
 from gossamer.assembly.schemes import namer_for
 from gossamer.assembly.views import crawl_in
@@ -62,5 +62,9 @@ def instant_of(text: str) -> float:
 
 def _pages(directory: Path, folder: Path) -> list[Piece]:
     crawl = crawl_in(directory)
-    pieces = list(inputs_of(crawl, ["pages"], folder).tables["pages"])
-    return [*pieces, *growing_logs(directory, "pages", folder)] if crawl.running else pieces
+    if not crawl.running:
+        return list(inputs_of(crawl, ["pages"], folder).tables["pages"])
+    # Logs first: one that becomes Parquet in between is found twice, and counts once.
+    growing = {Path(piece.path).name: piece for piece in unfinished(crawl, "pages", folder)}
+    finished = {Path(piece.path).name: piece for piece in inputs_of(crawl, ["pages"], folder).tables["pages"]}
+    return list((growing | finished).values())

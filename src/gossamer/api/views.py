@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 from gossamer.api.given import directory_of
-from gossamer.archive.views.export import MEMORY_BYTES, Exported, Progress, export, stream, untold
+from gossamer.archive.views.export import MEMORY_BYTES, Exported, Progress, export, stream, unfinished, untold
 from gossamer.assembly.views import crawl_in, export_means
 from gossamer.config.gather import reopen
 
@@ -39,6 +40,17 @@ def export_of(
         memory_bytes_max=memory_bytes_max,
         progress=progress,
     )
+
+
+def unfinished_of(directory: Path, folder: Path, tables: Sequence[str] = ("pages", "links", "epochs")) -> None:
+    """Write the rows of tables that a crawl, running or not, has in logs alone to `folder`, as Parquet.
+
+    Raises:
+        ConfigError: there is no crawl.
+    """
+    crawl = crawl_in(directory)
+    for table in tables:
+        unfinished(crawl, table, folder)
 
 
 def stream_of(directory: Path, to: str, out: BinaryIO, *, table: str = "", where: str = "") -> Exported:

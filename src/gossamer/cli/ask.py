@@ -92,7 +92,9 @@ def report(directory: Path, *, as_json: bool, page: Path | None = None) -> int:
     require_crawl(directory)
     status = _standing(directory)
     unfetched = seeds_not_fetched(status) if _has_ended(status) else ()
-    found = door.report_of(directory, _rejected(status), _modules(status), unfetched, _damage(status))
+    found = door.report_of(
+        directory, _rejected(status), _modules(status), unfetched, _damage(status), _attempts(status)
+    )
     if page is not None:
         _write(page, door.written(found, "html", directory.resolve().name))
     if as_json:
@@ -130,6 +132,12 @@ def _damage(status: Mapping[str, object]) -> list[str]:
     """Return a line for each file that a crawl lacks."""
     found = status.get("damage")
     return [str(one["says"]) for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+
+
+def _attempts(status: Mapping[str, object]) -> int | None:
+    """Return how many attempts a crawl has counted."""
+    attempts = status.get("attempts")
+    return attempts if isinstance(attempts, int) else None
 
 
 def _rejected(status: Mapping[str, object]) -> dict[str, int]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, Self, cast, get_args
 
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.extras import require
 
 if TYPE_CHECKING:
@@ -169,13 +170,39 @@ def report_of(
     modules: Mapping[str, Status],
     unfetched: Sequence[Mapping[str, object]],
     damage: Sequence[str],
+    counted: int | None,
 ) -> Report:
-    """Return the statistics of a crawl, from the tables it has written; all but the directory is of its status."""
+    """Return the statistics of a crawl, from its tables, finished or not; all but the directory is of its status:
+    `counted` are the attempts.
+    """
     from gossamer.report.figures import failed_modules
     from gossamer.report.report import summary
 
-    failed = failed_modules(modules)
-    return summary(directory, rejected=rejected, modules=failed, seeds_not_fetched=unfetched, damage=damage)
+    with TemporaryDirectory(prefix="gossamer-report-") as folder:
+        return summary(
+            directory,
+            rejected=rejected,
+            modules=failed_modules(modules),
+            seeds_not_fetched=unfetched,
+            damage=damage,
+            unfinished=Path(folder),
+            counted=counted,
+            unread=_unfinished(directory, Path(folder)),
+        )
+
+
+def _unfinished(directory: Path, folder: Path) -> str:
+    """Write what a crawl's logs hold and its tables lack to `folder`; return why that could not be."""
+    state = directory / "state"
+    if not any(next(shard.glob("tables/*"), None) for shard in (state, *state.glob("shard-*"))):
+        return ""
+    from gossamer.api import views
+
+    try:
+        views.unfinished_of(directory, folder)
+    except (ConfigError, CrawlFailedError) as error:
+        return str(error)
+    return ""
 
 
 def written(report: Report, form: Literal["text", "json", "html"], title: str = "", width: int = 80) -> str:

@@ -1,6 +1,6 @@
-"""Report: what a crawl found, in figures, from its finished tables.
+"""Report: what a crawl found, in figures, from its tables.
 
-Takes    a crawl's directory
+Takes    a crawl's directory, and a folder of tables that are not finished
 Gives    Report, as values, text and JSON
 Keeps    nothing
 Imports  nothing of ours

@@ -178,8 +178,12 @@ class Report(msgspec.Struct, frozen=True):
 
     damage: tuple[str, ...] = ()
     """A line for each file that is known to be lost: the figures lack what it holds."""
+    incomplete: str = ""
+    """What the figures lack, in a sentence; empty where they lack nothing that is known of."""
     attempts: int = 0
     """Rows of `pages`."""
+    attempts_counted: int | None = None
+    """Attempts that the crawl itself counted up to now; None where its state was not at hand."""
     fetched: int = 0
     """Attempts with the outcome `fetched`."""
     repeated: int = 0

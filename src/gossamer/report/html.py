@@ -16,7 +16,8 @@ TIME_LABELS = 7
 def as_html(report: Report, title: str) -> str:
     """Return the page. About 60 KB, whatever the size of the crawl."""
     none = "No pages in the files that are left." if report.damage else "No pages yet."
-    body = "".join(f'<p class="damage">Damaged: {_text(line)}</p>' for line in report.damage) + _seeds(report)
+    body = f"<p class=lacks>Incomplete: {_text(report.incomplete)}</p>" if report.incomplete else ""
+    body += "".join(f'<p class="damage">Damaged: {_text(line)}</p>' for line in report.damage) + _seeds(report)
     body += "".join(_sections(report)) if report.attempts else f"<p>{none}</p>"
     name = _text(title)
     return (

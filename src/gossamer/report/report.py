@@ -1,4 +1,4 @@
-"""Report: the figures of a crawl, asked of its finished Parquet files."""
+"""Report: the figures of a crawl, from its Parquet files."""
 
 from __future__ import annotations
 
@@ -69,23 +69,38 @@ def summary(
     modules: Sequence[FailedModule] = (),
     seeds_not_fetched: Sequence[Mapping[str, object]] = (),
     damage: Sequence[str] = (),
+    unfinished: Path | None = None,
+    counted: int | None = None,
+    unread: str = "",
 ) -> Report:
     """Return the figures of a crawl's directory; of one without pages, an empty report.
 
-    Reads finished Parquet files only, so figures of a running crawl lag behind. Memory is bounded by
-    `memory_bytes_max`; what does not fit goes to a temporary folder. `rejected` is what each filter refused, `modules`
-    those that failed, `seeds_not_fetched` the seeds of a crawl that could fetch none of them, with `url`, `state` and
-    `reason`, and `damage` a line for each file that is known to be lost: the tables hold none of these.
-    docs/report.md says what it costs.
+    Reads the crawl's Parquet files, and those in `unfinished`, a folder that holds what is in no finished file yet.
+    Where the tables hold fewer attempts than the crawl `counted`, or logs are `unread` for a reason, it says so. Memory
+    is bounded by `memory_bytes_max`; what does not fit goes to a temporary folder. `rejected` is what each filter
+    refused, `modules` those that failed, `seeds_not_fetched` the seeds of a crawl that could fetch none of them, with
+    `url`, `state` and `reason`, and `damage` a line for each file that is known to be lost: the tables hold none of
+    these. docs/report.md says what it costs.
     """
-    with opened(directory, memory_bytes_max) as tables:
+    with opened(directory, memory_bytes_max, unfinished=unfinished) as tables:
         report = _asked(tables, rejected or {}) if tables is not None else Report()
     return msgspec.structs.replace(
         report,
+        incomplete=_incomplete(report.attempts, counted, unread),
+        attempts_counted=counted,
         failed_modules=tuple(sorted(modules, key=lambda one: -one.failed)),
         seeds_not_fetched=msgspec.convert(tuple(seeds_not_fetched), tuple[Unfetched, ...]),
         damage=tuple(damage),
     )
+
+
+def _incomplete(attempts: int, counted: int | None, unread: str) -> str:
+    lacks = []
+    if unread:
+        lacks.append(f"rows that are in no finished table are left out ({unread})")
+    if counted is not None and counted > attempts:
+        lacks.append(f"the tables hold {attempts:,} of {counted:,} attempts; the figures lack the others")
+    return "; ".join(lacks)
 
 
 def _asked(tables: Tables, rejected: Mapping[str, int]) -> Report:

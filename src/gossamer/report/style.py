@@ -15,6 +15,7 @@ header p,section>p{margin:2px 0 12px;color:var(--soft)}
 main{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,480px),1fr));gap:16px;padding-top:8px;
 padding-bottom:40px;align-items:start;grid-auto-flow:dense}
 section{background:var(--card);border:1px solid var(--edge);border-radius:8px;padding:16px;min-width:0}
+.lacks{grid-column:1/-1;margin:0;padding:8px 16px;border-radius:8px;background:var(--shade)}
 .wide{grid-column:1/-1}
 .cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(210px,1fr));gap:12px;background:none;border:0;padding:0}
 .card{background:var(--card);border:1px solid var(--edge);border-radius:8px;padding:12px 16px}

@@ -84,17 +84,19 @@ class Tables:
 
 @contextmanager
 def opened(
-    directory: Path, memory_bytes_max: int, wanted: Sequence[str] = ("pages", "links", "epochs")
+    directory: Path,
+    memory_bytes_max: int,
+    wanted: Sequence[str] = ("pages", "links", "epochs"),
+    unfinished: Path | None = None,
 ) -> Iterator[Tables | None]:
-    """Open a crawl's finished tables; None when there are none, of pages where those are wanted. What does not fit in
-    memory goes to a temporary folder.
+    """Open a crawl's tables, with those files of `unfinished` that are not finished by now; None when there are none,
+    of pages where those are wanted. What does not fit in memory goes to a temporary folder.
 
     Raises:
         DamagedError: a file of a table is damaged; the line names it.
     """
     pages, links, epochs = (
-        sorted(str(path) for path in (directory / table).glob("*.parquet")) if table in wanted else []
-        for table in ("pages", "links", "epochs")
+        _files(directory, unfinished, table) if table in wanted else [] for table in ("pages", "links", "epochs")
     )
     if not (pages if "pages" in wanted else epochs):
         yield None
@@ -132,3 +134,9 @@ def _first_damaged(files: Sequence[str]) -> str | None:
             except duckdb.Error:
                 return file
     return None
+
+
+def _files(directory: Path, unfinished: Path | None, table: str) -> list[str]:
+    found = {path.name: str(path) for path in (unfinished / table).glob("*.parquet")} if unfinished else {}
+    found |= {path.name: str(path) for path in (directory / table).glob("*.parquet")}
+    return [found[name] for name in sorted(found)]

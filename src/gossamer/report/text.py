@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 
 from rich.cells import cell_len, set_cell_size
 
@@ -39,6 +40,9 @@ def as_text(report: Report, width: int = 80) -> str:
 
 
 def _lines(report: Report, width: int) -> Iterator[str]:
+    if report.incomplete:
+        yield from wrap(f"Incomplete: {printable(report.incomplete)}", width)
+        yield ""
     if report.seeds_not_fetched:
         yield "No seed could be fetched:"
         for one in report.seeds_not_fetched:

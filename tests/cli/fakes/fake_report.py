@@ -18,6 +18,7 @@ def summary(
     modules: Sequence[object],
     seeds_not_fetched: Sequence[object],
     damage: Sequence[str],
+    **unfinished: object,
 ) -> Report:
     assert not damage
     report = Report((directory / "state/pages").read_text())

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import msgspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from gossamer.archive.frames import BrokenFrameError, batches
-from gossamer.archive.schema import fitted, united
 from gossamer.archive.views.work import Piece
 
 KINDS = ("appeared", "changed", "vanished")
@@ -77,29 +72,6 @@ def versions_of(pieces: Sequence[Piece], key: str, folder: Path) -> Iterator[Cha
     """Yield all attempts at one URL, by its canonical key, in the order of time."""
     with _opened(pieces, folder) as database:
         yield from _rows(database.execute(_VERSIONS.format(columns=", ".join(_COLUMNS)), [key]))
-
-
-def growing_logs(directory: Path, table: str, folder: Path) -> list[Piece]:
-    """Return what stands in logs of a table that did not become Parquet yet, as Parquet files in `folder`.
-
-    For a crawl that runs: what it writes while we read is left out, and its last second may be undone by its death.
-    """
-    pieces = []
-    for log in sorted((directory / "state/tables").glob(f"{table}-*.journal*")):
-        stem = log.name.partition(".")[0]
-        if (directory / table / f"{stem}.parquet").exists():
-            continue
-        found: list[pa.RecordBatch] = []
-        with suppress(BrokenFrameError, FileNotFoundError):
-            found.extend(batches(log))
-        if not found:
-            continue
-        schema, target = united(batch.schema for batch in found), folder / f"{stem}.parquet"
-        with pq.ParquetWriter(target, schema) as writer:
-            for batch in found:
-                writer.write_batch(fitted(batch, schema))
-        pieces.append(Piece(str(target), target.stat().st_size, pq.read_metadata(target).num_rows))
-    return pieces
 
 
 def _opened(pieces: Sequence[Piece], folder: Path) -> duckdb.DuckDBPyConnection:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -11,6 +11,8 @@ from typing import BinaryIO
 import msgspec
 
 from gossamer.archive.follower import make_parquet
+from gossamer.archive.frames import sound_length
+from gossamer.archive.tables import LOG_SUFFIX
 from gossamer.archive.views.bodies import Bodies
 from gossamer.archive.views.index import export_index
 from gossamer.archive.views.markdown import export_markdown
@@ -239,13 +241,47 @@ def inputs_of(crawl: Crawl, tables: Sequence[str], logs_folder: Path) -> Inputs:
     recorded = {name: entry.crc for name, entry in (crawl.files or {}).items()}
     for table in tables:
         inputs.tables[table] = pieces_of(crawl.directory / table, recorded)
-        for log in crawl.logs:
-            if log.table == table and not log.parquet.exists():
-                target = logs_folder / table / log.parquet.name
-                make_parquet(log.path, target, log.length)
-                inputs.tables[table] += [piece for piece in pieces_of(target.parent) if piece.path == str(target)]
+        inputs.tables[table] += committed_logs(crawl, table, logs_folder)
     inputs.warcs = _warcs(crawl)
     return inputs
+
+
+def unfinished(crawl: Crawl, table: str, folder: Path) -> list[Piece]:
+    """Make Parquet files, in `folder`, of the rows of a table that are in logs alone; a log's file has the name that
+    the finished one will have. About 1 µs a row.
+
+    Of a running crawl that is what its logs hold now: its death may undo the last second of it.
+    """
+    return growing_logs(crawl.directory, table, folder) if crawl.running else committed_logs(crawl, table, folder)
+
+
+def committed_logs(crawl: Crawl, table: str, folder: Path) -> list[Piece]:
+    """As `unfinished`, of a crawl that does not run: each log up to its committed length."""
+    pieces = []
+    for log in crawl.logs:
+        if log.table == table and not log.parquet.exists():
+            target = folder / table / log.parquet.name
+            make_parquet(log.path, target, log.length)
+            pieces += [piece for piece in pieces_of(target.parent) if piece.path == str(target)]
+    return pieces
+
+
+def growing_logs(directory: Path, table: str, folder: Path) -> list[Piece]:
+    """As `unfinished`, of a crawl that runs: the whole frames of each log of each shard."""
+    pieces = []
+    for state in (directory / "state", *directory.glob("state/shard-*")):
+        for log in sorted(state.glob(f"tables/{table}-*{LOG_SUFFIX}*")):
+            stem = log.name.partition(".")[0]
+            if (directory / table / f"{stem}.parquet").exists():
+                continue
+            target = folder / table / f"{stem}.parquet"
+            # It is finished and renamed while we look, or has become Parquet.
+            for path in (log, log.with_name(stem + LOG_SUFFIX)):
+                with suppress(FileNotFoundError):
+                    make_parquet(path, target, sound_length(path))
+                    pieces += [piece for piece in pieces_of(target.parent) if piece.path == str(target)]
+                    break
+    return pieces
 
 
 def _warcs(crawl: Crawl) -> list[Piece]:
