@@ -11,6 +11,7 @@ from rich.cells import cell_len
 
 from gossamer.model.errors import DamagedError
 from gossamer.report.figures import Copies, Count, Domain, Report, as_json
+from gossamer.report.html import as_html
 from gossamer.report.report import summary
 from gossamer.report.text import as_text
 from gossamer.report.words import printable
@@ -33,7 +34,8 @@ def test_a_file_that_was_cut_is_one_line(tmp_path: Path, table: str, kept: float
 def test_figures_are_right(tmp_path: Path) -> None:
     report = summary(assorted(tmp_path))
     assert (report.attempts, report.fetched, report.repeated) == (14, 10, 1)
-    assert (report.hosts, report.sites, report.links) == (4, 1, 7)
+    assert (report.hosts, report.hosts_answered, report.sites, report.links) == (4, 3, 1, 7)
+    assert (report.urls, report.urls_fetched, report.visits, report.urls_revisited) == (14, 10, 13, 0)
     assert (report.duplicates, report.truncated) == (1, 1)
     assert (report.wire_bytes, report.body_bytes, report.warc_bytes) == (3 * 1000 + 11 * 100, 14 * 250, 12 * 50)
     assert report.begun_at == START
@@ -79,6 +81,33 @@ def test_without_links_the_rest_stands(tmp_path: Path) -> None:
     assert (report.attempts, report.links, report.link_types) == (14, 0, ())
 
 
+def test_urls_visits_and_attempts_are_counted_apart(tmp_path: Path) -> None:
+    rows = [page(number % 13, fetched_at=START + number) for number in range(246)]
+    rows += [page(99, outcome="timeout", status=None, wire_bytes=0, fetched_at=START + n, attempt=n) for n in (1, 2, 3)]
+    rows.append(page(99, fetched_at=START + 9, attempt=4))
+    rows.append(page(98, "gone.example", outcome="dns_error", status=None, wire_bytes=0))
+    report = summary(crawled(tmp_path, rows))
+    assert (report.attempts, report.visits, report.repeated, report.fetched) == (251, 248, 3, 247)
+    assert (report.urls, report.urls_fetched, report.urls_revisited) == (15, 14, 13)
+    assert (report.hosts, report.hosts_answered) == (2, 1)
+    assert report.url_outcomes == (Count("fetched", 14, 14 / 15), Count("dns_error", 1, 1 / 15))
+    assert [(count.name, count.count) for count in report.outcomes][:2] == [("fetched", 247), ("timeout", 3)]
+    text = as_text(report)
+    assert "14 pages fetched in 251 attempts from 1 host of 2 named" in text
+    assert "15 tried, in 248 visits; 13 visited repeatedly" in text
+    page_text = as_html(report, "x")
+    assert "248 visits; 13 URLs visited repeatedly" in page_text
+    assert "<b>14</b><span>pages fetched" in page_text
+
+
+def test_json_is_complete_and_text_says_how_many_rows_it_leaves_out(tmp_path: Path) -> None:
+    rows = [page(n, f"h.d{n}", media_type=f"text/x-{n:02}", fetched_at=START + n) for n in range(54)]
+    report = summary(crawled(tmp_path, rows))
+    assert (len(report.media_types), len(report.domains)) == (54, 54)
+    assert as_text(report).count("… and 34 more") == as_html(report, "x").count("… and 34 more") == 2
+    assert sum(count.share for count in report.media_types) == pytest.approx(1.0)
+
+
 def test_json_holds_the_same(tmp_path: Path) -> None:
     report = summary(assorted(tmp_path))
     assert msgspec.json.decode(as_json(report).encode(), type=Report) == report
@@ -88,7 +117,7 @@ def test_json_holds_the_same(tmp_path: Path) -> None:
 def test_text_keeps_to_its_width(tmp_path: Path, width: int) -> None:
     report = summary(assorted(tmp_path))
     text = as_text(report, width)
-    assert "10 pages fetched in 14 attempts from 4 hosts" in text
+    assert "10 pages fetched in 14 attempts from 3 hosts of 4 named" in text
     assert all(cell_len(line) <= max(width, 60) for line in text.splitlines())
     for word in ("timeout", "http://10.0.0.1/10", "text/html", "b.example.com"):
         assert word in text

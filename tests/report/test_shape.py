@@ -15,18 +15,21 @@ from tests.report.crawled import START, crawled, page
 def test_documents_by_size(tmp_path: Path) -> None:
     rows = [page(n, body_bytes=size) for n, size in enumerate([0, 1, 2, 3, 4, 1023, 1024, 2**40])]
     rows.append(page(9, body_bytes=5, outcome="http_error", status=404))
-    assert summary(crawled(tmp_path, rows)).document_sizes == (
+    sizes = summary(crawled(tmp_path, rows)).document_sizes
+    assert [bucket for bucket in sizes if bucket.count] == [
         Bucket(0, 1, 0), Bucket(1, 1, 1), Bucket(2, 2, 5), Bucket(4, 1, 4), Bucket(512, 1, 1023),
         Bucket(1024, 1, 1024), Bucket(2**40, 1, 2**40),
-    )  # fmt: skip
+    ]  # fmt: skip
+    assert [bucket.least for bucket in sizes] == [0, *(2**power for power in range(41))], "empty ones are there"
 
 
 def test_hosts_by_pages_and_bytes(tmp_path: Path) -> None:
     rows = [page(n, "many.example.org") for n in range(5)] + [page(6, "one.example.org")]
     rows.append(page(7, "none.example.org", outcome="dns_error", wire_bytes=0))
     report = summary(crawled(tmp_path, rows))
-    assert report.hosts_by_pages == (Bucket(0, 1, 0), Bucket(1, 1, 1), Bucket(4, 1, 5))
-    assert report.hosts_by_bytes == (Bucket(0, 1, 0), Bucket(64, 1, 100), Bucket(256, 1, 500))
+    assert report.hosts_by_pages == (Bucket(0, 1, 0), Bucket(1, 1, 1), Bucket(2, 0, 0), Bucket(4, 1, 5))
+    assert report.hosts_by_bytes[:2] == (Bucket(0, 1, 0), Bucket(1, 0, 0))
+    assert report.hosts_by_bytes[-3:] == (Bucket(64, 1, 100), Bucket(128, 0, 0), Bucket(256, 1, 500))
 
 
 def test_rests_are_counted_from_the_end_of_one_request_to_the_start_of_the_next(tmp_path: Path) -> None:

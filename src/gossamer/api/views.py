@@ -11,6 +11,7 @@ from gossamer.api.given import directory_of
 from gossamer.archive.views.export import MEMORY_BYTES, Exported, Progress, export, stream, unfinished, untold
 from gossamer.assembly.views import crawl_in, export_means
 from gossamer.config.gather import reopen
+from gossamer.model.errors import ConfigError, CrawlFailedError
 
 
 def export_of(
@@ -42,15 +43,17 @@ def export_of(
     )
 
 
-def unfinished_of(directory: Path, folder: Path, tables: Sequence[str] = ("pages", "links", "epochs")) -> None:
-    """Write the rows of tables that a crawl, running or not, has in logs alone to `folder`, as Parquet.
-
-    Raises:
-        ConfigError: there is no crawl.
+def unfinished_of(directory: Path, folder: Path, tables: Sequence[str] = ("pages", "links", "epochs")) -> str:
+    """Write the rows of tables that a crawl, running or not, has in logs alone to `folder`, as Parquet. Return why that
+    could not be done; else an empty text.
     """
-    crawl = crawl_in(directory)
-    for table in tables:
-        unfinished(crawl, table, folder)
+    try:
+        crawl = crawl_in(directory)
+        for table in tables:
+            unfinished(crawl, table, folder)
+    except (ConfigError, CrawlFailedError) as error:
+        return str(error)
+    return ""
 
 
 def stream_of(directory: Path, to: str, out: BinaryIO, *, table: str = "", where: str = "") -> Exported:

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, Self, cast, get_args
 
-from gossamer.model.errors import ConfigError, CrawlFailedError
+from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
 
 if TYPE_CHECKING:
@@ -198,11 +198,7 @@ def _unfinished(directory: Path, folder: Path) -> str:
         return ""
     from gossamer.api import views
 
-    try:
-        views.unfinished_of(directory, folder)
-    except (ConfigError, CrawlFailedError) as error:
-        return str(error)
-    return ""
+    return views.unfinished_of(directory, folder)
 
 
 def written(report: Report, form: Literal["text", "json", "html"], title: str = "", width: int = 80) -> str:

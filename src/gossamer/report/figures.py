@@ -100,7 +100,9 @@ class Course(msgspec.Struct, frozen=True):
 
 
 class Bucket(msgspec.Struct, frozen=True):
-    """How many have a size from `least` to below twice that; `least` 0 is size 0 alone."""
+    """How many have a size from `least` to below twice that; `least` 0 is size 0 alone. Empty ones between the first
+    and the last are there, with a count of 0.
+    """
 
     least: int
     count: int
@@ -174,7 +176,9 @@ class FailedModule(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """A crawl in figures. Lists are in falling order and end where they would grow with the crawl."""
+    """A crawl in figures. Lists are in falling order. Counts are complete up to 10,000 rows; behind these, one row
+    `(other)` has the rest. Lists of hosts, copies and errors name the first ones alone.
+    """
 
     damage: tuple[str, ...] = ()
     """A line for each file that is known to be lost: the figures lack what it holds."""
@@ -185,10 +189,21 @@ class Report(msgspec.Struct, frozen=True):
     attempts_counted: int | None = None
     """Attempts that the crawl itself counted up to now; None where its state was not at hand."""
     fetched: int = 0
-    """Attempts with the outcome `fetched`."""
+    """Attempts with the outcome `fetched`: each download counts."""
     repeated: int = 0
-    """Attempts that were not a URL's first."""
+    """Attempts that were not the first of their visit."""
+    visits: int = 0
+    """A URL's first visit and its revisits, each with all its attempts."""
+    urls: int = 0
+    """URLs with an attempt, by key."""
+    urls_fetched: int = 0
+    """URLs that were fetched at least once."""
+    urls_revisited: int = 0
+    """URLs with more than one visit."""
     hosts: int = 0
+    """Names with an attempt, whether they exist or not."""
+    hosts_answered: int = 0
+    """Of these, hosts that answered a request for a page."""
     sites: int = 0
     links: int = 0
     """Rows of `links`."""
@@ -217,6 +232,9 @@ class Report(msgspec.Struct, frozen=True):
     course: Course = Course()
     fetch_s: FetchTimes = FetchTimes()
     outcomes: tuple[Count, ...] = ()
+    """Of attempts."""
+    url_outcomes: tuple[Count, ...] = ()
+    """The last of each URL; share of URLs."""
     statuses: tuple[Count, ...] = ()
     media_types: tuple[Count, ...] = ()
     """Of pages fetched; share of those."""

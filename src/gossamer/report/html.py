@@ -8,9 +8,11 @@ from html import escape
 from gossamer.report import svg
 from gossamer.report.figures import Bucket, Commits, Count, Course, Host, Report
 from gossamer.report.style import STYLE
+from gossamer.report.text import LINES_MAX
 from gossamer.report.words import bit_rate, bucket_name, duration, instant, printable, seconds, size
 
 TIME_LABELS = 7
+DEPTHS_MAX = 60
 
 
 def as_html(report: Report, title: str) -> str:
@@ -39,7 +41,8 @@ def _seeds(report: Report) -> str:
 def _sections(report: Report) -> Iterator[str]:
     yield _cards(report)
     yield from _course(report.course)
-    yield _bars("Outcomes", "How attempts ended.", report.outcomes)
+    yield _bars("Outcomes of URLs", "How the last attempt at each URL ended.", report.url_outcomes)
+    yield _bars("Outcomes of attempts", "How attempts ended.", report.outcomes)
     yield _bars("Status codes", "What servers answered.", report.statuses)
     yield _bars("Media types", "Of pages fetched.", report.media_types)
     yield _bars("Text found as", "Main content, or all visible text, of pages fetched.", report.text_methods)
@@ -51,7 +54,9 @@ def _sections(report: Report) -> Iterator[str]:
     yield _figure(
         "Depth",
         "Attempts by clicks from a seed.",
-        svg.columns([(d.name, d.count, f"depth {d.name}: {d.count:,}") for d in report.depths], "attempts"),
+        svg.columns(
+            [(d.name, d.count, f"depth {d.name}: {d.count:,}") for d in report.depths[:DEPTHS_MAX]], "attempts"
+        ),
     )
     yield _log_log("Hosts by pages", "How many hosts have how many pages.", report.hosts_by_pages, of_bytes=False)
     yield _log_log("Hosts by bytes", "How many hosts sent how many bytes.", report.hosts_by_bytes, of_bytes=True)
@@ -60,7 +65,8 @@ def _sections(report: Report) -> Iterator[str]:
         "Top-level domains",
         "With the most pages.",
         ("domain", "hosts", "pages"),
-        ((_text(d.name), f"{d.hosts:,}", f"{d.pages:,}") for d in report.domains),
+        ((_text(d.name), f"{d.hosts:,}", f"{d.pages:,}") for d in report.domains[:LINES_MAX]),
+        more=len(report.domains) - LINES_MAX,
     )
     yield _hosts("Largest hosts", "By pages fetched.", report.top_hosts)
     yield _hosts("Slowest hosts", "By mean fetch time, of hosts with three fetches or more.", report.slowest_hosts)
@@ -74,6 +80,10 @@ def _sections(report: Report) -> Iterator[str]:
         ("URL", "copies", "bytes"),
         ((_text(c.url), f"{c.copies:,}", size(c.body_bytes)) for c in report.copied),
     )
+    yield from _failures(report)
+
+
+def _failures(report: Report) -> Iterator[str]:
     yield _table(
         "Errors",
         "By kind, with an example of each.",
@@ -110,10 +120,19 @@ def _sections(report: Report) -> Iterator[str]:
 def _cards(report: Report) -> str:
     near = f", {report.near_duplicates:,} nearly the same" if report.near_duplicates else ""
     facts = (
-        ("pages fetched", f"{report.fetched:,}", f"{report.attempts:,} attempts, {report.repeated:,} of them again"),
+        (
+            "pages fetched",
+            f"{report.urls_fetched:,}",
+            f"{report.attempts:,} attempts, {report.repeated:,} of them again; {report.fetched:,} downloads",
+        ),
+        (
+            "URLs tried",
+            f"{report.urls:,}",
+            f"{report.visits:,} visits; {report.urls_revisited:,} URLs visited repeatedly",
+        ),
         ("pages a second", f"{report.pages_per_s:,.1f}", bit_rate(report.bits_per_s)),
         ("received", size(report.wire_bytes), f"{size(report.body_bytes)} decoded, {size(report.warc_bytes)} archived"),
-        ("hosts", f"{report.hosts:,}", f"of {report.sites:,} sites"),
+        ("hosts that answered", f"{report.hosts_answered:,}", f"of {report.hosts:,} named, of {report.sites:,} sites"),
         ("links", f"{report.links:,}", f"{report.links / max(1, report.fetched):,.1f} a page"),
         ("copies", f"{report.duplicates:,}", f"{size(report.duplicate_bytes)}{near}"),
         ("cut", f"{report.truncated:,}", f"{report.trapped:,} URLs in traps"),
@@ -237,20 +256,28 @@ def _bars(title: str, said: str, counts: Sequence[Count]) -> str:
     rows = (
         f"<tr><th scope=row>{_text(c.name)}</th><td>{c.count:,}</td><td>{c.share:.1%}</td>"
         f"<td class=meter><i style='width:{100 * c.count / most:.1f}%'></i></td></tr>"
-        for c in counts
+        for c in counts[:LINES_MAX]
     )
-    return _section(title, said, f"<table class=bars>{''.join(rows)}</table>")
+    return _section(title, said, f"<table class=bars>{''.join(rows)}</table>{_others(len(counts) - LINES_MAX)}")
 
 
-def _table(title: str, said: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, wide: bool = False) -> str:
-    """Cells are HTML already."""
+def _others(more: int) -> str:
+    return f"<p>… and {more:,} more, which <code>gossamer report --json</code> lists.</p>" if more > 0 else ""
+
+
+def _table(
+    title: str, said: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, wide: bool = False, more: int = 0
+) -> str:
+    """Cells are HTML already; `more` rows are left out."""
     lines = "".join(
         f"<tr><th scope=row>{row[0]}</th>{''.join(f'<td>{cell}</td>' for cell in row[1:])}</tr>" for row in rows
     )
     if not lines:
         return ""
     head = "".join(f"<th scope=col>{name}</th>" for name in heads)
-    return _section(title, said, f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>", wide=wide)
+    return _section(
+        title, said, f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>{_others(more)}", wide=wide
+    )
 
 
 def _figure(title: str, said: str, drawing: str, *, wide: bool = False) -> str:

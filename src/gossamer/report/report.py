@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -24,14 +26,15 @@ from gossamer.report.manners import manners
 from gossamer.report.tables import NEAR, TEXT_METHOD, Tables, opened
 
 MEMORY_BYTES_MAX = 512_000_000
+COUNTS_MAX = 10_000
+"""Rows of a list of counts; what servers send may have any number of kinds."""
 LINES_MAX = 20
 SLOWEST_MAX = 10
 COPIES_MAX = 10
-DEPTHS_MAX = 30
 
 _TOTALS = f"""
     SELECT count(*) AS attempts, count(*) FILTER (outcome = 'fetched') AS fetched,
-        count(*) FILTER (attempt > 1) AS repeated,
+        count(*) FILTER (attempt > 1) AS repeated, count(*) FILTER (attempt <= 1) AS visits,
         count(*) FILTER (outcome = 'fetched' AND duplicate_of <> '') AS duplicates,
         coalesce(sum(body_bytes) FILTER (outcome = 'fetched' AND duplicate_of <> ''), 0)::BIGINT AS duplicate_bytes,
         count(*) FILTER ({NEAR} <> '') AS near_duplicates,
@@ -41,12 +44,19 @@ _TOTALS = f"""
         min(began_s) AS begun_at, max(ended_s) AS ended_at
     FROM pages"""  # noqa: S608
 _SITES = "SELECT count(DISTINCT site) FROM hosts WHERE {slice}"
+# By the key's hash, for its eight bytes are all that a group holds of it.
+_URLS = """
+    SELECT last, count(*), count(*) FILTER (ever), count(*) FILTER (visits > 1) FROM (
+        SELECT arg_max(outcome::VARCHAR, began_s + attempt * 1e-6) AS last,
+            bool_or(outcome IN ('fetched', 'not_modified')) AS ever, count(*) FILTER (attempt <= 1) AS visits
+        FROM pages WHERE {slice} GROUP BY hash(key))
+    GROUP BY 1"""
 _FETCH_TIMES = """
     SELECT avg(fetch_s), approx_quantile(fetch_s, 0.5), approx_quantile(fetch_s, 0.9), approx_quantile(fetch_s, 0.99),
         max(fetch_s)
     FROM pages WHERE fetch_s > 0"""
-_OF_PAGES = "SELECT {name}, count(*) AS n FROM pages WHERE {where} GROUP BY 1 ORDER BY {order} LIMIT {limit}"
-_LINK_TYPES = "SELECT link_type::VARCHAR AS name, count(*) AS n FROM links GROUP BY 1 ORDER BY n DESC, 1 LIMIT {limit}"
+_OF_PAGES = "SELECT {name}, count(*) AS n FROM pages WHERE {where} GROUP BY 1 ORDER BY {order}"
+_LINK_TYPES = "SELECT link_type::VARCHAR AS name, count(*) AS n FROM links GROUP BY 1 ORDER BY n DESC, 1"
 _PER_HOST = """
     SELECT host, attempts, fetched, bytes, mean_s FROM hosts WHERE {where} ORDER BY {order}, host LIMIT {limit}"""
 _COPIED = """
@@ -105,22 +115,26 @@ def _incomplete(attempts: int, counted: int | None, unread: str) -> str:
 
 def _asked(tables: Tables, rejected: Mapping[str, int]) -> Report:
     (
-        attempts, fetched, repeated, duplicates, duplicate_bytes, near_duplicates, trapped, truncated,
+        attempts, fetched, repeated, visits, duplicates, duplicate_bytes, near_duplicates, trapped, truncated,
         wire_bytes, body_bytes, warc_bytes, begun_at, ended_at,
     ) = tables.one(_TOTALS)  # fmt: skip
     links = tables.one("SELECT count(*) FROM links")[0] if tables.has_links else 0
     duration_s = ended_at - begun_at if begun_at is not None else 0.0
 
-    def of_pages(
-        name: str, whole: int, where: str = "true", order: str = "n DESC, 1", limit: int = LINES_MAX
-    ) -> tuple[Count, ...]:
-        return _counts(tables.all(_OF_PAGES, name=name, where=where, order=order, limit=limit), whole)
+    def of_pages(name: str, whole: int, where: str = "true", order: str = "n DESC, 1") -> tuple[Count, ...]:
+        return _counts(tables.all(_OF_PAGES, name=name, where=where, order=order), whole)
 
+    urls = tables.sliced(_URLS, "key")
     return Report(
         attempts=attempts,
         fetched=fetched,
         repeated=repeated,
+        visits=visits,
+        urls=sum(row[1] for row in urls),
+        urls_fetched=sum(row[2] for row in urls),
+        urls_revisited=sum(row[3] for row in urls),
         hosts=tables.one("SELECT count(*) FROM hosts")[0],
+        hosts_answered=tables.one("SELECT count(*) FROM hosts WHERE answers > 0")[0],
         sites=sum(count for (count,) in tables.sliced(_SITES, "site")),
         links=links,
         duplicates=duplicates,
@@ -139,13 +153,14 @@ def _asked(tables: Tables, rejected: Mapping[str, int]) -> Report:
         course=course(tables, begun_at, duration_s) if begun_at is not None else Course(),
         fetch_s=FetchTimes(*(value or 0.0 for value in tables.one(_FETCH_TIMES))),
         outcomes=of_pages("outcome::VARCHAR", attempts),
+        url_outcomes=_url_outcomes(urls),
         statuses=of_pages("status::VARCHAR", attempts, "status IS NOT NULL"),
         media_types=of_pages("media_type::VARCHAR", fetched, "outcome = 'fetched'"),
         text_methods=of_pages(
             f"{TEXT_METHOD}::VARCHAR", fetched, f"outcome = 'fetched' AND coalesce({TEXT_METHOD}, '') <> ''"
         ),
-        depths=of_pages("depth::VARCHAR", attempts, order="any_value(depth)", limit=DEPTHS_MAX),
-        link_types=_counts(tables.all(_LINK_TYPES, limit=LINES_MAX), links) if tables.has_links else (),
+        depths=of_pages("depth::VARCHAR", attempts, order="any_value(depth)"),
+        link_types=_counts(tables.all(_LINK_TYPES), links) if tables.has_links else (),
         rejected=_counts(sorted(rejected.items(), key=lambda item: -item[1]), sum(rejected.values())),
         document_sizes=shape.document_sizes(tables),
         hosts_by_pages=shape.hosts_by_pages(tables),
@@ -161,7 +176,16 @@ def _asked(tables: Tables, rejected: Mapping[str, int]) -> Report:
 
 
 def _counts(rows: list[tuple[str, int]], whole: int) -> tuple[Count, ...]:
-    return tuple(Count(name or "(none)", n, n / whole if whole else 0.0) for name, n in rows if n)
+    rest = sum(n for _, n in rows[COUNTS_MAX:])
+    shown = [*rows[:COUNTS_MAX], *([("(other)", rest)] if rest else [])]
+    return tuple(Count(name or "(none)", n, n / whole if whole else 0.0) for name, n in shown if n)
+
+
+def _url_outcomes(urls: list[tuple[Any, ...]]) -> tuple[Count, ...]:
+    sums = Counter[str]()
+    for outcome, count, _, _ in urls:
+        sums[outcome] += count
+    return _counts(sorted(sums.items(), key=lambda item: (-item[1], item[0])), sums.total())
 
 
 def _hosts(tables: Tables, where: str, order: str, limit: int) -> tuple[Host, ...]:

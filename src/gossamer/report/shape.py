@@ -5,7 +5,7 @@ from __future__ import annotations
 from gossamer.report.figures import Bucket, Domain
 from gossamer.report.tables import Tables
 
-DOMAINS_MAX = 20
+DOMAINS_MAX = 10_000
 
 _BUCKETS = """
     SELECT CASE WHEN size > 0 THEN (1::BIGINT << floor(log2(size))::INTEGER) ELSE 0 END AS least, count(*),
@@ -36,10 +36,15 @@ def hosts_by_bytes(tables: Tables) -> tuple[Bucket, ...]:
 
 
 def domains(tables: Tables) -> tuple[Domain, ...]:
-    """Return the top-level domains with the most pages."""
+    """Return the top-level domains by pages; of more than `DOMAINS_MAX` the first ones."""
     rows = tables.all(_DOMAINS, limit=DOMAINS_MAX)
     return tuple(Domain(name or "(none)", hosts, pages) for name, hosts, pages in rows)
 
 
 def _buckets(tables: Tables, sizes: str) -> tuple[Bucket, ...]:
-    return tuple(Bucket(*row) for row in tables.all(_BUCKETS, sizes=sizes))
+    found = {row[0]: Bucket(*row) for row in tables.all(_BUCKETS, sizes=sizes)}
+    if not found:
+        return ()
+    first, last = min(found), max(found)
+    places = [first, *(1 << power for power in range(last.bit_length()) if 1 << power > first)]
+    return tuple(found.get(least) or Bucket(least, 0, 0) for least in places)

@@ -20,12 +20,13 @@ NEAR, TEXT_METHOD = "near_duplicate_of", "text_method"
 
 _HOSTS = """
     CREATE TABLE hosts (
-        host VARCHAR, site VARCHAR, attempts BIGINT, fetched BIGINT, bytes BIGINT, fetches BIGINT, mean_s DOUBLE)"""
+        host VARCHAR, site VARCHAR, attempts BIGINT, fetched BIGINT, bytes BIGINT, fetches BIGINT, mean_s DOUBLE,
+        answers BIGINT)"""
 _HOSTS_OF_SLICE = """
     INSERT INTO hosts
     SELECT host, any_value(site), count(*), count(*) FILTER (outcome = 'fetched'),
         coalesce(sum(wire_bytes), 0)::BIGINT, count(*) FILTER (fetch_s > 0),
-        coalesce(avg(fetch_s) FILTER (fetch_s > 0), 0)
+        coalesce(avg(fetch_s) FILTER (fetch_s > 0), 0), count(*) FILTER (status IS NOT NULL OR outcome = 'fetched')
     FROM pages WHERE {slice} GROUP BY host"""
 
 

@@ -24,6 +24,8 @@ from gossamer.report.words import bit_rate, bucket_name, duration, instant, prin
 
 WIDTH_MIN = 60
 SILENCES_MAX = 3
+LINES_MAX = 20
+"""Of a list of counts; JSON has all."""
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _LEVELS = " ▁▂▃▄▅▆▇█"
 _NAME_WIDTH_MAX = 32
@@ -54,7 +56,8 @@ def _lines(report: Report, width: int) -> Iterator[str]:
         return
     yield from _totals(report)
     yield from _course(report.course, width)
-    yield from _bars("Outcomes", report.outcomes, width)
+    yield from _bars("Outcomes of URLs", report.url_outcomes, width)
+    yield from _bars("Outcomes of attempts", report.outcomes, width)
     yield from _bars("Status codes", report.statuses, width)
     yield from _bars("Media types", report.media_types, width)
     yield from _bars("Text found as", report.text_methods, width)
@@ -88,8 +91,9 @@ def _totals(report: Report) -> Iterator[str]:
     times = report.fetch_s
     most = f"90 %: {seconds(times.p90)}, 99 %: {seconds(times.p99)}, longest: {seconds(times.max)}"
     near = f"; {report.near_duplicates:,} nearly the same" if report.near_duplicates else ""
-    hosts = "1 host" if report.hosts == 1 else f"{report.hosts:,} hosts"
-    yield f"{report.fetched:,} pages fetched in {report.attempts:,} attempts from {hosts}"
+    hosts = "1 host" if report.hosts_answered == 1 else f"{report.hosts_answered:,} hosts"
+    of_names = f" of {report.hosts:,} named" if report.hosts != report.hosts_answered else ""
+    yield f"{report.urls_fetched:,} pages fetched in {report.attempts:,} attempts from {hosts}{of_names}"
     facts = [
         ("Time", f"{instant(report.begun_at)} to {instant(report.ended_at)} ({duration(report.duration_s)})"),
         ("Rate", f"{report.pages_per_s:,.1f} pages/s, {bit_rate(report.bits_per_s)}"),
@@ -99,6 +103,8 @@ def _totals(report: Report) -> Iterator[str]:
         ("Sites", f"{report.sites:,}"),
         ("Copies", f"{report.duplicates:,} of pages, {size(report.duplicate_bytes)}{near}"),
         ("Also", f"{report.repeated:,} repeated attempts, {report.truncated:,} cut, {report.trapped:,} in traps"),
+        ("URLs", f"{report.urls:,} tried, in {report.visits:,} visits; {report.urls_revisited:,} visited repeatedly"),
+        ("Downloads", f"{report.fetched:,}"),
         (
             "Fetch time",
             f"{seconds(times.p50)} ({most})",
@@ -108,9 +114,10 @@ def _totals(report: Report) -> Iterator[str]:
         yield f"  {name:<12}{value}"
 
 
-def _bars(title: str, counts: Sequence[Count], width: int) -> Iterator[str]:
-    if not counts:
+def _bars(title: str, every: Sequence[Count], width: int, *, most: int = LINES_MAX) -> Iterator[str]:
+    if not every:
         return
+    counts = every[:most]
     yield ""
     yield title
     names = [printable(count.name) for count in counts]
@@ -121,6 +128,12 @@ def _bars(title: str, counts: Sequence[Count], width: int) -> Iterator[str]:
     for name, count in zip(names, counts, strict=True):
         bar = _bar(count.count / largest, bar_width)
         yield f"  {_cell(name, name_width)}  {count.count:>{number_width},} {count.share:>6.1%}  {bar}"
+    yield from _others(len(every), most)
+
+
+def _others(count: int, most: int = LINES_MAX) -> Iterator[str]:
+    if count > most:
+        yield f"  … and {count - most:,} more, which --json lists"
 
 
 def _course(course: Course, width: int) -> Iterator[str]:
@@ -151,7 +164,7 @@ def _sparkline(values: Sequence[float], width: int) -> tuple[str, float]:
 def _buckets(title: str, buckets: Sequence[Bucket], width: int, *, of_bytes: bool) -> Iterator[str]:
     whole = sum(bucket.count for bucket in buckets)
     named = [Count(bucket_name(bucket, of_bytes=of_bytes), bucket.count, bucket.count / whole) for bucket in buckets]
-    yield from _bars(title, named, width)
+    yield from _bars(title, named, width, most=len(named))
 
 
 def _domains(domains: Sequence[Domain]) -> Iterator[str]:
@@ -159,8 +172,9 @@ def _domains(domains: Sequence[Domain]) -> Iterator[str]:
         return
     yield ""
     yield f"{'Top-level domains':<{_NAME_WIDTH_MAX}}{'hosts':>12}{'pages':>14}"
-    for domain in domains:
+    for domain in domains[:LINES_MAX]:
         yield f"  {_cell(printable(domain.name), _NAME_WIDTH_MAX - 2)}{domain.hosts:>12,}{domain.pages:>14,}"
+    yield from _others(len(domains))
 
 
 def _manners(manners: Manners) -> Iterator[str]:
@@ -225,7 +239,7 @@ def _shortened(text: str, width: int) -> str:
 
 
 def _bar(part: float, width: int) -> str:
-    """A bar of at least one eighth of a cell."""
-    eighths = max(1, round(part * width * 8))
+    """A bar of at least one eighth of a cell; none of nothing."""
+    eighths = max(1, round(part * width * 8)) if part else 0
     whole, rest = divmod(eighths, 8)
     return "█" * whole + (_EIGHTHS[rest] if rest else "")
