@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from gossamer.cluster.standing import LISTED_MAX, whole
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from gossamer import Crawler
+from gossamer.api.status import status_of
+from gossamer.cluster.standing import LISTED_MAX, REVISIT_SUMS, whole
+from gossamer.config import configure
 from gossamer.model.modules import ModuleCounts, module_facts
 
 
@@ -62,3 +70,47 @@ def test_processing_modules_of_all_shards_are_counted_together() -> None:
         "says": "module words failed on 9 of 15 pages (1 timed out, 2 died): ValueError: a, last on http://a.test/",
     }  # fmt: skip
     assert (modules["links"]["pages"], modules["links"]["says"]) == (20, "")
+
+
+def test_revisits_of_all_shards_are_counted_together() -> None:
+    promise = {"pattern": "^a", "max_age_s": 60.0, "pages": 1, "older_now": 0, "kept": 2, "broken": 1}
+    parts: list[dict[str, object]] = []
+    for importance, fresh, late in ((1.0, 0.5, 7.0), (3.0, 0.9, 5.0)):
+        facts: dict[str, object] = dict.fromkeys(REVISIT_SUMS, 2)
+        facts |= {"importance": importance, "expected_freshness": fresh, "promises": [promise | {"late_s_worst": late}]}
+        parts.append(facts)
+    found = whole([shard(1, revisits=parts[0]), shard(2, revisits=parts[1]), {"state": "starting"}])["revisits"]
+    assert isinstance(found, dict)
+    assert set(found) == set(parts[0])
+    assert (found["pages"], found["overdue"], found["importance"]) == (4, 4, 4.0)
+    assert found["expected_freshness"] == pytest.approx(0.8)
+    assert found["promises"] == [promise | {"pages": 2, "kept": 4, "broken": 2, "late_s_worst": 7.0}]
+    assert whole([shard(1), shard(2)])["revisits"] is None
+
+
+def test_one_shard_and_several_have_the_same_keys(tmp_path: Path) -> None:
+    directory = tmp_path / "crawl"
+    sets = (
+        f"fetch.file_roots=['{tmp_path}']",
+        "scope.schemes=['file']",
+        "crawl.mode='continuous'",
+        "resolve.allow_private=true",
+    )
+    config = configure(sets=sets, seeds=[(tmp_path / "page.html").as_uri()])
+    (tmp_path / "page.html").write_text("<title>Here</title>")
+    crawler = Crawler(output=directory, config=config)
+    keys: list[tuple[set[str], set[str]]] = []
+
+    async def crawl() -> None:
+        async with crawler:
+            async for _ in crawler:
+                one = crawler.status()
+                keys.append((set(one), set(whole([one, one]))))
+                break
+
+    asyncio.run(crawl())
+    stopped = status_of(directory)
+    keys.append((set(stopped), set(whole([stopped, stopped]))))
+    assert len(keys) == 2
+    for one, several in keys:
+        assert one == several

@@ -260,6 +260,8 @@ def _common(counts: Counts, totals: Totals, elapsed_s: float, limits: LimitsOpti
         "hosts_known": counts.hosts,
         "hosts_left": counts.working,
         "runs": totals.incarnation,
+        "workers": 1,
+        "warnings": [],
         "ended": totals.ended,
         "ended_says": _ended_says(totals, elapsed_s, limits),
         "awaited": [msgspec.structs.asdict(one) for one in totals.awaited],

@@ -12,6 +12,12 @@ SUMS = (
     "pages", "attempts", "discovered", "terminal", "wire_bytes", "body_bytes", "hosts_known", "hosts_left", "in_flight",
     "queued", "hosts_active", "hosts_deferred", "pages_s", "bytes_s", "concurrency",
 )  # fmt: skip
+REVISIT_SUMS = (
+    "pages", "given_up", "overdue", "due_in_an_hour", "visits", "changes_seen", "unchanged", "not_modified", "late",
+    "hosts_at_their_limit", "importance",
+)  # fmt: skip
+HELD = ("memory_bytes", "memory_budget_bytes", "open_files")
+"""Gauges of a process that add up."""
 BUDGETS = ("hosts_deferred", "budget_round")
 """Told only where there are budgets."""
 TALLIES = ("terminal_outcomes", "outcomes", "rejected", "media_types", "text_methods", "levels")
@@ -57,6 +63,10 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
     found["seeds"] = _seeds([seeds for status in statuses if isinstance(seeds := status.get("seeds"), Mapping)])
     found["warnings"] = _idle(statuses)
     found["waiting_for"] = _waiting_for(statuses)
+    found["waiting"] = _waiting(statuses) if found["waiting_for"] else None
+    found["watch"] = _watch(statuses)
+    found["mode"] = next((mode for status in statuses if (mode := status.get("mode"))), "batch")
+    found["revisits"] = _revisits([one for status in statuses if isinstance(one := status.get("revisits"), Mapping)])
     found["uploads"] = _uploads(statuses)
     found["eta_s"] = _eta_s(found) if found.get("state") == "running" else None
     found["workers"] = len(statuses)
@@ -98,6 +108,44 @@ def _waiting_for(statuses: Sequence[Status]) -> str:
     if not all(waits):
         return ""
     return " · ".join(dict.fromkeys(waits[:WAITING_TOLD_MAX]))
+
+
+def _waiting(statuses: Sequence[Status]) -> object:
+    return next((told for status in statuses if (told := status.get("waiting"))), None)
+
+
+def _watch(statuses: Sequence[Status]) -> dict[str, object]:
+    """Return the highest of each gauge; what is held is counted together. `shards` has those of each."""
+    gauges = [one for status in statuses if isinstance(one := status.get("watch"), Mapping)]
+    found: dict[str, object] = {}
+    for name in dict.fromkeys(name for one in gauges for name in one):
+        values = [value for one in gauges if isinstance(value := one.get(name), int | float)]
+        if values:
+            found[name] = sum(values) if name in HELD else max(values)
+        else:
+            found[name] = next((value for one in gauges if (value := one.get(name))), gauges[0].get(name))
+    return found
+
+
+def _revisits(parts: Sequence[Status]) -> dict[str, object] | None:
+    """Return the sums over all shards; freshness by importance, and a promise once for all shards."""
+    if not parts:
+        return None
+    found: dict[str, object] = {name: sum(_number(part.get(name)) for part in parts) for name in REVISIT_SUMS}
+    fresh = sum(_number(part.get("expected_freshness")) * _number(part.get("importance")) for part in parts)
+    importance = _number(found["importance"])
+    found["expected_freshness"] = fresh / importance if importance > 0 else None
+    promises: dict[tuple[object, object], dict[str, object]] = {}
+    for one in (one for part in parts for one in _list(part.get("promises")) if isinstance(one, Mapping)):
+        same = promises.setdefault((one.get("pattern"), one.get("max_age_s")), {})
+        for name, value in one.items():
+            if name in ("pattern", "max_age_s"):
+                same[name] = value
+            elif name == "late_s_worst":
+                same[name] = max(_number(same.get(name)), _number(value))
+            else:
+                same[name] = _number(same.get(name)) + _number(value)
+    return {**found, "promises": list(promises.values())}
 
 
 def _idle(statuses: Sequence[Status]) -> list[str]:

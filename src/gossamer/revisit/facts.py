@@ -40,6 +40,7 @@ def whole_facts(state: State, now: float) -> dict[str, object]:
         "given_up": state.retired,
         "overdue": state.due.before(now),
         "due_in_an_hour": state.due.before(now + 3_600.0) - state.due.before(now),
+        "importance": state.importance,
         "expected_freshness": state.fresh / state.importance if state.importance > 0.0 else None,
         "visits": state.visits,
         "changes_seen": state.changes,
