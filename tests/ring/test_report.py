@@ -68,7 +68,7 @@ def test_a_report_counts_what_is_in_no_finished_table(web: SimwebProcess, tmp_pa
 
 
 def test_rows_that_are_nowhere_are_said_to_be_missing_in_every_form(web: SimwebProcess, tmp_path: Path) -> None:
-    crawl = crawl_of(web, tmp_path / "crawl", "archive.table_segment_rows_max=20", *OFTEN)
+    crawl = crawl_of(web, tmp_path / "crawl", "archive.table_segment_rows_max=20", "limits.max_pages=60", *OFTEN)
     try:
         crawl.start()
         assert crawl.wait() == 0
