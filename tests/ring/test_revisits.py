@@ -239,13 +239,16 @@ def test_the_commands_print_what_the_functions_return(
     assert status_of_command(["changes", str(directory), "--json"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(one["change"], one["url"]) for one in lines] == [(one.change, one.url) for one in changes(directory)]
+    assert {one["compared"] for one in lines} == {"words"}
     assert [one["at"] for one in lines] == sorted(one["at"] for one in lines)
     assert status_of_command(["changes", str(directory), "--url", f"{site.origin}/words"]) == 0
     assert "same" in capsys.readouterr().out
     assert status_of_command(["status", str(directory)]) == 0
     assert "freshness" in capsys.readouterr().out
     assert status_of_command(["changes", str(directory), "--since", "1s"]) == 0
-    assert capsys.readouterr().out == ""
+    nothing = capsys.readouterr()
+    assert nothing.out == ""
+    assert "Edits of digits, case or markup alone are not listed (revisit.change=words)" in nothing.err
     assert status_of_command(["changes", str(directory), "--since", "soon"]) == 2
     assert "12h" in capsys.readouterr().err
     assert status_of_command(["changes", str(directory / "nowhere")]) == 2

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
+
 from gossamer.archive.views.changes import Change, changes_of, versions_of
 from gossamer.archive.views.export import inputs_of, unfinished
 from gossamer.archive.views.work import Piece
@@ -32,14 +34,18 @@ def changes(directory: Path, since: str = "", url: str = "") -> Iterator[Change]
     with tempfile.TemporaryDirectory(prefix="gossamer-changes-") as name:
         folder = Path(name)
         pieces = _pages(directory, folder)
+        config = reopen(directory / "crawl.toml")
+        compared = config.revisit.change
         if not url:
-            yield from changes_of(pieces, since_s, folder)
+            yield from (msgspec.structs.replace(one, compared=compared) for one in changes_of(pieces, since_s, folder))
             return
-        named = namer_for(reopen(directory / "crawl.toml")).name(url)
+        named = namer_for(config).name(url)
         if named is None:
             raise ConfigError(f"--url {url}: it is not an address that can be visited")
         begin = f"{datetime.fromtimestamp(since_s, UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
-        yield from (one for one in versions_of(pieces, named.key, folder) if one.at >= begin)
+        for one in versions_of(pieces, named.key, folder):
+            if one.at >= begin:
+                yield msgspec.structs.replace(one, compared=compared)
 
 
 def instant_of(text: str) -> float:

@@ -12,15 +12,25 @@ from gossamer.cli.directory import require_crawl
 from gossamer.cli.words import harmless, size
 
 WIDTH = len("appeared")
+IGNORED = {
+    "words": "Edits of digits, case or markup alone are not listed (revisit.change=words). To find them from now on: "
+    "gossamer resume DIR --set revisit.change=text, or payload for every byte",
+    "text": "Edits of markup alone are not listed (revisit.change=text); revisit.change=payload finds every byte",
+}
+"""What is no change, by `revisit.change`."""
 
 
 def changes(directory: Path, *, since: str, url: str, as_json: bool) -> int:
     """Print changes, or the versions of one page, one a line in the order of time."""
+    from gossamer.config.gather import reopen
     from gossamer.config.seeds import seed
 
     require_crawl(directory)
     for change in door.changes_of(directory, since, seed(url) if url else ""):
         typer.echo(json.dumps(change.as_object()) if as_json else _line(change, of_one=bool(url)))
+    ignored = IGNORED.get(reopen(directory / "crawl.toml").revisit.change)
+    if ignored and not as_json:
+        typer.echo(ignored, err=True)
     return 0
 
 

@@ -36,6 +36,8 @@ class Change(msgspec.Struct, frozen=True):
     warc_length: int | None
     warc_type: str
     """`response`, or `revisit`: then the body stands in the record that this one refers to."""
+    compared: str = ""
+    """By what the crawl compares versions now: `revisit.change`. With `words` edits of digits alone are no change."""
 
     def as_object(self) -> dict[str, object]:
         """Return all fields by name."""
