@@ -12,6 +12,7 @@ from gossamer.archive.frames import BrokenFrameError, batches, frame
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.schema import EPOCHS, LINKS, PAGES
 from gossamer.archive.tables import Tables
+from gossamer.model.counters import Counters
 from gossamer.model.links import Found
 from gossamer.model.visits import EpochRow, Findings, PageRow
 
@@ -42,7 +43,7 @@ def rows_of(path: Path) -> list[dict[str, object]]:
 def test_columns_are_those_promised() -> None:
     assert PAGES.names == PAGES_COLUMNS == list(PageRow.__struct_fields__)
     assert LINKS.names == LINKS_COLUMNS
-    assert EPOCHS.names == list(EpochRow.__struct_fields__)
+    assert EPOCHS.names == [*EpochRow.__struct_fields__[:-1], *Counters.__struct_fields__]
 
 
 def test_rows_come_back_as_they_were_given(tmp_path: Path) -> None:
@@ -208,7 +209,8 @@ def test_a_log_that_ends_early_is_noticed(tmp_path: Path, cut: int) -> None:
 
 
 def epoch(number: int, at: float) -> EpochRow:
-    return EpochRow(number, at, 0.25, 0.0625, 3 * number, 2 * number, 1000 * number)
+    sums = 3 * number, 2 * number, 1000 * number
+    return EpochRow(number, at, 0.25, 0.0625, *sums, 0, 10 * number, 5, 1, Counters(dns_lookups=number, dns_s=0.5))
 
 
 def test_a_commit_leaves_a_row_with_the_next(tmp_path: Path) -> None:
@@ -220,7 +222,9 @@ def test_a_commit_leaves_a_row_with_the_next(tmp_path: Path) -> None:
     (row,) = rows_of(tmp_path / "state/tables/epochs-000-0001-000001.journal.open")
     assert row.pop("committed_at").timestamp() == START  # type: ignore[attr-defined]
     assert row == {
-        "epoch": 1, "took_s": 0.25, "cut_s": 0.0625, "attempts": 3, "pages": 2, "wire_bytes": 1000, "shard": 0
+        "epoch": 1, "took_s": 0.25, "cut_s": 0.0625, "attempts": 3, "pages": 2, "wire_bytes": 1000, "shard": 0,
+        "queued": 10, "hosts_with_work": 5, "due": 1,
+        **msgspec.structs.asdict(Counters(dns_lookups=1, dns_s=0.5)),
     }  # fmt: skip
 
 

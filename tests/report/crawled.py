@@ -27,7 +27,12 @@ def page(number: int, host: str = "a.example.org", **fields: object) -> PageRow:
 def committed(directory: Path, rows: list[EpochRow]) -> None:
     """Write the table `epochs`."""
     (directory / "epochs").mkdir()
-    dicts = [msgspec.structs.asdict(row) | {"committed_at": round(row.committed_at * 1e6)} for row in rows]
+    dicts = [
+        msgspec.structs.asdict(row)
+        | msgspec.structs.asdict(row.counters)
+        | {"committed_at": round(row.committed_at * 1e6)}
+        for row in rows
+    ]
     pq.write_table(pa.Table.from_pylist(dicts, EPOCHS), directory / "epochs" / "epochs-000-0001-000001.parquet")
 
 

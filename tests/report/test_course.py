@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.model.counters import Counters
 from gossamer.model.visits import EpochRow
 from gossamer.report.course import STEPS_MAX, step_length_s
-from gossamer.report.figures import Commits, Course, Silence, Step
+from gossamer.report.figures import Cache, Commits, Course, Dns, Silence, Step
 from gossamer.report.html import as_html
 from gossamer.report.report import summary
 from gossamer.report.text import as_text
-from tests.report.crawled import committed, crawled, page
+from tests.report.crawled import START, committed, crawled, page
 
 
 def course_of(directory: Path, ended_s: list[float], **fields: object) -> Course:
@@ -69,3 +70,22 @@ def test_a_crawl_without_the_table_has_no_commits_to_tell(tmp_path: Path) -> Non
 @pytest.mark.parametrize("duration_s", [0.0, 0.4, 11.0, 12.0, 3600.0, 86_400.0, 86_400.0 * 365, 86_400.0 * 36_500])
 def test_never_more_steps_than_a_figure_can_show(duration_s: float) -> None:
     assert duration_s // step_length_s(duration_s) + 1 <= STEPS_MAX
+
+
+def test_the_queue_is_summed_over_shards_and_caches_over_commits(tmp_path: Path) -> None:
+    crawled(tmp_path, [page(n, fetched_at=START + n, fetch_s=0.5) for n in range(10)])
+    first = Counters(dns_lookups=2, dns_failures=1, dns_s=1.0, dns_within_1_s=2, urls_hits=3, urls_misses=1)
+    second = Counters(dns_lookups=2, dns_s=4.0, dns_within_1_s=1, urls_hits=3, urls_misses=1)
+    rows = [EpochRow(1, START + 1, 0.1, 0.1, 1, 1, 1, 0, 100, 5, 0, first)]
+    rows += [EpochRow(1, START + 3, 0.1, 0.1, 1, 1, 1, 1, 20, 5, 0, second)]
+    rows += [EpochRow(2, START + 5, 0.1, 0.1, 1, 1, 1, 0, 10, 5, 0)]
+    committed(tmp_path, rows)
+    report = summary(tmp_path)
+    assert [step.queued for step in report.course.steps if step.at_s in (1.0, 2.0, 3.0, 5.0)] == [100, 100, 120, 30]
+    assert report.dns == Dns(4, 1, 5.0, 1.25, 0.5, 0, 0, 3)
+    assert report.caches == (Cache("urls", 6, 2, 0.75),)
+    text = as_text(report)
+    assert "URLs queued over time" in text
+    assert "4 DNS lookups, 1 without an address" in text
+    assert "75.0% of 8 found in memory" in text
+    assert "Queue length" in as_html(report, "x")

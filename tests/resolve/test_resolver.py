@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.model.counters import Counters
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply
 from gossamer.resolve.guarded import Located
@@ -55,6 +56,11 @@ def test_both_families_and_the_cache() -> None:
             assert len(zone.asked) == 2
             clock.instant += 300
             assert resolver.cached("a.test") is None
+            failed(await resolver.resolve("none.test"))
+            counters = Counters()
+            resolver.count(counters)
+            assert (counters.dns_lookups, counters.dns_failures, counters.dns_within_10_ms) == (2, 1, 2)
+            assert (counters.dns_hits, counters.dns_misses) == (2, 2)
 
     asyncio.run(main())
 

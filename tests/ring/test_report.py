@@ -67,6 +67,18 @@ def test_a_report_counts_what_is_in_no_finished_table(web: SimwebProcess, tmp_pa
     assert resumed["incomplete"] == ""
 
 
+def assert_counted(report: dict[str, object]) -> None:
+    """Caches, lookups and the queue's length are in the report of a crawl."""
+    caches, course = report["caches"], report["course"]
+    assert isinstance(caches, list)
+    assert isinstance(course, dict)
+    found = {cache["name"]: cache for cache in caches}
+    assert set(found) >= {"dns", "robots", "records", "urls"}
+    assert all(cache["misses"] > 0 for cache in caches)
+    assert found["urls"]["hits"] > 0
+    assert max(step["queued"] for step in course["steps"]) > 0
+
+
 def test_rows_that_are_nowhere_are_said_to_be_missing_in_every_form(web: SimwebProcess, tmp_path: Path) -> None:
     crawl = crawl_of(web, tmp_path / "crawl", "archive.table_segment_rows_max=20", "limits.max_pages=60", *OFTEN)
     try:
@@ -75,6 +87,7 @@ def test_rows_that_are_nowhere_are_said_to_be_missing_in_every_form(web: SimwebP
     finally:
         crawl.close()
     whole = told("report", crawl.directory)
+    assert_counted(whole)
     first = min(crawl.directory.glob("pages/*.parquet"))
     first.rename(tmp_path / "moved")
     found = told("report", crawl.directory)

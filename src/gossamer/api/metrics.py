@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from gossamer.model.counters import SAYS
 from gossamer.model.product import __version__
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -106,6 +107,10 @@ class _Collected(Collector):
             for value, count in _mapping(status, key).items():
                 counter.add_metric([str(value) or "unknown"], _float(count))
             yield counter
+        counters = _mapping(status, "counters")
+        for name, what in SAYS.items():
+            metric = name.removesuffix("_s") + "_seconds" if name == "dns_s" else name
+            yield CounterMetricFamily(PREFIX + metric, f"{what}, in this process", _number(counters, name))
         modules = _mapping(status, "modules")
         for name, key, what in (
             ("module_pages", "pages", "Pages that a processing module was given"),

@@ -51,7 +51,7 @@ def unfinished_of(directory: Path, folder: Path, tables: Sequence[str] = ("pages
         crawl = crawl_in(directory)
         for table in tables:
             unfinished(crawl, table, folder)
-    except (ConfigError, CrawlFailedError) as error:
+    except (ConfigError, CrawlFailedError, OSError) as error:
         return str(error)
     return ""
 

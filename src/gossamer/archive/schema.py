@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
+import msgspec
 import pyarrow as pa
+
+from gossamer.model.counters import Counters
 
 _TEXT = pa.string()
 FEW = pa.dictionary(pa.int32(), pa.string())
@@ -72,9 +75,16 @@ EPOCHS = pa.schema(
         ("pages", pa.int64()),
         ("wire_bytes", pa.int64()),
         ("shard", pa.int32()),
+        ("queued", pa.int64()),
+        ("hosts_with_work", pa.int64()),
+        ("due", pa.int64()),
+        *(
+            (name, pa.float64() if isinstance(value, float) else pa.int64())
+            for name, value in msgspec.structs.asdict(Counters()).items()
+        ),
     ]
 )
-"""One row per commit: the fields of `EpochRow`, in their order."""
+"""One row per commit: the fields of `EpochRow`, in their order, and those of its `counters`."""
 
 TABLES = {"pages": PAGES, "links": LINKS, "epochs": EPOCHS}
 """By folder."""

@@ -15,6 +15,7 @@ from gossamer.archive.frames import frame
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.schema import EPOCHS, FEW, LINKS, PAGES
 from gossamer.archive.segments import Segments
+from gossamer.model.counters import values
 from gossamer.model.links import EMBED
 from gossamer.model.visits import Archived, EpochRow, PageRow, Visited
 from gossamer.state.journals import Journals
@@ -196,7 +197,8 @@ class EpochRows:
         self._rows.append(msgspec.structs.replace(row, committed_at=round(row.committed_at * 1_000_000)))
 
     def batch(self) -> pa.RecordBatch:
-        columns = zip(*map(msgspec.structs.astuple, self._rows), strict=True)
+        rows = ((*msgspec.structs.astuple(row)[:-1], *values(row.counters)) for row in self._rows)
+        columns = zip(*rows, strict=True)
         return pa.record_batch([column_of(c, f.type) for c, f in zip(columns, EPOCHS, strict=True)], schema=EPOCHS)
 
     def clear(self) -> None:

@@ -14,6 +14,7 @@ import msgspec
 from gossamer.archive.archive import Archives, Followers
 from gossamer.archive.cdxj import INDEX, entries_of_tables, write_index
 from gossamer.archive.uploads import Uploads, uploads_of
+from gossamer.assembly.counting import counters_of, measuring
 from gossamer.assembly.exchanging import Membership, exchange_of, membership_of
 from gossamer.assembly.frontiers import frontier_for
 from gossamer.assembly.home import OWNED, Home
@@ -78,6 +79,7 @@ from gossamer.fetch.registry import Protocols
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.wrapping import WrappedFrontier
+from gossamer.model.counters import Counters
 from gossamer.model.headers import retry_after_s
 from gossamer.model.product import __version__
 from gossamer.ports import (
@@ -145,6 +147,7 @@ class Assembled:
     logs: Logs
     protocols: Protocols
     resolver: Resolver
+    robots: SiteRobots
     quarantine: Quarantine
     url_seen: UrlSeen
     apart: Apart
@@ -162,6 +165,10 @@ class Assembled:
     hosts_kept: HostsKept | None
     membership: Membership | None
     """Its part in a crawl of several shards; None where it is alone."""
+
+    def counters(self) -> Counters:
+        """Return what DNS lookups and caches did in this process."""
+        return counters_of((self.resolver, self.robots, self.url_seen, self.frontier.control))
 
     async def close(self) -> None:
         """Let go of everything, also where a component raises. What was committed is safe whether this is called or
@@ -362,10 +369,11 @@ def _assembled(
         config, directory, clock, shard, committer, tally, kept.logs, frontier.shrink, alone=membership is None
     )
     story = Story(namer, chain, url_seen, history, frontier.facts, frontier.lent, partial(page_facts, epochs))
+    committer.measure = measuring((resolver, robots, url_seen, frontier.control), frontier, schedule)
     return Assembled(
         config, directory, home, clock, lock, slots, store, epochs, kept.contacts, journals, archives, followers,
         namer, roots, exclusions, chain, frontier, pipeline, committer, shard, tally, story, history, kept.logs,
-        protocols, resolver, quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice,
+        protocols, resolver, robots, quarantine, url_seen, apart, alarm, uploads_of(config.archive, journals, dice,
         tally.note), trapping, traps, schedule, enrolment_of(config, (store, epochs), namer, revisiting, clock, dice),
         hubs, dice, chain_of, watchdogs, kept.hosts, membership,
     )  # fmt: skip

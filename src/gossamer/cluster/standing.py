@@ -20,7 +20,7 @@ HELD = ("memory_bytes", "memory_budget_bytes", "open_files")
 """Gauges of a process that add up."""
 BUDGETS = ("hosts_deferred", "budget_round")
 """Told only where there are budgets."""
-TALLIES = ("terminal_outcomes", "outcomes", "rejected", "media_types", "text_methods", "levels")
+TALLIES = ("terminal_outcomes", "outcomes", "rejected", "media_types", "text_methods", "levels", "counters")
 LISTS = ("alarms", "closings", "awaited", "damage")
 LISTED_MAX = 20
 HEALTH = (

@@ -69,6 +69,8 @@ class Committer:
         self.on_committed: Callable[[list[Visited]], Awaitable[None]] | None = None
         self.on_epoch: Callable[[int], None] | None = None
         self.on_durable: Callable[[EpochRow], None] | None = None
+        self.measure: Callable[[EpochRow], EpochRow] = lambda row: row
+        """Completes a row of `epochs` by what other rooms count."""
         self._between: list[Callable[[], None]] = []
         self.stage = ""
         """What the commit under way is at, for people; empty while there is none."""
@@ -142,7 +144,7 @@ class Committer:
                 self.on_epoch(number)
             if self.on_durable is not None:
                 now = self._clock.now()
-                self.on_durable(EpochRow(number, now, now - began, cut_s, *sums))
+                self.on_durable(self.measure(EpochRow(number, now, now - began, cut_s, *sums)))
             if visited and self.on_committed is not None:
                 await self.on_committed(visited)
 

@@ -7,6 +7,7 @@ from gossamer.frontier.hosts import Hosts
 from gossamer.frontier.origins import admit, key_of
 from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.turns import Turns
+from gossamer.model.counters import Counters
 from gossamer.model.visits import Errand
 from gossamer.state.contacts import Contacts
 from gossamer.url.url import Url
@@ -136,6 +137,10 @@ class Control:
 
     def _host(self, url: Url) -> Host:
         return self._hosts.get(url.host, url.partition)
+
+    def count(self, into: Counters) -> None:
+        """Say how often host records were in memory."""
+        into.records_hits, into.records_misses = self._hosts.asked - self._hosts.misses, self._hosts.misses
 
     def _prolong(self, host: Host, until: float) -> None:
         """Let a host rest for longer than its last request said; survives the death of the process."""

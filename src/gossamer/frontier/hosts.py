@@ -37,6 +37,8 @@ class Hosts:
         self._cached_max = cached_max
         self._remembered = remembered
         self._hosts: dict[str, Host] = {}
+        self.asked = self.misses = 0
+        """How often a record was asked for, and was not in memory."""
         self._clean: OrderedDict[str, Host] = OrderedDict()
         """Those of them that are not dirty, the least recently used first: only these may leave."""
         self._dirty: dict[str, Host] = {}
@@ -44,10 +46,12 @@ class Hosts:
     def get(self, name: str, partition: int) -> Host:
         """Return a host, from memory, from disk (about 4 µs) or new."""
         host = self._hosts.get(name)
+        self.asked += 1
         if host is not None:
             if not host.dirty:
                 self._clean.move_to_end(name)
             return host
+        self.misses += 1
         if len(self._hosts) >= self._cached_max:
             self._evict()
         host = self._hosts[name] = self._clean[name] = self._load(name, partition)

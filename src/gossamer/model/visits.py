@@ -8,6 +8,7 @@ from typing import BinaryIO, Literal, Protocol
 import msgspec
 
 from gossamer.model.announced import Announcement
+from gossamer.model.counters import Counters
 from gossamer.model.links import NOT_SEED, Found
 from gossamer.url.url import Url
 
@@ -318,6 +319,14 @@ class EpochRow(msgspec.Struct, frozen=True, gc=False):
     pages: int
     wire_bytes: int
     shard: int = 0
+    queued: int = 0
+    """URLs that were not finished, at that time."""
+    hosts_with_work: int = 0
+    """Hosts with such URLs."""
+    due: int = 0
+    """Pages that were due for a revisit."""
+    counters: Counters = msgspec.field(default_factory=Counters)
+    """What came since the commit before; in the table a column each."""
 
 
 class Original(msgspec.Struct, frozen=True, gc=False):

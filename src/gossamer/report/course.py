@@ -26,6 +26,10 @@ _SILENCES = """
 
 _COMMIT_STEPS = """
     SELECT floor((epoch(committed_at) - {begun}) / {step})::BIGINT AS step, max(took_s) FROM epochs GROUP BY 1"""
+_QUEUES = """
+    SELECT floor((epoch(committed_at) - {begun}) / {step})::BIGINT AS step, shard,
+        coalesce(arg_max(queued, committed_at), 0)
+    FROM epochs GROUP BY 1, 2 ORDER BY 1"""
 _COMMITS = """
     SELECT count(*), avg(took_s), approx_quantile(took_s, 0.99), max(took_s), max(cut_s) FROM epochs
     HAVING count(*) > 0"""
@@ -38,9 +42,11 @@ def course(tables: Tables, begun: float, duration_s: float) -> Course:
     longest_s: dict[int, float] = {}
     if tables.has_epochs:
         longest_s = dict(tables.all(_COMMIT_STEPS, begun=repr(begun), step=step_s))
+    numbers = range(min(rows, default=0), max(rows) + 1)
+    queues = _queues(tables, begun, step_s, numbers)
     steps = tuple(
-        _step(number * step_s, rows.get(number, (0, 0, 0)), longest_s.get(number, 0.0))
-        for number in range(min(rows, default=0), max(rows) + 1)
+        _step(number * step_s, rows.get(number, (0, 0, 0)), longest_s.get(number, 0.0), queued)
+        for number, queued in zip(numbers, queues, strict=True)
     )
     silences = tables.all(_SILENCES, begun=repr(begun), least=SILENCE_S_MIN, limit=SILENCES_MAX)
     return Course(
@@ -53,9 +59,24 @@ def course(tables: Tables, begun: float, duration_s: float) -> Course:
     )
 
 
-def _step(at_s: float, sums: tuple[int, ...], longest_s: float) -> Step:
+def _queues(tables: Tables, begun: float, step_s: float, numbers: range) -> list[int]:
+    """Return the length of the queue at the end of each step, the shards' together."""
+    if not tables.counts:
+        return [0] * len(numbers)
+    told: dict[int, dict[int, int]] = {}
+    for step, shard, queued in tables.all(_QUEUES, begun=repr(begun), step=step_s):
+        told.setdefault(max(step, numbers.start), {})[shard] = queued
+    standing: dict[int, int] = {}
+    found = []
+    for number in numbers:
+        standing |= told.get(number, {})
+        found.append(sum(standing.values()))
+    return found
+
+
+def _step(at_s: float, sums: tuple[int, ...], longest_s: float, queued: int) -> Step:
     attempts, pages, wire_bytes = sums
-    return Step(at_s, attempts, pages, wire_bytes, longest_s)
+    return Step(at_s, attempts, pages, wire_bytes, longest_s, queued)
 
 
 def step_length_s(duration_s: float) -> float:

@@ -64,6 +64,8 @@ class Step(msgspec.Struct, frozen=True):
     wire_bytes: int
     commit_s: float = 0.0
     """The longest commit."""
+    queued: int = 0
+    """URLs that were not finished at its last commit, or at the one before the step."""
 
 
 class Silence(msgspec.Struct, frozen=True):
@@ -175,6 +177,31 @@ class FailedModule(msgspec.Struct, frozen=True):
     """The page of the last one."""
 
 
+class Cache(msgspec.Struct, frozen=True):
+    """How often what was looked for was in memory."""
+
+    name: str
+    hits: int
+    misses: int
+    share: float
+    """Hits of all."""
+
+
+class Dns(msgspec.Struct, frozen=True):
+    """Lookups by name servers."""
+
+    lookups: int = 0
+    failures: int = 0
+    lasted_s: float = 0.0
+    """All lookups together."""
+    mean_s: float = 0.0
+    share_of_time: float = 0.0
+    """Of the time of all lookups and fetches together."""
+    within_10_ms: int = 0
+    within_100_ms: int = 0
+    within_1_s: int = 0
+
+
 class Report(msgspec.Struct, frozen=True):
     """A crawl in figures. Lists are in falling order. Counts are complete up to 10,000 rows; behind these, one row
     `(other)` has the rest. Lists of hosts, copies and errors name the first ones alone.
@@ -265,6 +292,8 @@ class Report(msgspec.Struct, frozen=True):
     trapped_hosts: tuple[Count, ...] = ()
     """By URLs cut off as a trap's; share of all of them."""
     manners: Manners = Manners()
+    dns: Dns = Dns()
+    caches: tuple[Cache, ...] = ()
     copied: tuple[Copies, ...] = ()
     troubles: tuple[Trouble, ...] = ()
 

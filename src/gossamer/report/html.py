@@ -8,7 +8,7 @@ from html import escape
 from gossamer.report import svg
 from gossamer.report.figures import Bucket, Commits, Count, Course, Host, Report
 from gossamer.report.style import STYLE
-from gossamer.report.text import LINES_MAX
+from gossamer.report.text import CACHE_NAMES, LINES_MAX
 from gossamer.report.words import bit_rate, bucket_name, duration, instant, printable, seconds, size
 
 TIME_LABELS = 7
@@ -71,6 +71,13 @@ def _sections(report: Report) -> Iterator[str]:
     yield _hosts("Largest hosts", "By pages fetched.", report.top_hosts)
     yield _hosts("Slowest hosts", "By mean fetch time, of hosts with three fetches or more.", report.slowest_hosts)
     yield _manners(report)
+    yield _table(
+        "DNS and caches",
+        f"{report.dns.lookups:,} lookups, {report.dns.failures:,} without an address, "
+        f"{seconds(report.dns.mean_s)} in the mean, {report.dns.share_of_time:.1%} of the time of lookups and fetches.",
+        ("cache", "hits", "misses", "found in memory"),
+        ((CACHE_NAMES[c.name], f"{c.hits:,}", f"{c.misses:,}", f"{c.share:.1%}") for c in report.caches),
+    )
     yield _bars("Links by type", "Of all links found.", report.link_types)
     yield _bars("Links refused", "By the filter that refused them.", report.rejected)
     yield _bars("Traps", "URLs cut off, by host.", report.trapped_hosts)
@@ -177,6 +184,10 @@ def _course(course: Course) -> Iterator[str]:
     yield _figure(
         "Bits a second", f"Received, in steps of {step}.", svg.area(points(bits), labels, "bit/s", silent), wide=True
     )
+    if any(step.queued for step in course.steps):
+        queued = [(s.at_s, float(s.queued), f"{duration(s.at_s)}: {s.queued:,} URLs") for s in course.steps]
+        drawing = svg.area(queued, labels, "URLs", silent)
+        yield _figure("Queue length", f"URLs that were not finished, in steps of {step}.", drawing, wide=True)
     if course.commits.count:
         yield _figure(
             "Commits", _told_of(course.commits), svg.area(points(commit), labels, "seconds", silent), wide=True

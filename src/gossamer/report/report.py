@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from gossamer.report import shape
+from gossamer.report.counted import counted
 from gossamer.report.course import course
 from gossamer.report.figures import (
     Copies,
@@ -125,6 +126,7 @@ def _asked(tables: Tables, rejected: Mapping[str, int]) -> Report:
         return _counts(tables.all(_OF_PAGES, name=name, where=where, order=order), whole)
 
     urls = tables.sliced(_URLS, "key")
+    dns, caches = counted(tables)
     return Report(
         attempts=attempts,
         fetched=fetched,
@@ -170,6 +172,8 @@ def _asked(tables: Tables, rejected: Mapping[str, int]) -> Report:
         slowest_hosts=_hosts(tables, "fetches >= 3", "mean_s DESC", SLOWEST_MAX),
         trapped_hosts=of_pages("host::VARCHAR", trapped, "outcome = 'trapped'"),
         manners=manners(tables),
+        dns=dns,
+        caches=caches,
         copied=_copied(tables),
         troubles=_troubles(tables),
     )

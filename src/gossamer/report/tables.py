@@ -10,6 +10,7 @@ from typing import Any
 
 import duckdb
 
+from gossamer.model.counters import Counters
 from gossamer.model.errors import DamagedError
 
 ROWS_A_SLICE = 4_000_000
@@ -47,8 +48,12 @@ class Tables:
         self._connection = connection
         self.has_links = bool(links)
         self.has_epochs = bool(epochs)
+        self.counts = False
+        """Whether commits have queue lengths and counters."""
         if epochs:
-            connection.read_parquet(list(epochs), union_by_name=True).create_view("epochs")
+            commits = connection.read_parquet(list(epochs), union_by_name=True)
+            commits.create_view("epochs")
+            self.counts = {"queued", *Counters.__struct_fields__} <= set(commits.columns)
         if not pages:
             return
         # Segments of one crawl may differ in their last columns.

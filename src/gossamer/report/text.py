@@ -9,9 +9,11 @@ from rich.cells import cell_len, set_cell_size
 
 from gossamer.report.figures import (
     Bucket,
+    Cache,
     Copies,
     Count,
     Course,
+    Dns,
     Domain,
     FailedModule,
     Gaps,
@@ -24,6 +26,7 @@ from gossamer.report.words import bit_rate, bucket_name, duration, instant, prin
 
 WIDTH_MIN = 60
 SILENCES_MAX = 3
+CACHE_NAMES = {"dns": "DNS answers", "robots": "robots.txt rules", "records": "host records", "urls": "popular URLs"}
 LINES_MAX = 20
 """Of a list of counts; JSON has all."""
 _EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -71,6 +74,7 @@ def _lines(report: Report, width: int) -> Iterator[str]:
     yield from _host_table("Largest hosts", report.top_hosts, width)
     yield from _host_table("Slowest hosts", report.slowest_hosts, width)
     yield from _manners(report.manners)
+    yield from _counted(report.dns, report.caches)
     yield from _copied(report.copied, width)
     yield from _bars("Traps, by host", report.trapped_hosts, width)
     yield from _troubles(report.troubles, width)
@@ -144,6 +148,11 @@ def _course(course: Course, width: int) -> Iterator[str]:
     line, peak = _sparkline([step.pages / course.step_s for step in course.steps], width - 4)
     yield f"  {line}"
     yield f"  most {peak:,.1f} pages/s"
+    if any(step.queued for step in course.steps):
+        line, peak = _sparkline([step.queued for step in course.steps], width - 4)
+        yield "URLs queued over time"
+        yield f"  {line}"
+        yield f"  most {peak:,.0f} URLs"
     commits = course.commits
     if commits.count:
         mean, most = seconds(commits.mean_s), seconds(commits.max_s)
@@ -188,6 +197,17 @@ def _manners(manners: Manners) -> Iterator[str]:
     for who, gaps in (("host", manners.host_gaps), ("address", manners.address_gaps)):
         if gaps.counted:
             yield f"  {_gaps(who, gaps)}"
+
+
+def _counted(dns: Dns, caches: Sequence[Cache]) -> Iterator[str]:
+    if caches:
+        yield ""
+        yield "DNS and caches"
+    if dns.lookups:
+        yield f"  {dns.lookups:,} DNS lookups, {dns.failures:,} without an address"
+        yield f"  {seconds(dns.mean_s)} in the mean, {dns.share_of_time:.1%} of the time of lookups and fetches"
+    for cache in caches:
+        yield f"  {CACHE_NAMES[cache.name]:<16} {cache.share:>6.1%} of {cache.hits + cache.misses:,} found in memory"
 
 
 def _gaps(who: str, gaps: Gaps) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from gossamer.model.counters import Counters
 from gossamer.model.visits import Failure, Reply
 from gossamer.resolve.answers import failed, reply_of
 from gossamer.resolve.guard import canonical
@@ -20,6 +21,7 @@ from gossamer.world.clock import Clock
 if TYPE_CHECKING:
     from gossamer.resolve.lookup import Lookup
 
+_COUNTED: Final = tuple(name for name in Counters.__struct_fields__ if name.startswith("dns_"))
 _LOCALHOST: Final = ("127.0.0.1", "::1")
 _NOWHERE: Final = ("invalid", "onion")
 """Top-level names that no name server may be asked for (RFC 6761, section 6.4; RFC 7686)."""
@@ -53,20 +55,26 @@ class DnsResolver:
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._under_way: dict[str, asyncio.Future[Located | Failure | None]] = {}
         self._turns = asyncio.Semaphore(options.lookups_max)
+        self._counters = Counters()
 
     def cached(self, host: str) -> Located | None:
         """Return what is known without waiting, or None: not known, no longer valid, or a failure."""
         known = self._valid(host)
-        return known.answer if known is not None and isinstance(known.answer, Located) else None
+        if known is None or not isinstance(known.answer, Located):
+            return None  # `resolve` follows, and counts.
+        self._counters.dns_hits += 1
+        return known.answer
 
     async def resolve(self, host: str) -> Located | Failure:
         """Return checked addresses, or why there are none. `host` is lower case, IPv6 literals in brackets."""
         while True:
             known = self._valid(host)
             if known is not None:
+                self._counters.dns_hits += 1
                 return known.answer
             under_way = self._under_way.get(host)
             if under_way is None:
+                self._counters.dns_misses += 1
                 return await self._lead(host)
             answer = await asyncio.shield(under_way)
             if answer is not None:
@@ -76,6 +84,11 @@ class DnsResolver:
         """Read the hosts file again and forget all answers. Raises ConfigError, and then changes nothing."""
         self._hosts.read()
         self._known.clear()
+
+    def count(self, into: Counters) -> None:
+        """Say what lookups and the cache did."""
+        for name in _COUNTED:
+            setattr(into, name, getattr(self._counters, name))
 
     async def close(self) -> None:
         """End all lookups; those under way fail."""
@@ -103,12 +116,22 @@ class DnsResolver:
         async with self._turns:
             asked_at = self._clock.now()
             records = await self._servers().ask(host)
+        self._counted(self._clock.now() - asked_at, failed=isinstance(records, Failure))
         if isinstance(records, Failure):
             return self._remember(host, records)
         if self._told_of is not None:
             self._told_of(reply_of(host, records, asked_at, self._clock.now()))
         ttl_s = min(max(records.ttl_s, self._options.ttl_s_min), self._options.ttl_s_max)
         return self._judge(host, records.addresses, ttl_s)
+
+    def _counted(self, took_s: float, *, failed: bool) -> None:
+        counters = self._counters
+        counters.dns_lookups += 1
+        counters.dns_failures += failed
+        counters.dns_s += took_s
+        counters.dns_within_10_ms += took_s <= 0.01
+        counters.dns_within_100_ms += took_s <= 0.1
+        counters.dns_within_1_s += took_s <= 1.0
 
     def _servers(self) -> Lookup:
         if self._lookup is None:

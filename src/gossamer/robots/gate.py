@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from gossamer.model.counters import Counters
 from gossamer.model.headers import max_age_s, retry_after_s
 from gossamer.model.visits import Failure, Reply
 from gossamer.robots.options import RobotsOptions
@@ -63,6 +64,10 @@ class RobotsGate:
         self._options = options
         self._uniform = uniform
         self._rules: Recent[tuple[str, float], Rules] = Recent(options.cache_hosts_max, options.cache_bytes_max)
+
+    def count(self, into: Counters) -> None:
+        """Say how often rules were in memory."""
+        into.robots_hits, into.robots_misses = self._rules.hits, self._rules.misses
 
     def verdict(self, record: RobotsRecord | None, url: Url, now: float) -> Verdict:
         """Say what may be done about `url`, given its origin's record. About 1 µs where the rules are in memory."""

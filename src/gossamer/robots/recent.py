@@ -19,6 +19,7 @@ class Recent(Generic[K, V]):
         self._held: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self.bytes = 0
         """Of all values held."""
+        self.hits = self.misses = 0
 
     def __len__(self) -> int:
         return len(self._held)
@@ -27,7 +28,9 @@ class Recent(Generic[K, V]):
         """Return a value, used just now, or None."""
         held = self._held.get(key)
         if held is None:
+            self.misses += 1
             return None
+        self.hits += 1
         self._held.move_to_end(key)
         return held[0]
 

@@ -43,6 +43,8 @@ class SiteRobots:
         self._options = options
         self._name = name
         self._gate = RobotsGate(options, (dice or Dice()).uniform)
+        self.count = self._gate.count
+        """Says how often rules were in memory."""
         self._records: Recent[str, RobotsRecord] = Recent(options.cache_hosts_max, options.cache_bytes_max)
 
     def verdict(self, url: Url, now: float) -> Verdict:

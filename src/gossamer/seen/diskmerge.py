@@ -65,6 +65,8 @@ class DiskMergeUrlSeen:
         self._options = options
         self._offers = Offers(epochs)
         self._popular = Popular(options.popular_urls_max)
+        self.count = self._popular.count
+        """Says how many URLs were found in memory."""
         self._runs: list[list[Run]] = [[] for _ in range(GROUPS)]
         """Per group, oldest and largest first."""
         self._front: Front = [{} for _ in range(GROUPS)]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gossamer.model.counters import Counters
 from gossamer.seen.ways import HOPS_MAX, way_of
 from gossamer.url.url import Url
 
@@ -21,12 +22,13 @@ class Popular:
     Whoever changes a way notes it here: what the table says is always so.
     """
 
-    __slots__ = ("_fingerprints", "_fingerprints_at_once", "_mask", "_ways", "_ways_at_once")
+    __slots__ = ("_fingerprints", "_fingerprints_at_once", "_mask", "_ways", "_ways_at_once", "asked", "misses")
 
     def __init__(self, urls_max: int) -> None:
         """`urls_max` is rounded down to a power of two; below 2 nothing is remembered."""
         places = 1 << max(urls_max.bit_length() - 1, 0)
         self._mask = places - 1
+        self.asked = self.misses = 0
         # Zeros that the system makes when they are first touched: a small crawl takes as little of the table.
         self._fingerprints_at_once = np.zeros(places, np.uint64)
         self._ways_at_once = np.zeros(places, np.uint32)
@@ -47,9 +49,17 @@ class Popular:
         if depths.count(depths[0]) == len(urls) and hops.count(hops[0]) == len(urls):
             # The links of one page, nearly always.
             way = way_of(depths[0], hops[0])
-            return [way] * len(urls), self._unknown_by(urls, way)
-        ways = [way_of(depth, hop) for depth, hop in zip(depths, hops, strict=True)]
-        return ways, [index for index, way in enumerate(ways) if not self._holds(urls[index].fingerprint, way)]
+            ways, unknown = [way] * len(urls), self._unknown_by(urls, way)
+        else:
+            ways = [way_of(depth, hop) for depth, hop in zip(depths, hops, strict=True)]
+            unknown = [index for index, way in enumerate(ways) if not self._holds(urls[index].fingerprint, way)]
+        self.asked += len(urls)
+        self.misses += len(unknown)
+        return ways, unknown
+
+    def count(self, into: Counters) -> None:
+        """Say how many URLs were known here."""
+        into.urls_hits, into.urls_misses = self.asked - self.misses, self.misses
 
     def way(self, fingerprint: int) -> int | None:
         """Return the least way to a URL, where it is known here."""

@@ -30,6 +30,8 @@ class RocksUrlSeen:
     def __init__(self, epochs: Epochs, popular_urls_max: int) -> None:
         self._epochs = epochs
         self._popular = Popular(popular_urls_max)
+        self.count = self._popular.count
+        """Says how many URLs were found in memory."""
         self._starts: dict[str, bytes] = {}
         """Origin to what its seen keys begin with."""
 

@@ -1,0 +1,56 @@
+"""Counters: what lookups of names and caches did. Status, metrics, `epochs` and the report follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+
+class Counters(msgspec.Struct):
+    """Counts since the process began. Each field is a column of `epochs` and a metric; `SAYS` describes it."""
+
+    dns_lookups: int = 0
+    dns_failures: int = 0
+    dns_s: float = 0.0
+    dns_within_10_ms: int = 0
+    dns_within_100_ms: int = 0
+    dns_within_1_s: int = 0
+    dns_hits: int = 0
+    dns_misses: int = 0
+    robots_hits: int = 0
+    robots_misses: int = 0
+    records_hits: int = 0
+    records_misses: int = 0
+    urls_hits: int = 0
+    urls_misses: int = 0
+
+    def since(self, before: Counters) -> Counters:
+        """Return what came since then."""
+        pairs = zip(self.__struct_fields__, values(self), values(before), strict=True)
+        return msgspec.convert({name: now - then for name, now, then in pairs}, Counters)
+
+
+SAYS: Mapping[str, str] = {
+    "dns_lookups": "Lookups of a host by name servers, all its record types together",
+    "dns_failures": "Lookups without an address",
+    "dns_s": "Seconds that lookups took",
+    "dns_within_10_ms": "Lookups that took 10 ms at most",
+    "dns_within_100_ms": "Lookups that took 100 ms at most",
+    "dns_within_1_s": "Lookups that took 1 s at most",
+    "dns_hits": "Addresses found in the cache of DNS answers",
+    "dns_misses": "Addresses that were not in it",
+    "robots_hits": "Parsed robots.txt rules found in memory",
+    "robots_misses": "Rules that were parsed again from the host's record",
+    "records_hits": "Host records found in memory",
+    "records_misses": "Host records read from disk, or made for new hosts",
+    "urls_hits": "Links found in the table of popular URLs",
+    "urls_misses": "Links that the duplicate URL eliminator looked up",
+}
+CACHES = ("dns", "robots", "records", "urls")
+"""Each has `_hits` and `_misses`."""
+
+
+def values(counters: Counters) -> tuple[float, ...]:
+    """Return the values of all fields, in their order."""
+    return msgspec.structs.astuple(counters)
