@@ -24,7 +24,7 @@ PAGES_COLUMNS = [
     "wire_bytes", "body_bytes", "truncated", "digest", "duplicate_of", "title", "depth", "referrer", "link_type",
     "redirect_to", "ip", "fetch_s", "attempt", "warc_file", "warc_offset", "warc_length", "shard", "error",
     "warc_type",
-    "near_duplicate_of", "simhash", "change", "hops",
+    "near_duplicate_of", "simhash", "change", "hops", "text_method",
 ]  # fmt: skip
 LINKS_COLUMNS = ["from_url", "to_url", "to_key", "link_type", "anchor_text", "nofollow"]
 
