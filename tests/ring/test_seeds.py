@@ -11,7 +11,7 @@ from threading import Thread
 import pytest
 
 import gossamer.api.crawler as crawler
-import gossamer.resolve.resolver as resolver
+import gossamer.resolve.guarded as guarded
 from gossamer.model.errors import ConfigError
 from tests.answering import Answering
 from tests.ring.crawls import OWN, Crawled, crawl
@@ -208,12 +208,12 @@ def test_a_redirect_to_a_private_address_is_excluded(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scope: str
 ) -> None:
     """127.0.0.1 passes here, so that there is a server to redirect; what it redirects to does not."""
-    guard = resolver.refused
+    guard = guarded.refused
 
     def but_ours(address: str, *, allow_private: bool) -> str | None:
         return None if address == "127.0.0.1" else guard(address, allow_private=allow_private)
 
-    monkeypatch.setattr(resolver, "refused", but_ours)
+    monkeypatch.setattr(guarded, "refused", but_ours)
     monkeypatch.setattr(crawler, "check_seeds", lambda config: None)
     targets = (
         "http://metadata.test/latest/",
