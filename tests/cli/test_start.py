@@ -31,7 +31,7 @@ def test_what_is_typed_becomes_a_job_and_a_crawl(tmp_path: Path) -> None:
         assert job.directory == str(tmp_path / "made/crawl")
         assert not (tmp_path / "made/crawl/crawl.toml").exists()
         child = started.begin()
-    assert child.wait(PATIENCE_S) == 0
+    assert child.wait(PATIENCE_S) == Exit.NOTHING
     assert (tmp_path / "made/crawl/crawl.toml").exists()
 
 
@@ -40,7 +40,7 @@ def test_a_job_that_is_checked_already_is_crawled(tmp_path: Path) -> None:
         job = first.job()
     assert isinstance(job, Job)
     child = Started.again(job).begin()
-    assert child.wait(PATIENCE_S) == 0
+    assert child.wait(PATIENCE_S) == Exit.NOTHING
     assert (tmp_path / "made/crawl/crawl.toml").exists()
 
 
