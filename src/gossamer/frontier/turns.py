@@ -180,7 +180,11 @@ class Turns:
         return len(self.benched) > before
 
     def wake_at(self) -> float | None:
-        """Return when `fill` or `widen` may find a host."""
+        """Return when `fill` or `widen` may find a host. None where no host has work: the alarm of one that left the
+        index before its time must not keep a crawl open.
+        """
+        if not self._index.hosts:
+            return None
         if not self.room.may_widen(len(self.benched), self._queues.window_bytes):
             return None
         if self._index.has_ready or self._sites.may_have:
