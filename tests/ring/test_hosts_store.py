@@ -127,15 +127,16 @@ def test_a_crawl_delay_is_obeyed_without_asking_again(site: Site, tmp_path: Path
 
 def test_a_host_that_was_given_up_stays_so_for_a_day(site: Site, tmp_path: Path) -> None:
     failing = (
-        *OWN, "frontier.host_failures_max=1", "frontier.host_sleeps_max=0", "fetch.connect_s_max=0.2",
-        "robots.obey=false", "frontier.attempts_max=1", "politeness.per_host=1",
+        *OWN, "frontier.unanswered_failures_max=1", "fetch.connect_s_max=0.2", "robots.obey=false",
+        "frontier.attempts_max=1", "politeness.per_host=1",
     )  # fmt: skip
     url = "http://gone.test/"
     first = crawled(site, tmp_path, "one", url, url + "1", sets=failing)
-    assert len(first.rows) == 1
+    assert [row["outcome"] for row in first.rows] == ["connect_error", "host_closed"]
     assert first.status["terminal_outcomes"] == {"connect_error": 1, "host_closed": 1}
     second = crawled(site, tmp_path, "two", url, sets=failing)
-    assert (second.end, second.rows, second.status["terminal_outcomes"]) == ("finished", [], {"host_closed": 1})
+    assert (second.end, second.status["terminal_outcomes"]) == ("finished", {"host_closed": 1})
+    assert all(not row["ip"] for row in second.rows), "it is not contacted"
     third = crawled(site, tmp_path, "three", url, sets=(*failing, "frontier.errors_remembered_s=0"))
     assert len(third.rows) == 1, "an older closing is forgotten, and the host asked again"
 

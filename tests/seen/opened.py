@@ -85,8 +85,8 @@ class Opened:
         if isinstance(self.seen, DiskMergeUrlSeen) and self.seen._merging is not None:
             self.seen._merging.result()
         if isinstance(self.seen, BloomUrlSeen) and self.seen._saving is not None:
-            assert self.seen._saving.lengths is not None
-            self.seen._saving.lengths.result()
+            assert self.seen._saving.written is not None
+            self.seen._saving.written.result()
 
     def crash(self) -> None:
         """Let go of the files and keep nothing: what was not committed is in nobody's memory any more."""
