@@ -30,6 +30,7 @@ LOOKING: dict[str, list[list[str]]] = {
     "status": [["status", "one"], ["status", "one", "--json"], ["status", "one", "--watch"]],
     "why": [["why", "one", "SEED"], ["why", "one", "SEED", "--json"]],
     "report": [["report", "one"], ["report", "one", "--json"], ["report", "one", "--html", "one.html"]],
+    "verify": [["verify", "one"], ["verify", "one", "--deep", "--json"]],
     "changes": [["changes", "one"], ["changes", "one", "--url", "SEED", "--json"]],
     "sample": [["sample", "walked", "-n", "1"]],
     "scale": [["scale", "one", "--workers", "2", "--quiet"], ["scale", "one", "--workers", "1", "--quiet"]],
@@ -68,8 +69,8 @@ RUNNING: dict[str, list[list[str]]] = {
     "stop": [["stop", "on"]],
 }
 """What is run on a crawl that goes on, and succeeds."""
-ELSEWHERE = {"crawl", "search", "release", "serve", "simweb", "conformance", "demo"}
-"""What has a test of its own below."""
+ELSEWHERE = {"crawl", "search", "release", "serve", "simweb", "conformance", "demo", "restore"}
+"""What has a test of its own: below, and `restore` in tests/ring/test_checkpoints.py."""
 
 
 class Site(Answering):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import ThreadingHTTPServer
 from pathlib import Path
@@ -22,19 +22,6 @@ PAGES = 250
 FARM_TEXT = "This garden shop sells seeds, bulbs and tools for every season and sends them within two days. " * 3
 
 
-class Everywhere(Mapping[str, str]):
-    """The names of a wildcard zone: every one is on loopback."""
-
-    def __getitem__(self, name: str) -> str:
-        return "127.0.0.1"
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(())
-
-    def __len__(self) -> int:
-        return 1
-
-
 class Server(ThreadingHTTPServer):
     request_queue_size = 256
     daemon_threads = True
@@ -48,7 +35,7 @@ def names() -> Iterator[str]:
 
         def serve() -> None:
             while (asked := door.recvfrom(2048))[0] != b"end":
-                reply = answer(asked[0], Everywhere())
+                reply = answer(asked[0], lambda _: "127.0.0.1")
                 if reply is not None:
                     door.sendto(reply, asked[1])
 

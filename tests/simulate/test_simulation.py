@@ -12,6 +12,7 @@ import pytest
 
 import gossamer
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
+from gossamer.robots.options import RobotsOptions
 from gossamer.seen.options import SeenOptions
 from gossamer.simulate.limits import LIMITS
 from gossamer.simulate.options import MachineOptions, SimulateOptions
@@ -107,7 +108,7 @@ def test_dead_hosts_are_given_up_and_bring_nothing() -> None:
     assert result.ended == "finished"
     assert result.pages == 300
     assert result.samples[-1].hosts_active == 0
-    assert result.time_s > 6 * 3_600  # So long a robots.txt that cannot be had is asked for.
+    assert result.time_s > RobotsOptions().robots_wait_max_s  # So long a robots.txt that cannot be had is asked for.
     assert result.nine_tenths_s < 60
 
 

@@ -124,4 +124,4 @@ def test_robots_are_asked_once_a_day_and_given_up_when_they_cannot_be_had() -> N
         assert lost.verdict(now) in (WAIT, UNREACHABLE)
         now = lost.wait_until
     assert now - 5.0 >= options.robots_wait_max_s
-    assert asked == 11  # After 60 s, doubling up to an hour.
+    assert asked == 4  # After 60 s, doubling, within ten minutes.

@@ -227,7 +227,8 @@ class Shards:
             path.unlink()
         shutil.rmtree(home.store)
         shutil.copytree(copy, self.directory, dirs_exist_ok=True)
-        (home.state / "contacts").unlink()
+        for of_a_later_time in ("contacts", "slots"):
+            (home.state / of_a_later_time).unlink(missing_ok=True)
         self.restores += 1
         return True
 
