@@ -8,8 +8,9 @@ from gossamer.crawl.router import Router
 from gossamer.model.visits import Errand, Failure, Reply
 from gossamer.ports import HostControl, Namer
 
-ELSEWHERE_S_MAX = 300.0
-"""How long an origin waits for a robots.txt that another host has, before it is requested anew."""
+ELSEWHERE_S_MAX = 40.0
+"""How long an origin waits for a robots.txt that another host has, before it is requested anew. The wait is in the host
+record and the request is not: a process that dies in between leaves the wait behind."""
 
 
 class Errands:
