@@ -38,7 +38,7 @@ class Bench:
         """There is a gate per site."""
         self._sites: dict[str, Site] = {}
         self._left: dict[str, Site] = {}
-        """Those of them that were left by their last host since somebody last looked."""
+        """Those of them that have had no hosts since the last `forget_rested`."""
         self._crowded: dict[str, Site] = {}
         """Sites at which hosts wait."""
         self._places: dict[str, Place] = {}

@@ -150,7 +150,7 @@ class Farms:
         self._close: dict[str, Farm] = {}
         """Those of them that are watched closely."""
         self.passed: dict[str, tuple[int, bytes]] = {}
-        """Sites that left the memory since somebody last took this: partition and dump, by `*.` and name."""
+        """Sites that left the memory since the last `take_dirty`: partition and dump, by `*.` and name."""
 
     def visited(self, url: Url, sketch: Callable[[], Sketch]) -> Farm | None:
         """Take a fetched page in; return its site where another one of its many hosts was judged."""

@@ -227,8 +227,8 @@ class Shards:
             path.unlink()
         shutil.rmtree(home.store)
         shutil.copytree(copy, self.directory, dirs_exist_ok=True)
-        for of_a_later_time in ("contacts", "slots"):
-            (home.state / of_a_later_time).unlink(missing_ok=True)
+        (home.state / "contacts").unlink()
+        (home.state / "slots").unlink(missing_ok=True)  # It notes commits that the copy does not have.
         self.restores += 1
         return True
 
