@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -25,6 +26,8 @@ def pytest_configure() -> None:
     if not os.path.isdir(os.environ.get("HOME", "")):  # noqa: PTH112 - empty is no path
         os.environ["HOME"] = tempfile.gettempdir()
     os.umask(0o022)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` and background jobs of scripts have them ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from subprocess import PIPE, Popen, run
+from subprocess import PIPE, Popen
 from typing import NamedTuple
 
 import pytest
@@ -20,7 +20,7 @@ from gossamer.crawl.tally import Tally, Totals
 from gossamer.crawl.watchdogs import FILES_OF_OUR_OWN, REQUESTS_MIN, STALL_TOLD_S, Watchdogs
 from gossamer.model.errors import ConfigError
 from gossamer.testing import FakeClock
-from gossamer.world.machine import Disk, ThisMachine, processes_below, resident
+from gossamer.world.machine import SUPERVISOR_BYTES, Disk, ThisMachine, processes_below, resident
 
 BUDGET_BYTES = 1_000_000_000
 OPTIONS = WatchOptions(disk_free_bytes_min=1_000, stall_s=5.0)
@@ -303,21 +303,32 @@ def test_memory_of_processes_below_ours_counts_while_they_live(code: str) -> Non
 
 
 SUPERVISED = """
-import os
+import os, sys
 from gossamer.world.machine import ThisMachine
 from gossamer.world.process import die_with_parent
 print(ThisMachine(supervised=True).memory_bytes())
 die_with_parent(os.getppid())
-print(ThisMachine(supervised=True).memory_bytes(), ThisMachine().memory_bytes())
+machine = ThisMachine(supervised=True)
+print(machine.memory_bytes(), ThisMachine().memory_bytes(), flush=True)
+sys.stdin.read(1)
+print(machine.memory_bytes())
 """
 
 
-def test_memory_of_the_supervisor_counts() -> None:
-    ballast = bytearray(b"x") * (64 << 20)
-    done = run([sys.executable, "-c", SUPERVISED], capture_output=True, text=True, check=True)
-    alone, supervised, of_several = map(int, done.stdout.split())
-    assert len(ballast) < supervised - of_several
+def test_memory_of_the_supervisor_counts_without_what_it_held_before_for_other_ends() -> None:
+    before = bytearray(b"x") * (64 << 20)
+    with Popen([sys.executable, "-c", SUPERVISED], stdin=PIPE, stdout=PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        alone = int(process.stdout.readline())
+        supervised, of_several = map(int, process.stdout.readline().split())
+        since = bytearray(b"x") * (64 << 20)
+        process.stdin.write("x")
+        process.stdin.close()
+        later = int(process.stdout.readline())
     assert abs(of_several - alone) < 16 << 20
+    assert abs(supervised - of_several - SUPERVISOR_BYTES) < 16 << 20 < len(before)
+    assert later - supervised > len(since) - (16 << 20)
 
 
 def test_this_machine_knows_its_disk_memory_and_files(tmp_path: Path) -> None:

@@ -14,6 +14,9 @@ from typing import NamedTuple, Protocol
 from gossamer.world.process import dies_with_parent
 from gossamer.world.wall import steady_s
 
+SUPERVISOR_BYTES = 32 * 1024 * 1024
+"""What a supervisor of ours holds at the most when it starts us; where a program of somebody else starts us with our
+code in it, what that holds beside is not the crawl's."""
 _PAGE_BYTES = resource.getpagesize()
 _DESCRIPTORS = Path("/proc/self/fd" if sys.platform.startswith("linux") else "/dev/fd")
 
@@ -77,6 +80,7 @@ class ThisMachine:
     def __init__(self, *, supervised: bool = False) -> None:
         """With `supervised` the parent counts, where we are to die with it: it is our supervisor."""
         self._supervisor = {os.getppid()} if supervised and dies_with_parent() else set()
+        self._not_crawls_bytes = sum(max(0, resident(pid).pss_bytes - SUPERVISOR_BYTES) for pid in self._supervisor)
         self._not_ours = frozenset(processes_below(os.getpid()))
 
     def disk(self, path: Path) -> Disk:
@@ -85,7 +89,8 @@ class ThisMachine:
 
     def memory_bytes(self) -> int:
         others = processes_below(os.getpid()) - self._not_ours | self._supervisor
-        return _resident_bytes() + sum(resident(pid).pss_bytes for pid in others)
+        held = _resident_bytes() + sum(resident(pid).pss_bytes for pid in others)
+        return max(0, held - self._not_crawls_bytes)
 
     def give_memory_back(self) -> None:
         if sys.platform.startswith("linux"):
