@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pycurl
 
 from gossamer.fetch.options import FetchOptions
+from gossamer.fetch.received import received_bytes
 from gossamer.world.clock import elapsed_s, processor_s
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ LONG_TURN_S: Final = 0.002
 """After a turn of libcurl that took longer the transfers are looked at without waiting for the next look,"""
 LOOK_S_MIN: Final = 0.02
 """but not sooner than so long after the last one."""
+TURNS_A_LOOK: Final = 8
+"""A connection that had so many turns of libcurl is looked at as well: a fast one brings 5 MiB in them."""
 GRIND_REST: Final = 9
 """After the turn of such a transfer all of them wait this many times as long: together they get a tenth of the loop."""
 GRIND_REST_S_MIN: Final = 0.005
@@ -49,12 +52,13 @@ WELL: Final = End(0, "")
 class Connection:
     """What is known of one connection: which transfer it serves, and how much of what it received is counted."""
 
-    __slots__ = ("counted_bytes", "ends", "fd", "transfer")
+    __slots__ = ("counted_bytes", "ends", "fd", "transfer", "turns")
 
     def __init__(self, fd: int, transfer: Transfer) -> None:
         self.fd = fd
         self.transfer: Transfer | None = transfer
         self.counted_bytes = 0
+        self.turns = 0
         self.ends: Ends | None = None
 
 
@@ -129,8 +133,11 @@ class Driver:
     def connected(self, transfer: Transfer, fd: int) -> None:
         """Take note of a new connection of a transfer, before it connects."""
         stale = self._connections.get(fd)
-        if stale is not None and stale.ends is not None:
-            self._by_ends.pop(stale.ends, None)
+        if stale is not None:  # It was closed: the descriptor is another socket's now.
+            if stale.ends is not None and self._by_ends.get(stale.ends) is stale:
+                del self._by_ends[stale.ends]
+            if stale.transfer is not None:
+                stale.transfer.release(stale)
         connection = self._connections[fd] = Connection(fd, transfer)
         transfer.connections.append(connection)
 
@@ -144,6 +151,7 @@ class Driver:
         kept = self._by_ends.get(ends)
         if kept is not None:
             kept.transfer = transfer
+            kept.counted_bytes = received_bytes(kept.fd)  # What came before the request is not this transfer's.
             transfer.connections.append(kept)
 
     def grinds(self, transfer: Transfer) -> None:
@@ -212,6 +220,11 @@ class Driver:
             self._had_its_turn(turn_of, took_s)
         elif took_s > LONG_TURN_S and began >= self._looked_at + LOOK_S_MIN:
             self._look_at_transfers()
+        elif event and (connection := self._connections.get(fd)) is not None:
+            connection.turns += 1
+            if connection.turns % TURNS_A_LOOK == 0 and connection.transfer is not None:
+                assert self._loop is not None
+                self._judge(connection.transfer, self._loop.time())
 
     def _ended(self, curl: pycurl.Curl, end: End) -> None:
         transfer, done, _ = self._under_way.pop(curl)
@@ -221,6 +234,8 @@ class Driver:
             done.set_result(end)
 
     def _let_go(self, transfer: Transfer) -> None:
+        if any(connection.fd in self._watched for connection in transfer.connections):
+            transfer.count()  # libcurl has not said yet that the connection has served.
         transfer.end()
         if self._turn_of is transfer:
             self._turn_of = None

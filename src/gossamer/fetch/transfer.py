@@ -174,10 +174,15 @@ class Transfer:
         self._sum_up()
 
     def leave(self, fd: int) -> None:
-        """Count what a connection has received, before it is closed or kept for another transfer."""
+        """Count what a connection has received, before it is closed, paused or kept for another transfer."""
         self.count()
         if not self._requests:
             self.greeting = unread_beginning(fd)
+
+    def release(self, connection: Connection) -> None:
+        """Take note that a connection is not this transfer's any more: its number may be another socket's soon."""
+        self.connections.remove(connection)
+        connection.transfer = None
 
     def end(self) -> None:
         """Take note that no driver runs it any more. What its connections receive now is not its own."""

@@ -132,8 +132,8 @@ def processes_below(pid: int) -> set[int]:
 def _children(pid: int) -> set[int]:
     found: set[int] = set()
     with suppress(OSError):
-        for thread in os.scandir(f"/proc/{pid}/task"):
-            with open(f"{thread.path}/children", "rb") as file:  # noqa: PTH123 - each second, for each thread
+        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - as below
+            with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:  # noqa: PTH123 - each second
                 found.update(map(int, file.read().split()))
     return found
 
