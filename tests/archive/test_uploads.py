@@ -261,6 +261,29 @@ def test_files_are_uploaded_while_the_crawl_goes_on(case: Case) -> None:
     asyncio.run(main())
 
 
+def test_the_end_hears_of_its_own_failure_although_uploads_go_on_beside_it(case: Case) -> None:
+    async def main() -> bool:
+        case.store.errors = [DOWN] * 7
+        running = asyncio.create_task(case.uploads.run())
+        await case.store.began.wait()
+
+        async def commit() -> None:
+            ends_at = asyncio.get_running_loop().time() + 0.05  # Many times the pause between two tries.
+            while not case.store.at_once and asyncio.get_running_loop().time() < ends_at:
+                await asyncio.sleep(0)
+            await case.commit()
+
+        try:
+            return await case.uploads.finish(commit, ())
+        finally:
+            running.cancel()
+
+    for number in range(3):
+        case.file(f"warc/{number}")
+    assert asyncio.run(main())
+    assert case.store.held.keys() == {"warc/0", "warc/1", "warc/2", MANIFEST}
+
+
 def test_whoever_leaves_at_once_leaves_a_crawl_that_can_go_on(case: Case) -> None:
     async def main() -> None:
         case.store.let_go = asyncio.Event()

@@ -73,6 +73,7 @@ class Uploads:
         self._dice = dice
         self._say = say
         self._one_pass = asyncio.Lock()
+        self._finishing = False
         self._waiting: deque[Entry] = deque()
         self._refused: dict[str, str] = {}
         self._failure: StoreError | None = None
@@ -84,8 +85,8 @@ class Uploads:
         self._count()
 
     async def run(self) -> None:
-        """Upload files as they are finished, until cancelled. A store that fails is asked again, ever less often."""
-        while True:
+        """Upload files as they are finished, until `finish` takes over. A store that fails is tried less and less often."""
+        while not self._finishing:
             await self._pass()
             await asyncio.sleep(self._pause_s())
 
@@ -95,6 +96,7 @@ class Uploads:
         Gives up after `store_wait_s` without a file uploaded, and at once on what trying again does not mend. Returns
         whether everything is there.
         """
+        self._finishing = True  # A pass of `run` beside ours would hide how ours ended.
         loop = asyncio.get_running_loop()
         ends_at, uploaded = loop.time() + self._options.store_wait_s, self.counts.uploaded_files
         while True:
