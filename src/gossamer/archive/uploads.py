@@ -85,7 +85,7 @@ class Uploads:
         self._count()
 
     async def run(self) -> None:
-        """Upload files as they are finished, until `finish` takes over. A store that fails is tried less and less often."""
+        """Upload files as they are finished, until `finish` takes over. A store that fails is tried ever less often."""
         while not self._finishing:
             await self._pass()
             await asyncio.sleep(self._pause_s())
