@@ -14,6 +14,9 @@ from tests.cluster.crawls import config_of, crawl
 from tests.ring.test_politeness import PROMISES, keys
 
 SHARDS = 4
+PATIENT = ("fetch.connect_s_max=20.0", "fetch.request_s_max=20.0")
+"""Every server answers: a loop that deaths and restorations hold up on a busy machine must not look like one that does
+not."""
 DEATHS_MIN = 24
 
 
@@ -53,7 +56,7 @@ def test_the_result_is_that_of_a_calm_crawl(tmp_path: Path) -> None:
         behaviours=("robots_404", "robots_part", "robots_redirect_host", "redirects", "copies", "nofollow", "distinct"),
     )  # fmt: skip
     with SimwebProcess(web, tmp_path / "web") as simweb:
-        config = config_of(simweb, tmp_path / "crawl", SHARDS, "state.checkpoint_uri='file:///copies'")
+        config = config_of(simweb, tmp_path / "crawl", SHARDS, "state.checkpoint_uri='file:///copies'", *PATIENT)
         mischief = Mischief(3, DEATHS_MIN)
         ends, running = crawl(config, tmp_path / "crawl", SHARDS, mischief, lost=0.1, doubled=0.1, delay_s_max=0.1)
         walked = Truth(simweb.web).walk(simweb.seeds)
@@ -70,7 +73,7 @@ def test_no_promise_is_broken_over_several_shards(tmp_path: Path) -> None:
         behaviours=("robots_404", "robots_part", "robots_redirect_host"),
     )  # fmt: skip
     with SimwebProcess(web, tmp_path / "web") as simweb:
-        config = config_of(simweb, tmp_path / "crawl", SHARDS, *keys("polite"))
+        config = config_of(simweb, tmp_path / "crawl", SHARDS, *keys("polite"), *PATIENT)
         ends, running = crawl(config, tmp_path / "crawl", SHARDS)
         walked = Truth(simweb.web).walk(simweb.seeds)
         log = simweb.requests()
@@ -86,9 +89,9 @@ def test_no_promise_is_broken_by_shards_that_die(tmp_path: Path) -> None:
         behaviours=("robots_404", "robots_part", "robots_redirect_host"),
     )  # fmt: skip
     with SimwebProcess(web, tmp_path / "web") as simweb:
-        sets = (*keys("polite"), "state.checkpoint_uri='file:///copies'")
+        sets = (*keys("polite"), *PATIENT, "state.checkpoint_uri='file:///copies'")
         config = config_of(simweb, tmp_path / "crawl", SHARDS, *sets)
-        mischief = Mischief(4, 12, pause_rounds=8)
+        mischief = Mischief(4, 12, pause_rounds=6)
         ends, running = crawl(config, tmp_path / "crawl", SHARDS, mischief, lost=0.05, delay_s_max=0.05)
         walked = Truth(simweb.web).walk(simweb.seeds)
         log = simweb.requests()
