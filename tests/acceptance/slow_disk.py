@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import uvloop
@@ -15,7 +16,6 @@ import gossamer.api.crawler as crawler_module
 from gossamer import Crawler
 from gossamer.assembly import Assembled, assemble
 from gossamer.config import Config, configure
-from gossamer.world.process import DirectoryLock
 
 BEAT_S = 0.01
 
@@ -36,8 +36,8 @@ async def crawl(crawler: Crawler, beats: Beats, stall_s: float) -> None:
     """Crawl, and beat until that is over."""
     committing: list[float] = []
 
-    def opened(config: Config, directory: Path, lock: DirectoryLock | None = None) -> Assembled:
-        shard = assemble(config, directory, lock=lock)
+    def opened(config: Config, directory: Path, **more: Any) -> Assembled:
+        shard = assemble(config, directory, **more)
         sync, on_epoch = shard.journals.sync, shard.committer.on_epoch
         assert on_epoch is not None
 

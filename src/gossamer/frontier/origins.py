@@ -116,6 +116,12 @@ def free_at(host: Host, key: str) -> float:
     return one.wait_until
 
 
+def none_waits(host: Host) -> bool:
+    """Say whether every origin of a host may be requested now: `free_at` is 0.0 for all its URLs."""
+    origins = host.record.origins
+    return not host.probing and (origins is None or not any(one.wait_until for one in origins.values()))
+
+
 def lane_free_at(host: Host, level: int) -> float:
     """Return from when on something may be done with URLs of one of a host's queues; 0.0 where that is not known."""
     record, slot = host.record, slot_of(level)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from gossamer.frontier.bias import LevelBias
 from gossamer.frontier.host import Host, Reading
 from gossamer.frontier.options import FrontierOptions
-from gossamer.frontier.origins import NEVER, free_at, gate, key_of, lane_free_at, on_trial, refusal
+from gossamer.frontier.origins import NEVER, free_at, gate, key_of, lane_free_at, none_waits, on_trial, refusal
 from gossamer.frontier.record import (
     LEVELS,
     Block,
@@ -195,7 +195,7 @@ class Queues:
         something changes. Where origins fail, a pass over the host's queues and its window.
         """
         record = host.record
-        if record.origins is None:
+        if record.origins is None or none_waits(host):
             if host.window is not None or self.has_unread(host):
                 return 0.0
             at = NEVER

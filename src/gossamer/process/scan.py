@@ -133,6 +133,8 @@ class ScannedMarkup:
         self._title: str | None = None
         self._lines: list[tuple[int, int]] = []
         self._template = 0
+        self._texts: dict[bytes, str] = {}
+        """Of what anchors hold: pages repeat them."""
         self._scan()
 
     def anchors(self) -> list[Anchor]:
@@ -143,6 +145,12 @@ class ScannedMarkup:
         """Return the text of an anchor as it stands, or the alt text of its first image that has one."""
         if b"<" not in within and b"&" not in within:
             return within.decode("utf-8", "replace")
+        text = self._texts.get(within)
+        if text is None:
+            text = self._texts[within] = self._anchor_text(within)
+        return text
+
+    def _anchor_text(self, within: bytes) -> str:
         within = within[:ANCHOR_SCAN_BYTES_MAX]
         text = text_of(within)
         if not text or text.isspace():
