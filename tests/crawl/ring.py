@@ -196,8 +196,9 @@ class Ring:
         for _ in range(STEPS_MAX):
             lease = self.frontier.select(self.clock.now())
             if lease is not None:
-                if not self.pipeline.quick(lease):
-                    await self.pipeline.turn(lease)
+                work = self.pipeline.lease(lease)
+                if work is not None:
+                    await work
                 if self.tally.fatal_error is not None:
                     return
                 continue

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from gossamer.crawl.logs import Logs
+from collections.abc import Callable
+
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.router import Router
 from gossamer.model.visits import Errand, Failure, Reply
-from gossamer.ports import HostControl, Namer
+from gossamer.ports import HostControl
+from gossamer.url.url import Url
 
 ELSEWHERE_S_MAX = 40.0
 """How long an origin waits for a robots.txt that another host has, before it is requested anew. The wait is in the host
@@ -17,12 +19,18 @@ class Errands:
     """Takes what a robots.txt request brought: the next hop, or an answer that lets the waiting host go on."""
 
     def __init__(
-        self, permit: Permit, hosts: HostControl, namer: Namer, logs: Logs, router: Router | None = None
+        self,
+        permit: Permit,
+        hosts: HostControl,
+        name: Callable[[str], Url | None],
+        failed: Callable[[Errand, str], None],
+        router: Router | None = None,
     ) -> None:
+        """`name` makes a `Url` of where a robots.txt redirects; `failed` hears why one could not be fetched."""
         self._permit = permit
         self._hosts = hosts
-        self._namer = namer
-        self._logs = logs
+        self._name = name
+        self._failed = failed
         self._router = router
 
     def answer(self, errand: Errand, body: bytes, result: Reply | Failure, now: float) -> None:
@@ -33,7 +41,7 @@ class Errands:
         robots = self._permit.robots
         target = robots.answer(errand, result, body, now)
         while target is not None:
-            url = self._namer.name(target)
+            url = self._name(target)
             refused = Failure("robots_unreachable", f"robots.txt redirects to {target}, which cannot be asked")
             may = url is None or not self._permit.excludes(url)
             if url is not None and may and self._run(Errand(errand.origin, url, errand.hops + 1), now):
@@ -41,7 +49,7 @@ class Errands:
             target = robots.answer(errand, refused, b"", now)
         if isinstance(result, Failure) or result.status >= 400:
             why = result.error if isinstance(result, Failure) else f"HTTP {result.status}"
-            self._logs.info("robots", url=errand.url.text, error=why)
+            self._failed(errand, why)
         self._hosts.set_crawl_delay(errand.origin, robots.crawl_delay_s(errand.origin), now)
         said = robots.verdict(errand.origin, now)
         if said.kind == "wait":

@@ -37,7 +37,7 @@ class Permit:
     ) -> None:
         """`trapped` says why a URL is in a trap, if it is in one."""
         self._exclusions = exclusions
-        self._trapped = trapped
+        self.trapped = trapped
         self.robots = robots
         self._obey = obey
 
@@ -49,7 +49,7 @@ class Permit:
         """Return whether a URL may be fetched now."""
         if self._exclusions.covers(url.host):
             return Verdict(outcome="excluded", reason="its host is on the exclusion list")
-        trap = self._trapped(url)
+        trap = self.trapped(url)
         if trap is not None:
             return Verdict(outcome="trapped", reason=trap)
         if not self._obey:

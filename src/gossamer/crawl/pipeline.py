@@ -4,15 +4,15 @@
        ↑                                                                                  │
        └────────────────────────────── links found in the page ──────────────────────────┘
 
-`Pipeline.turn` is the way from select to record, `discover` the way back. What becomes of a request's result, from
-digest to record, is told in `crawl.ends`; the commit is `crawl.commit`.
+`Pipeline.lease` is the way from select to record, `discover` the way back. What is decided on the way to a request is
+in `crawl.ring`, and what becomes of its result, from digest to record, in `crawl.ends`; the commit is `crawl.commit`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Generic
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Generic
 
 import msgspec
 
@@ -23,6 +23,7 @@ from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.retries import Retries
 from gossamer.crawl.revisiting import Revisiting
+from gossamer.crawl.ring import Ring, Step
 from gossamer.crawl.rooms import Rooms
 from gossamer.crawl.router import Router
 from gossamer.crawl.tally import FETCHED, Tally
@@ -30,12 +31,11 @@ from gossamer.crawl.told import Hints
 from gossamer.model.links import SITEMAP_FILE, Link
 from gossamer.model.revisits import Held, Notice
 from gossamer.model.visits import Contact, Errand, Failure, Reply, Request
-from gossamer.ports import L, Located
+from gossamer.ports import L
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 
 NEW, SHORTER = 1, 2
-BUSY = frozenset((429, 503))
 HUB_BYTES_MAX = 65_536
 """What is read of a hub's answer: it says why it refuses."""
 SITEMAP_GATHER_S = 10.0
@@ -60,7 +60,13 @@ class Pipeline(Generic[L]):
         """Filters are others than when some of what is queued was: they are asked again before each request."""
         self.is_late: Callable[[], bool] = bool
         """Says that the crawl ends and what was fetched is not to be processed any more."""
-        self.errands = Errands(rooms.permit, rooms.hosts, rooms.namer, logs, rooms.router)
+        self.errands = Errands(rooms.permit, rooms.hosts, rooms.namer.name, self._robots_failed, rooms.router)
+        self._ring = Ring(
+            rooms.source, rooms.hosts, rooms.permit, self.errands, rooms.resolver.cached, self._ends.failure
+        )
+        self._ring.rejected = self._rejected_now
+        self._ring.retry_after_s = rooms.retry_after_s
+        self._ring.hubs = rooms.hubs
 
     def reconfigure(self, retries: Retries, options: CrawlOptions) -> None:
         """Go by other options from now on."""
@@ -172,50 +178,36 @@ class Pipeline(Generic[L]):
 
     # ---- select → permit → fetch → digest → process → record
 
-    async def turn(self, lease: L) -> None:
-        """Carry one lease through. Never raises but for cancellation; an error of ours ends in `internal_error`."""
-        try:
-            await self._turn(lease)
-        except Exception as error:  # noqa: BLE001 - one page's bad luck must not end the others' crawl
-            self._caught(lease, error)
+    def lease(self, lease: L) -> Coroutine[Any, Any, None] | None:
+        """Deal with a lease; return what is left to be waited for, None where nothing is.
 
-    def quick(self, lease: L) -> bool:
-        """Do what needs no waiting: a host's address from memory, a verdict without request. False: take a turn.
-
-        Raises as little as `turn`.
+        Neither this nor what it returns raises anything but a cancellation: an error of ours ends in `internal_error`.
         """
         try:
-            return self._quick(lease)
-        except Exception as error:  # noqa: BLE001 - as in `turn`
+            step = self._ring.leased(lease, self._clock.now())
+        except Exception as error:  # noqa: BLE001 - one page's bad luck must not end the others' crawl
             self._caught(lease, error)
-            return True
+            return None
+        if step is Step.DONE:
+            return None
+        return self._guarded(lease, step)
 
-    def _quick(self, lease: L) -> bool:
-        rooms, now = self._rooms, self._clock.now()
-        if lease.refusal:
-            rooms.source.ended(lease, None, now)
-            self._ends.failure(lease, Failure("host_closed", lease.refusal, started_at=now))
-            return True
-        if not lease.address:
-            if lease.errand is None and (trap := rooms.trapping.reason(lease.url)) is not None:
-                # Hosts of a farm are not looked up only to be left alone.
-                rooms.source.ended(lease, None, now)
-                self._ends.failure(lease, Failure("trapped", trap, started_at=now))
-                return True
-            located = rooms.resolver.cached(lease.url.host)
-            if located is None:
-                return False
-            rooms.source.locate(lease, _one_of(located, lease), located.expires_at, now)
-            return True
-        return lease.errand is None and not self._permitted(lease, now)
+    async def _guarded(self, lease: L, step: Step) -> None:
+        try:
+            if step is Step.RESOLVE:
+                await self._resolve(lease)
+            else:
+                await self._visit(lease)
+        except Exception as error:  # noqa: BLE001 - as in `lease`
+            self._caught(lease, error)
 
-    async def _turn(self, lease: L) -> None:
-        if not lease.address:
-            await self._locate(lease)
-            return
+    async def _resolve(self, lease: L) -> None:
+        found = await self._rooms.resolver.resolve(lease.url.host)
+        self._ring.resolved(lease, found, self._clock.now())
+
+    async def _visit(self, lease: L) -> None:
         started = self._clock.now()
-        if not self._rooms.source.begin(lease, started):
-            self._rooms.source.give_back(lease, started)
+        if not self._ring.begun(lease, started):
             return
         held = self._held(lease)
         result = await self._fetch(lease, started, held)
@@ -231,44 +223,10 @@ class Pipeline(Generic[L]):
             if self._rooms.beyond is not None and (regained := self._rooms.beyond.regained()):
                 self.discover(regained)
 
-    async def _locate(self, lease: L) -> None:
-        located = await self._rooms.resolver.resolve(lease.url.host)
-        now = self._clock.now()
-        if not isinstance(located, Failure):
-            self._rooms.source.locate(lease, _one_of(located, lease), located.expires_at, now)
-            return
-        contact = Contact(0.0, "failed", error=located.error) if located.retry else None
-        self._rooms.source.ended(lease, contact, now)
-        if lease.errand is not None:
-            self._answered(lease.errand, b"", located, now)
-        else:
-            self._ends.failure(lease, located)
-
-    def _permitted(self, lease: L, now: float) -> bool:
-        """Ask what the site allows, now, at the last moment. What is not allowed is dealt with here."""
-        rooms, url = self._rooms, lease.url
-        if self.judges_again and (reason := self._rejected_now(lease)):
-            rooms.source.ended(lease, None, now)
-            self._ends.failure(lease, Failure("excluded", reason, started_at=now))
-            return False
-        verdict = rooms.permit.ask(url, now)
-        if verdict.allowed:
-            return True
-        if verdict.errand is not None:
-            rooms.hosts.park(url, now)
-            rooms.source.give_back(lease, now)
-            if not rooms.hosts.run_errand(verdict.errand, now):
-                rooms.hosts.unpark(url, now)
-        elif verdict.wait_until:
-            rooms.hosts.hold(url, verdict.wait_until, verdict.reason, now)
-            rooms.source.give_back(lease, now)
-        else:
-            rooms.source.ended(lease, None, now)
-            self._ends.failure(lease, Failure(verdict.outcome, verdict.reason, started_at=now))
-        return False
-
     def _rejected_now(self, lease: L) -> str:
         """Return why a queued URL would not be let in again; empty where it would. Judged by its shortest known way."""
+        if not self.judges_again:
+            return ""
         visit = self._ends.visit(lease)
         link = Link(lease.url, visit.link_type, visit.depth, visit.hops, visit.referrer, visit.seed)
         rejected = self._rooms.chain.rejects_again(link)
@@ -281,24 +239,23 @@ class Pipeline(Generic[L]):
 
     async def _fetch(self, lease: L, started: float, held: Held | None = None) -> Reply | Failure:
         """Send the one request that the gates let pass, and open them again when it has ended."""
-        rooms = self._rooms
-        contact = Contact(0.0, "failed", error="the request was not finished")
+        result: Reply | Failure = Failure("internal_error", "the request was not finished", host_level=True)
         try:
             async with asyncio.timeout(self._options.request_s_max):
-                request = self._request(lease, held)
-                result = await rooms.protocols.fetch(request)
-            contact = self._contact(result, started)
+                result = await self._rooms.protocols.fetch(self._request(lease, held))
         except TimeoutError:
-            result = Failure("timeout", "no end of it", retry=True, started_at=started, ip=lease.address)
+            result = Failure(
+                "timeout", "no end of it", retry=True, host_level=True, started_at=started, ip=lease.address
+            )  # fmt: skip
         except asyncio.CancelledError:
-            contact = Contact(0.0, "left", error="the crawl was stopped meanwhile")
+            now = self._clock.now()
+            contact = Contact(now - started, "left", error="the crawl was stopped meanwhile")
+            self._rooms.source.ended(lease, contact, now)
             raise
         finally:
-            now = self._clock.now()
-            if not contact.fetch_s:
-                contact = msgspec.structs.replace(contact, fetch_s=now - started)
-            rooms.source.ended(lease, contact, now)
-            self._tally.received(contact.wire_bytes)
+            if not lease.is_ended:
+                contact = self._ring.fetched(lease, result, started, self._clock.now())
+                self._tally.received(contact.wire_bytes)
         return result
 
     def _request(self, lease: L, held: Held | None) -> Request:
@@ -315,26 +272,13 @@ class Pipeline(Generic[L]):
         headers = Revisiting.conditions(held)
         return Request(url.text, lease.address, port, headers, media_types=wanted, fresh=again)
 
-    def _contact(self, result: Reply | Failure, started: float) -> Contact:
-        now = self._clock.now()
-        # The module's own measure: how long we were busy with other pages is not the server's burden.
-        fetch_s = result.fetch_s or now - started
-        if isinstance(result, Failure):
-            wire_bytes = max(result.wire_bytes, result.came.wire_bytes if result.came is not None else 0)
-            told = result.error
-            return Contact(fetch_s, "failed" if result.host_level else "answered", error=told, wire_bytes=wire_bytes)
-        if result.status in BUSY:
-            retry_after_s = self._rooms.retry_after_s(result, now)
-            return Contact(fetch_s, "busy", retry_after_s, wire_bytes=result.wire_bytes)
-        return Contact(fetch_s, "answered", wire_bytes=result.wire_bytes)
-
     def _answer(self, errand: Errand, result: Reply | Failure) -> None:
         """Hand on what an errand brought. One that our process died of says nothing: not even that all is
         allowed.
         """
         body = b""
         if errand.token:
-            self._answered(errand, body, result, self._clock.now())
+            self._ring.answered(errand, body, result, self._clock.now())
             return
         reply = result if isinstance(result, Reply) else result.came
         if reply is not None:
@@ -344,17 +288,12 @@ class Pipeline(Generic[L]):
                 result = Failure("process_crashed", "a process died of it", ip=result.ip)
             else:
                 body = self._rooms.examiner.decode(result, errand.url.fingerprint)
-        self._answered(errand, body, result, self._clock.now())
+        self._ring.answered(errand, body, result, self._clock.now())
         if isinstance(result, Reply) and self._rooms.hints is not None:
             self._look_into_sitemaps(errand.origin, self._rooms.hints)
 
-    def _answered(self, errand: Errand, body: bytes, result: Reply | Failure, now: float) -> None:
-        if not errand.token:
-            self.errands.answer(errand, body, result, now)
-        elif self._rooms.hubs is not None:
-            further = self._rooms.hubs.answered(errand, result, now)
-            if further is not None and not self._rooms.hosts.run_errand(further, now):
-                self._rooms.hubs.answered(further, Failure("host_closed", "the hub cannot be requested now"), now)
+    def _robots_failed(self, errand: Errand, why: str) -> None:
+        self._logs.info("robots", url=errand.url.text, error=why)
 
     def _look_into_sitemaps(self, origin: Url, hints: Hints) -> None:
         """Discover the sitemaps that an origin's robots.txt names."""
@@ -388,11 +327,6 @@ class Pipeline(Generic[L]):
         if not lease.is_ended:
             self._rooms.source.ended(lease, None, now)
         if lease.errand is not None:
-            self._answered(lease.errand, b"", Failure("internal_error", str(error)), now)
+            self._ring.answered(lease.errand, b"", Failure("internal_error", str(error)), now)
         elif not lease.is_finished:
             self._ends.internal_error(lease, error)
-
-
-def _one_of(located: Located, lease: L) -> str:
-    """Return the address to try: after a failure of the host the next one has its turn."""
-    return located.addresses[lease.failures % len(located.addresses)]

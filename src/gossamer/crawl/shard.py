@@ -259,8 +259,9 @@ class Shard(Generic[L]):
                 break
             lent += 1
             self.activity += 1
-            if not self._pipeline.quick(lease):
-                task = group.create_task(self._pipeline.turn(lease))
+            work = self._pipeline.lease(lease)
+            if work is not None:
+                task = group.create_task(work)
                 self._turns[task] = lease, now
                 self._visits += lease.errand is None
                 task.add_done_callback(self._returned)

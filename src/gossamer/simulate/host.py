@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from xxhash import xxh3_64_intdigest
 
-from gossamer.simulate.robots import ModelRobots
 from gossamer.url.fingerprint import PARTITIONS, fingerprint
 from gossamer.url.url import Url
 
@@ -14,7 +13,7 @@ class ModelHost:
 
     __slots__ = (
         "address", "closed", "crawl_delay_s", "dead", "denied", "fetch_s", "known", "name", "pages", "partition",
-        "pending", "robots", "shard", "slow",
+        "pending", "shard", "slow",
     )  # fmt: skip
 
     def __init__(self, name: str, address: str, pages: int, fetch_s: float, shards: int) -> None:
@@ -36,7 +35,13 @@ class ModelHost:
         """Pages that are queued or under way."""
         self.closed = False
         """The frontier has given it up."""
-        self.robots = ModelRobots()
+
+    @property
+    def robots_txt(self) -> bytes:
+        """Its robots.txt; empty where it has none."""
+        if self.denied:
+            return b"User-agent: *\nDisallow: /\n"
+        return b"" if self.crawl_delay_s is None else b"User-agent: *\nCrawl-delay: %g\n" % self.crawl_delay_s
 
     def url(self, number: int) -> Url:
         """Return the address of a page, canonical as it is."""

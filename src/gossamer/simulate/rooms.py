@@ -1,4 +1,4 @@
-"""Rooms: the real parts of one shard, in a directory of its own, and their commit."""
+"""Rooms: the parts of one simulated shard, all of them a crawl's own, in a directory of its own, and their commit."""
 
 from __future__ import annotations
 
@@ -6,15 +6,22 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol, cast, runtime_checkable
 
+from gossamer.crawl.errands import Errands
+from gossamer.crawl.permit import Permit
 from gossamer.crawl.retries import Retries
+from gossamer.crawl.ring import Ring
 from gossamer.frontier.frontier import Frontier
+from gossamer.frontier.host import Lease
 from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.politeness import politeness
 from gossamer.frontier.priority import BreadthFirst
 from gossamer.model.extras import require
 from gossamer.model.links import Link
+from gossamer.model.visits import Errand, Failure
 from gossamer.plugins import build
 from gossamer.ports import HostControl, Prioritizer, UrlSeen
+from gossamer.robots.options import RobotsOptions
+from gossamer.robots.robots import SiteRobots
 from gossamer.seen.diskmerge import DiskMergeUrlSeen
 from gossamer.seen.memory import MemoryUrlSeen
 from gossamer.seen.options import SeenOptions
@@ -38,7 +45,7 @@ BLOOM = "gossamer.seen.bloom:BloomUrlSeen"
 
 
 class ShardRooms:
-    """Frontier, politeness, eliminator, contacts and epochs as in a crawl; only who calls them is simulated."""
+    """Ring, frontier, politeness, robots.txt, eliminator, contacts and epochs of a crawl; their driver is simulated."""
 
     def __init__(
         self,
@@ -63,12 +70,19 @@ class ShardRooms:
         self.frontier = Frontier(
             self._store, self._epochs, self._contacts, politeness(options.politeness), self.options, name_url, dice, now
         )
-        self.hosts: HostControl = self.frontier.control
+        self._hosts: HostControl = self.frontier.control
+        robots = SiteRobots(self._epochs, RobotsOptions(), name_url, dice)
+        self._permit = Permit(_NoExclusions(), robots, obey=options.web.robots)
+        self._errands = Errands(self._permit, self._hosts, name_url, _ignore)
         self.retries = Retries(
             options.frontier.attempts_max, options.frontier.retry_s_first, options.frontier.retry_s_max, dice
         )
         self._visits = 0
         self._commit_visits = options.commit_visits
+
+    def ring(self, refuse: Callable[[Lease, Failure], None]) -> Ring[Lease]:
+        """Return what decides about leases. No address is known before it was looked up."""
+        return Ring(self.frontier, self._hosts, self._permit, self._errands, lambda _host: None, refuse)
 
     def discover(self, links: Sequence[Link], now: float) -> list[Link]:
         """Offer links to the eliminator, queue the new ones and return them."""
@@ -104,6 +118,15 @@ class ShardRooms:
             self._seen.close()
         self._store.close()
         self._contacts.close()
+
+
+class _NoExclusions:
+    def covers(self, host: str) -> bool:  # noqa: ARG002 - nobody in the model asked to be left alone
+        return False
+
+
+def _ignore(errand: Errand, why: str) -> None:
+    """A robots.txt of the model that could not be fetched goes into no log."""
 
 
 @runtime_checkable

@@ -1,12 +1,14 @@
-"""Shard: carries leases of the real frontier through simulated time: look up, ask robots.txt, fetch, process."""
+"""Shard: the ring's driver in simulated time: it looks up, fetches and processes in a model, and decides nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
+from gossamer.crawl.ring import Step
 from gossamer.frontier.host import Lease
 from gossamer.model.links import Link
-from gossamer.model.visits import Contact, Errand
+from gossamer.model.visits import Failure, Reply
 from gossamer.simulate.events import Events
 from gossamer.simulate.host import ModelHost
 from gossamer.simulate.machine import (
@@ -21,7 +23,6 @@ from gossamer.simulate.machine import (
     shard_cores,
 )
 from gossamer.simulate.options import SimulateOptions
-from gossamer.simulate.robots import ALLOWED, UNKNOWN, WAIT
 from gossamer.simulate.rooms import ShardRooms
 from gossamer.simulate.tally import Tally
 from gossamer.simulate.web import ModelWeb
@@ -30,6 +31,13 @@ DAY_S = 86_400.0
 """How long an address is good for."""
 WAKE_S_MIN = 1e-3
 """Nobody looks at the frontier again sooner than this when it had nothing."""
+
+
+class Address(NamedTuple):
+    """Where a modelled host is."""
+
+    addresses: tuple[str, ...]
+    expires_at: float
 
 
 class SimulatedShard:
@@ -56,6 +64,7 @@ class SimulatedShard:
         self._send = send
         self._fetched = fetched
         self._frontier = rooms.frontier
+        self._ring = rooms.ring(self._refused)
         self.slots = max(1, round(options.machine.concurrency / scale))
         self.out = 0
         """Slots in use."""
@@ -108,46 +117,26 @@ class SimulatedShard:
             self.lend(now)
 
     def _begin(self, lease: Lease, now: float) -> None:
-        host = self._web.host(lease.url.host)
-        if lease.refusal:
-            self._frontier.ended(lease, None, now)
-            self._finish(lease, host, "host_closed", now)
-        elif not lease.address:
+        step = self._ring.leased(lease, now)
+        if step is Step.RESOLVE:
             self.out += 1
-            self._events.at(now + self._options.web.lookup_s, lambda at: self._looked_up(lease, host, at))
-        elif lease.errand is None and not self._permitted(lease, host, now):
-            pass
-        elif not self._frontier.begin(lease, now):
-            self._frontier.give_back(lease, now)
-        else:
-            self._fetch(lease, host, now)
+            self._events.at(now + self._options.web.lookup_s, lambda at: self._looked_up(lease, at))
+        elif step is Step.FETCH and self._ring.begun(lease, now):
+            self._fetch(lease, self._web.host(lease.url.host), now)
 
-    def _looked_up(self, lease: Lease, host: ModelHost, now: float) -> None:
+    def _looked_up(self, lease: Lease, now: float) -> None:
         self.out -= 1
-        self._frontier.locate(lease, host.address, now + DAY_S, now)
+        address = self._web.host(lease.url.host).address
+        self._ring.resolved(lease, Address((address,), now + DAY_S), now)
         self.lend(now)
-
-    def _permitted(self, lease: Lease, host: ModelHost, now: float) -> bool:
-        """Say what robots.txt would, and do about it what the pipeline does."""
-        hosts, said = self.rooms.hosts, host.robots.verdict(now) if self._options.web.robots else ALLOWED
-        if said == UNKNOWN:
-            hosts.park(lease.url, now)
-            self._frontier.give_back(lease, now)
-            if not hosts.run_errand(Errand(lease.url, lease.url), now):
-                hosts.unpark(lease.url, now)
-        elif said == WAIT:
-            hosts.hold(lease.url, host.robots.wait_until, "its robots.txt cannot be fetched", now)
-            self._frontier.give_back(lease, now)
-        elif said != ALLOWED:
-            self._frontier.ended(lease, None, now)
-            self._finish(lease, host, said, now)
-        return said == ALLOWED
 
     def _fetch(self, lease: Lease, host: ModelHost, now: float) -> None:
         self.out += 1
         self.tally.requests += 1
         if host.dead:
-            self._events.at(now + self._options.web.connect_s_max, lambda at: self._failed(lease, host, at))
+            wait_s = self._options.web.connect_s_max
+            result = Failure("connect_error", "no answer", retry=True, host_level=True, fetch_s=wait_s)
+            self._events.at(now + wait_s, lambda at: self._failed(lease, host, result, now, at))
             return
         page_bytes = self._web.page_bytes() if lease.errand is None else 0.0
         fetch_s = self._web.fetch_s(host)
@@ -155,39 +144,34 @@ class SimulatedShard:
         if page_bytes:
             wire_bytes += self._exchange_bytes
         fetch_s = max(fetch_s, self.network.wait_s(wire_bytes, now))
-        self._events.at(now + fetch_s, lambda at: self._answered(lease, host, page_bytes, fetch_s, at))
+        self._events.at(now + fetch_s, lambda at: self._replied(lease, host, page_bytes, now, at))
 
     # ---- the ends of a visit
 
-    def _failed(self, lease: Lease, host: ModelHost, now: float) -> None:
+    def _failed(self, lease: Lease, host: ModelHost, result: Failure, started: float, now: float) -> None:
         self.cpu.wait_s(cpu_request_s(self._options.web, self._options.machine), now)
-        contact = Contact(self._options.web.connect_s_max, "failed", error="no answer")
-        self._frontier.ended(lease, contact, now)
-        visit = lease.visit
-        if lease.errand is not None or visit is None:
-            host.robots.failed(now)
-            self.rooms.hosts.unpark(lease.url, now)
-        elif (again := self.rooms.retries.after(visit, "no answer", now)) is not None:
-            self._frontier.retry(lease, again, now)
+        self._ring.fetched(lease, result, started, now)
+        if lease.errand is not None:
+            self._ring.answered(lease.errand, b"", result, now)
         else:
-            self._finish(lease, host, "connect_error", now)
+            self._conclude(lease, host, result, now)
         if not host.closed and self._frontier.facts(lease.url).closed:
             host.closed = True
             self.tally.hosts_active -= host.pending > 0
             host.pending = 0
         self._leave(now)
 
-    def _answered(self, lease: Lease, host: ModelHost, page_bytes: float, fetch_s: float, now: float) -> None:
-        self._frontier.ended(lease, Contact(fetch_s, "answered"), now)
+    def _replied(self, lease: Lease, host: ModelHost, page_bytes: float, started: float, now: float) -> None:
+        body = host.robots_txt if lease.errand is not None else b""
+        is_error = not body if lease.errand is not None else self._web.is_error()
+        status = 404 if is_error else 200
+        reply = Reply(lease.url.text, status, (), body, lease.address, started, now - started, wire_bytes=0)
+        self._ring.fetched(lease, reply, started, now)
         if lease.errand is not None:
             self.cpu.wait_s(cpu_request_s(self._options.web, self._options.machine), now)
-            host.robots.answered(now, denied=host.denied)
-            self.rooms.hosts.unpark(lease.url, now)
-            if host.crawl_delay_s is not None:
-                self.rooms.hosts.set_crawl_delay(lease.url, host.crawl_delay_s, now)
+            self._ring.answered(lease.errand, body, reply, now)
             self._leave(now)
             return
-        is_error = self._web.is_error()
         if is_error:
             cpu_s = cpu_request_s(self._options.web, self._options.machine)
         else:
@@ -205,6 +189,19 @@ class SimulatedShard:
             self._fetched(now)
             self._discover(lease, host, now)
         self._leave(now)
+
+    def _conclude(self, lease: Lease, host: ModelHost, failure: Failure, now: float) -> None:
+        """Queue a URL whose request failed anew, or end it."""
+        visit = lease.visit
+        assert visit is not None
+        again = self.rooms.retries.after(visit, failure.error, now) if failure.retry else None
+        if again is not None:
+            self._frontier.retry(lease, again, now)
+        else:
+            self._finish(lease, host, failure.outcome, now)
+
+    def _refused(self, lease: Lease, failure: Failure) -> None:
+        self._finish(lease, self._web.host(lease.url.host), failure.outcome, self._events.now)
 
     def _finish(self, lease: Lease, host: ModelHost, outcome: str, now: float) -> None:
         self._frontier.finish(lease, outcome, now)

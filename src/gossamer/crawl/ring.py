@@ -1,0 +1,162 @@
+"""Ring: what is decided about one visit between its lease and its result. No clock, no waiting, no I/O.
+
+Events come in with their time, and the next step goes out:
+
+    leased ─► RESOLVE ─► resolved                 its host's address is not known: it is leased again once that is
+       ├────► FETCH ─► begun ─► fetched           one request may go out, now
+       └────► DONE                                it was dealt with: it waits for robots.txt, or ends without a request
+
+Two drivers carry the steps out: `crawl/pipeline.py` on an event loop with libcurl, `simulate/shard.py` in a queue of
+events with a modelled web. Neither decides anything. What a page's content leads to is decided in `crawl/ends.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Generic, Literal
+
+from gossamer.crawl.errands import Errands
+from gossamer.crawl.permit import Permit
+from gossamer.crawl.told import Hubs
+from gossamer.model.visits import Contact, Errand, Failure, Reply
+from gossamer.ports import HostControl, L, Located, VisitSource
+
+BUSY = frozenset((429, 503))
+
+
+class Step(Enum):
+    """What a driver does next about a lease."""
+
+    DONE = auto()
+    RESOLVE = auto()
+    """Look up the address of its host; `Ring.resolved` takes the answer."""
+    FETCH = auto()
+    """`Ring.begun`, then send its request, then `Ring.fetched`."""
+
+
+class Ring(Generic[L]):
+    """Decides what becomes of a lease. Each event is handled at once and raises nothing of the web's doing."""
+
+    def __init__(
+        self,
+        source: VisitSource[L],
+        hosts: HostControl,
+        permit: Permit,
+        errands: Errands,
+        cached: Callable[[str], Located | None],
+        refuse: Callable[[L, Failure], None],
+    ) -> None:
+        """`cached` returns the address of a host where it is known; `refuse` records a visit that ends unrequested."""
+        self._source = source
+        self._hosts = hosts
+        self._permit = permit
+        self._errands = errands
+        self._cached = cached
+        self._refuse = refuse
+        self.rejected: Callable[[L], str] = _admitted
+        """Says why a queued URL would not be let in any more: filters may have changed since it was queued."""
+        self.retry_after_s: Callable[[Reply, float], float | None] = lambda _reply, _now: None
+        """Returns what a reply's Retry-After asks for."""
+        self.hubs: Hubs | None = None
+        """Takes the answers of WebSub hubs."""
+
+    # ---- events
+
+    def leased(self, lease: L, now: float) -> Step:
+        """Decide what to do about a lease: at the last moment before its request."""
+        if lease.refusal:
+            self._end(lease, Failure("host_closed", lease.refusal, started_at=now), now)
+            return Step.DONE
+        if not lease.address:
+            return self._unresolved(lease, now)
+        return Step.FETCH if lease.errand is not None or self._permitted(lease, now) else Step.DONE
+
+    def resolved(self, lease: L, found: Located | Failure, now: float) -> None:
+        """Take the address of a lease's host, or why there is none."""
+        if not isinstance(found, Failure):
+            # After a failure of the origin the next address has its turn.
+            address = found.addresses[lease.failures % len(found.addresses)]
+            self._source.locate(lease, address, found.expires_at, now)
+            return
+        contact = Contact(0.0, "failed", error=found.error) if found.retry else None
+        self._source.ended(lease, contact, now)
+        if lease.errand is not None:
+            self.answered(lease.errand, b"", found, now)
+        else:
+            self._refuse(lease, found)
+
+    def begun(self, lease: L, now: float) -> bool:
+        """Take note that the request goes out now. False: its gate closed meanwhile; the lease was returned."""
+        if self._source.begin(lease, now):
+            return True
+        self._source.give_back(lease, now)
+        return False
+
+    def fetched(self, lease: L, result: Reply | Failure, started: float, now: float) -> Contact:
+        """Open the gates again after a request that began at `started`; return what they were told of it."""
+        contact = self._contact(result, started, now)
+        self._source.ended(lease, contact, now)
+        return contact
+
+    def answered(self, errand: Errand, body: bytes, result: Reply | Failure, now: float) -> None:
+        """Hand on what a request brought that no page asked for: a robots.txt, or a hub's answer."""
+        if not errand.token:
+            self._errands.answer(errand, body, result, now)
+        elif self.hubs is not None:
+            further = self.hubs.answered(errand, result, now)
+            if further is not None and not self._hosts.run_errand(further, now):
+                self.hubs.answered(further, Failure("host_closed", "the hub cannot be requested now"), now)
+
+    # ---- decisions
+
+    def _unresolved(self, lease: L, now: float) -> Step:
+        if lease.errand is None and (trap := self._permit.trapped(lease.url)) is not None:
+            # Hosts of a farm are not looked up only to be left alone.
+            self._end(lease, Failure("trapped", trap, started_at=now), now)
+            return Step.DONE
+        known = self._cached(lease.url.host)
+        if known is None:
+            return Step.RESOLVE
+        self.resolved(lease, known, now)
+        return Step.DONE
+
+    def _permitted(self, lease: L, now: float) -> bool:
+        """Say whether the filters, the exclusion list and robots.txt allow a request now. What they do not is done."""
+        if reason := self.rejected(lease):
+            self._end(lease, Failure("excluded", reason, started_at=now), now)
+            return False
+        url = lease.url
+        verdict = self._permit.ask(url, now)
+        if verdict.allowed:
+            return True
+        if verdict.errand is not None:
+            self._hosts.park(url, now)
+            self._source.give_back(lease, now)
+            if not self._hosts.run_errand(verdict.errand, now):
+                self._hosts.unpark(url, now)
+        elif verdict.wait_until:
+            self._hosts.hold(url, verdict.wait_until, verdict.reason, now)
+            self._source.give_back(lease, now)
+        else:
+            self._end(lease, Failure(verdict.outcome, verdict.reason, started_at=now), now)
+        return False
+
+    def _end(self, lease: L, failure: Failure, now: float) -> None:
+        self._source.ended(lease, None, now)
+        self._refuse(lease, failure)
+
+    def _contact(self, result: Reply | Failure, started: float, now: float) -> Contact:
+        # The module's own measure: how long we were busy with other pages is not the server's burden.
+        fetch_s = result.fetch_s or now - started
+        if isinstance(result, Failure):
+            wire_bytes = max(result.wire_bytes, result.came.wire_bytes if result.came is not None else 0)
+            kind: Literal["failed", "answered"] = "failed" if result.host_level else "answered"
+            return Contact(fetch_s, kind, error=result.error, wire_bytes=wire_bytes)
+        if result.status in BUSY:
+            return Contact(fetch_s, "busy", self.retry_after_s(result, now), wire_bytes=result.wire_bytes)
+        return Contact(fetch_s, "answered", wire_bytes=result.wire_bytes)
+
+
+def _admitted(lease: object) -> str:  # noqa: ARG001 - filters that never change reject nothing that was queued
+    return ""
