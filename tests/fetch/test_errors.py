@@ -6,7 +6,8 @@ import pycurl
 import pytest
 
 from gossamer.fetch import errors
-from gossamer.model.visits import OUTCOMES, Failure
+from gossamer.model.outcomes import OUTCOMES
+from gossamer.model.visits import Failure
 
 
 def meaning(code: int, text: str = "why", os_errno: int = 0) -> Failure:

@@ -7,10 +7,8 @@ from datetime import UTC, datetime
 
 from gossamer.cli.door import Status
 from gossamer.cli.words import count, counted, harmless, size
+from gossamer.model.outcomes import SUCCEEDED
 from gossamer.model.words import duration
-
-# Outcomes that are nobody's error.
-EXPECTED = frozenset({"fetched", "not_modified", "redirected"})
 
 
 def number(status: Status, key: str) -> float:
@@ -24,7 +22,7 @@ def errors_of(status: Status) -> dict[str, int]:
     outcomes = status.get("outcomes")
     if not isinstance(outcomes, dict):
         return {}
-    found = {name: n for name, n in outcomes.items() if n and name not in EXPECTED}
+    found = {name: n for name, n in outcomes.items() if n and name not in SUCCEEDED}
     return {harmless(name): n for name, n in sorted(found.items(), key=lambda item: (-item[1], item[0]))}
 
 

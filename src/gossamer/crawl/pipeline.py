@@ -26,9 +26,10 @@ from gossamer.crawl.revisiting import Revisiting
 from gossamer.crawl.ring import Ring, Step
 from gossamer.crawl.rooms import Rooms
 from gossamer.crawl.router import Router
-from gossamer.crawl.tally import FETCHED, Tally
+from gossamer.crawl.tally import Tally
 from gossamer.crawl.told import Hints
 from gossamer.model.links import SITEMAP_FILE, Link
+from gossamer.model.outcomes import WITH_CONTENT
 from gossamer.model.revisits import Held, Notice
 from gossamer.model.visits import Contact, Errand, Failure, Reply, Request
 from gossamer.ports import L
@@ -148,7 +149,7 @@ class Pipeline(Generic[L]):
         if beyond is None and answer == NEW:
             return
         record = rooms.history.get(link.url)
-        if record is not None and record.outcome in FETCHED:
+        if record is not None and record.outcome in WITH_CONTENT:
             self._tally.totals.seeds.any_fetched = True
         if beyond is None:
             return

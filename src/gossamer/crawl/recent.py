@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
+from gossamer.model.outcomes import SUCCEEDED
 from gossamer.model.visits import PageRow
 
 KEPT_MAX = 20
 TOLD_CHARACTERS_MAX = 300
-WENT_WELL = frozenset(("fetched", "not_modified", "redirected"))
 
 
 class Recent:
@@ -23,7 +23,7 @@ class Recent:
     def add(self, row: PageRow) -> None:
         """Take a finished attempt."""
         self._last += 1
-        (self._well if row.outcome in WENT_WELL else self._badly).append((self._last, row))
+        (self._well if row.outcome in SUCCEEDED else self._badly).append((self._last, row))
 
     def since(self, after: int, most: int = KEPT_MAX) -> dict[str, object]:
         """Return attempts since that numbered `after`, at most `most` of either kind, the oldest first; how many

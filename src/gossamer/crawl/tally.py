@@ -14,6 +14,7 @@ from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.recent import Recent
 from gossamer.model.errors import CrawlFailedError
 from gossamer.model.modules import ModuleCounts, ModuleError
+from gossamer.model.outcomes import WITH_CONTENT
 from gossamer.model.visits import Awaited, Visited
 from gossamer.state.store import META_PARTITION
 
@@ -24,7 +25,6 @@ MEDIA_TYPES_MAX = 50
 ERROR_CHARACTERS_MAX = 300
 """Of a module's last error, which is shown and committed."""
 SEEDS_NAMED_MAX = 10
-FETCHED = frozenset(("fetched", "not_modified"))
 OTHER = "other"
 """Stands for the media types that came when there were so many already."""
 TEXT_METHODS = frozenset(("main", "visible", "plain"))
@@ -120,7 +120,7 @@ class Tally:
     def ended(self, visited: Visited, *, seed: bool) -> None:
         """Count a finished attempt; `seed`: the crawl began with its URL, or a redirect led there from such a one."""
         totals, row = self.totals, visited.row
-        if (seed or self._options.mode == "offline") and row.outcome in FETCHED:
+        if (seed or self._options.mode == "offline") and row.outcome in WITH_CONTENT:
             totals.seeds.any_fetched = True
         totals.attempts += 1
         if row.outcome == "fetched":

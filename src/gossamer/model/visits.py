@@ -12,12 +12,6 @@ from gossamer.model.counters import Counters
 from gossamer.model.links import NOT_SEED, Found
 from gossamer.url.url import Url
 
-OUTCOMES = (
-    "fetched", "not_modified", "redirected", "http_error", "robots_denied", "excluded", "dns_error", "connect_error",
-    "tls_error", "timeout", "protocol_error", "too_large", "unsupported", "trapped", "host_closed",
-    "robots_unreachable", "process_crashed", "internal_error",
-)  # fmt: skip
-
 
 class Visit(msgspec.Struct, frozen=True, gc=False):
     """One URL whose turn it is, with the way that led to it."""
@@ -161,7 +155,7 @@ class Failure(msgspec.Struct, frozen=True):
     """The web's errors are values: why no reply came, or not a whole one."""
 
     outcome: str
-    """One of `OUTCOMES`."""
+    """One of `outcomes.OUTCOMES`."""
     error: str
     """One line for people."""
     retry: bool = False

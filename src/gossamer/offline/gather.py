@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from xxhash import xxh3_64_intdigest
 
 from gossamer.model.links import EMBED, Link
+from gossamer.model.outcomes import MAY_PASS
 from gossamer.offline.kinds import (
     BEYOND,
     EMBEDDED,
@@ -36,9 +37,6 @@ from gossamer.offline.ways import FARTHEST, HOPS_MAX, WAY_MASK, depth_of, hops_o
 from gossamer.offline.work import Piece
 from gossamer.url.url import Url
 
-PASSING_OUTCOMES = (
-    "timeout", "dns_error", "connect_error", "tls_error", "protocol_error", "robots_unreachable", "host_closed",
-)  # fmt: skip
 PASSING_STATUSES = (408, 425, 429)
 """Beside all from 500 on."""
 
@@ -213,7 +211,7 @@ class _Stream:
 def _flags(build: Build, batch: pa.RecordBatch, kinds: pa.Array) -> npt.NDArray[np.uint8]:
     outcome = _plain(batch["outcome"])
     status = _numbers(batch, "status")
-    passing = _among(outcome, frozenset(PASSING_OUTCOMES))
+    passing = _among(outcome, MAY_PASS)
     passing |= _is(outcome, "http_error") & ((status >= 500) | np.isin(status, PASSING_STATUSES))
     part = _is(kinds, EMBED)
     silent = np.zeros(batch.num_rows, bool)

@@ -6,6 +6,7 @@ from math import inf
 from typing import Protocol
 
 from gossamer.model.headers import http_date
+from gossamer.model.outcomes import NEVER_AGAIN, SUCCEEDED
 from gossamer.model.revisits import Habits, Held, Notice, Sight
 from gossamer.ports import PatternMatcher, RevisitPolicy
 from gossamer.revisit.calendar import Calendar, span_of
@@ -21,9 +22,6 @@ from gossamer.url.url import Url
 from gossamer.world.dice import Dice
 
 GONE = frozenset((404, 410))
-THERE = frozenset(("fetched", "not_modified", "redirected"))
-NEVER_AGAIN = frozenset(("excluded", "trapped", "host_closed"))
-"""Outcomes after which a page is given up at once."""
 JITTER = 0.05
 """Share by which intervals vary: pages of one age must not stay in step."""
 PROMISE_SHARE = 0.9
@@ -94,7 +92,7 @@ class Schedule:
         memory = self._load(sight.url)
         was_there = memory is not None and memory.visits > 0
         was_gone = memory is not None and bool(memory.recent) and memory.recent[-1][1] == "gone"
-        if sight.outcome not in THERE:
+        if sight.outcome not in SUCCEEDED:
             return "vanished" if was_there and not was_gone and sight.status in GONE else ""
         if memory is None or not was_there or was_gone:
             return "appeared"
@@ -110,7 +108,7 @@ class Schedule:
         if memory is None:
             memory = Memory(sight.url.text, sight.at, sight.at, depth=sight.depth)
         self._withdraw(memory, rhythm)
-        if sight.outcome in THERE:
+        if sight.outcome in SUCCEEDED:
             self._judge_lateness(memory, sight)
             memory.promise = self._promise_of(sight.url)
             habits = self._there(memory, rhythm, sight, is_new=is_new)

@@ -12,6 +12,7 @@ import msgspec
 
 from gossamer.model.counters import Counters
 from gossamer.model.headers import max_age_s, retry_after_s
+from gossamer.model.outcomes import UNCONNECTED
 from gossamer.model.visits import Failure, Reply
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.recent import Recent
@@ -45,8 +46,6 @@ class Redirect(msgspec.Struct, frozen=True, gc=False):
     hops: int
 
 
-UNANSWERED = frozenset(("connect_error", "dns_error"))
-"""Outcomes that cost nobody anything: there was no connection."""
 ALLOWED, _DENIED = Verdict("allowed"), Verdict("denied", reason="robots.txt disallows it")
 _UNKNOWN = Verdict("unknown", reason="robots.txt must be read first")
 
@@ -129,7 +128,7 @@ class RobotsGate:
                 return RobotsRecord(Kind.ALLOW_ALL, b"", now, now + self._options.ttl_s)
             lasting = failure.outcome == "tls_error" and not failure.retry
             # A refused handshake costs the server as little as a refused connection, and a wait rarely mends it.
-            first_s = options.unanswered_first_s if lasting or failure.outcome in UNANSWERED else None
+            first_s = options.unanswered_first_s if lasting or failure.outcome in UNCONNECTED else None
             return self._failed(previous, now, failure.error, first_s=first_s, lasting=lasting)
         status = reply.status
         if 200 <= status < 300:

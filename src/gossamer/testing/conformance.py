@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 import msgspec
 
 from gossamer.model.links import LINK_TYPES, Found, Link
+from gossamer.model.outcomes import OUTCOMES
 from gossamer.model.revisits import Habits
 from gossamer.model.standing import Standing
 from gossamer.model.visits import (
-    OUTCOMES,
     Archived,
     Failure,
     Findings,

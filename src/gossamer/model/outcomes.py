@@ -1,0 +1,55 @@
+"""Outcomes: how an attempt at a URL can end, and what each of these ends means. The one declaration of them."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple
+
+Outcome = Literal[
+    "fetched", "not_modified", "redirected", "http_error", "robots_denied", "excluded", "dns_error", "connect_error",
+    "tls_error", "timeout", "protocol_error", "too_large", "unsupported", "trapped", "host_closed",
+    "robots_unreachable", "process_crashed", "internal_error",
+]  # fmt: skip
+
+
+class Meaning(NamedTuple):
+    """What an outcome says of its URL."""
+
+    has_content: bool = False
+    """The page is there, and we have what it holds."""
+    succeeded: bool = False
+    """The server answered as it should: with the page, or with where it is."""
+    may_pass: bool = False
+    """A crawl of another day may end differently: a trouble of the network, of the server, or of its robots.txt."""
+    unconnected: bool = False
+    """There was no connection, so trying again costs the server nothing."""
+    never_again: bool = False
+    """A continuous crawl does not come back."""
+
+
+MEANINGS: Final[dict[Outcome, Meaning]] = {
+    "fetched": Meaning(has_content=True, succeeded=True),
+    "not_modified": Meaning(has_content=True, succeeded=True),
+    "redirected": Meaning(succeeded=True),
+    "http_error": Meaning(),
+    "robots_denied": Meaning(),
+    "excluded": Meaning(never_again=True),
+    "dns_error": Meaning(may_pass=True, unconnected=True),
+    "connect_error": Meaning(may_pass=True, unconnected=True),
+    "tls_error": Meaning(may_pass=True),
+    "timeout": Meaning(may_pass=True),
+    "protocol_error": Meaning(may_pass=True),
+    "too_large": Meaning(),
+    "unsupported": Meaning(),
+    "trapped": Meaning(never_again=True),
+    "host_closed": Meaning(may_pass=True, never_again=True),
+    "robots_unreachable": Meaning(may_pass=True),
+    "process_crashed": Meaning(),
+    "internal_error": Meaning(),
+}
+OUTCOMES: Final = tuple(MEANINGS)
+# Sets, for the places that ask for each page.
+WITH_CONTENT: Final[frozenset[str]] = frozenset(name for name, one in MEANINGS.items() if one.has_content)
+SUCCEEDED: Final[frozenset[str]] = frozenset(name for name, one in MEANINGS.items() if one.succeeded)
+MAY_PASS: Final[frozenset[str]] = frozenset(name for name, one in MEANINGS.items() if one.may_pass)
+UNCONNECTED: Final[frozenset[str]] = frozenset(name for name, one in MEANINGS.items() if one.unconnected)
+NEVER_AGAIN: Final[frozenset[str]] = frozenset(name for name, one in MEANINGS.items() if one.never_again)
