@@ -22,7 +22,7 @@ from gossamer.crawl.options import CrawlOptions, LimitsOptions
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.pipeline import Pipeline
 from gossamer.crawl.quarantine import Quarantine
-from gossamer.crawl.retries import Retries
+from gossamer.crawl.ring import Retries
 from gossamer.crawl.rooms import Rooms
 from gossamer.crawl.shard import Shard
 from gossamer.crawl.story import Story

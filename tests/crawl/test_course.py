@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from gossamer.crawl.course import RINGS, Course, Point
+from gossamer.crawl.tally import RINGS, Course, Point
 
 POINTS_MAX = sum(most + 1 for _, most in RINGS)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer.crawl.recent import KEPT_MAX, TOLD_CHARACTERS_MAX, Recent
+from gossamer.crawl.tally import KEPT_MAX, TOLD_CHARACTERS_MAX, Recent
 from gossamer.model.visits import PageRow
 
 

@@ -11,7 +11,7 @@ import pytest
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.permit import Permit
-from gossamer.crawl.retries import Retries
+from gossamer.crawl.ring import Retries
 from gossamer.crawl.tally import NOTES_MAX, Tally, Totals
 from gossamer.model.visits import Errand, Failure, Reply, Visit
 from gossamer.scope.exclusions import ExcludedHost

@@ -36,9 +36,9 @@ from gossamer.config.lists import check_lists
 from gossamer.config.live import save
 from gossamer.config.seeds import check_seeds
 from gossamer.crawl.control import Control, Verb
-from gossamer.crawl.course import Course, Point
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.shard import End
+from gossamer.crawl.tally import Course, Point
 from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.extras import require
 from gossamer.model.verbs import ConflictError, HostsOf, Nothing, RecentOf, RefusedError, Request, StatusOf, Stop, Why

@@ -41,8 +41,8 @@ from gossamer.config.live import save
 from gossamer.config.seeds import check_seeds
 from gossamer.crawl.control import Control, Verb
 from gossamer.crawl.delivery import Delivery
-from gossamer.crawl.recent import Recent
 from gossamer.crawl.shard import Companion, End, first_of
+from gossamer.crawl.tally import Recent
 from gossamer.crawl.watchdogs import FILES_A_REQUEST, FILES_OF_OUR_OWN
 from gossamer.model.errors import ConfigError
 from gossamer.state.store import DamagedStoreError

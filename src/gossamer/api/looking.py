@@ -12,7 +12,7 @@ from gossamer.archive.search.folders import indexes_of
 from gossamer.assembly import Assembled
 from gossamer.config import Config
 from gossamer.config.gather import reopen
-from gossamer.crawl.recent import Recent
+from gossamer.crawl.tally import Recent
 from gossamer.model.product import __version__
 
 POINTS_TOLD_MAX = 2_000

@@ -29,7 +29,7 @@ from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.quarantine import Quarantine
-from gossamer.crawl.retries import Retries
+from gossamer.crawl.ring import Retries
 from gossamer.crawl.tally import Tally
 from gossamer.crawl.trapping import Trapping, watch_key
 from gossamer.crawl.watchdogs import Steered, Watchdogs

@@ -11,12 +11,11 @@ from typing import Generic
 import msgspec
 
 from gossamer.crawl.examine import Examined, page_of
-from gossamer.crawl.history import page_record
+from gossamer.crawl.history import attempt_row, digest_text, page_record
 from gossamer.crawl.logs import Logs
-from gossamer.crawl.retries import Retries
 from gossamer.crawl.revisiting import NOT_MODIFIED
+from gossamer.crawl.ring import Retries
 from gossamer.crawl.rooms import Rooms
-from gossamer.crawl.rows import attempt_row, digest_text
 from gossamer.crawl.tally import Tally
 from gossamer.model.errors import CrawlFailedError
 from gossamer.model.links import ANNOUNCING, EMBED, NOT_SEED, SEED_ARGUMENT, Found, Link

@@ -1,13 +1,14 @@
-"""History: what became of each URL, one record each, in the shard's store; and which redirects were not followed."""
+"""History: the row that each attempt leaves, and what is remembered of each URL."""
 
 from __future__ import annotations
 
+from base64 import b32encode
 from collections.abc import Sequence
 
 import msgspec
 
 from gossamer.model.links import Link
-from gossamer.model.visits import PageRow
+from gossamer.model.visits import PageRow, Visit
 from gossamer.state.epoch import Epochs
 from gossamer.url.url import Url
 
@@ -88,3 +89,17 @@ def _stopped_key(url: Url) -> bytes:
 
 def _key(url: Url) -> bytes:
     return url.partition.to_bytes(2) + url.fingerprint.to_bytes(8)
+
+
+def attempt_row(visit: Visit, outcome: str, at: float) -> PageRow:
+    """Return the row of an attempt with what the visit knows; the rest is filled in by the stages."""
+    url = visit.url
+    return PageRow(
+        url.text, url.key, url.host, url.site, at, outcome, depth=visit.depth, referrer=visit.referrer,
+        link_type=visit.link_type, attempt=visit.attempt, hops=visit.hops,
+    )  # fmt: skip
+
+
+def digest_text(algorithm: str, digest: bytes) -> str:
+    """Return a digest as WARC writes it."""
+    return f"{algorithm}:{b32encode(digest).decode()}"

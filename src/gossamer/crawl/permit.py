@@ -1,4 +1,6 @@
-"""Permit: may we, this minute? The exclusion list, traps and robots.txt, asked at the last moment."""
+"""Permit: may we, this minute? The exclusion list, traps and robots.txt, checked at the last moment; and robots.txt
+fetched through the gates of each host that its redirects lead to.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from gossamer.model.visits import Errand
-from gossamer.ports import Exclusions, Robots
+from gossamer.crawl.partners import Router
+from gossamer.model.visits import Errand, Failure, Reply
+from gossamer.ports import Exclusions, HostControl, Robots
 from gossamer.url.url import Url
 
 
@@ -64,3 +67,63 @@ class Permit:
         if said.kind == "wait":
             return Verdict(wait_until=said.until, reason=said.reason)
         return Verdict(outcome="robots_unreachable", reason=said.reason)
+
+
+ELSEWHERE_S_MAX = 40.0
+"""How long an origin waits for a robots.txt that another host has, before it is requested anew. The wait is in the host
+record and the request is not: a process that dies in between leaves the wait behind."""
+
+
+class Errands:
+    """Takes what a robots.txt request brought: the next hop, or an answer that lets the waiting host go on."""
+
+    def __init__(
+        self,
+        permit: Permit,
+        hosts: HostControl,
+        name: Callable[[str], Url | None],
+        failed: Callable[[Errand, str], None],
+        router: Router | None = None,
+    ) -> None:
+        """`name` makes a `Url` of where a robots.txt redirects; `failed` hears why one could not be fetched."""
+        self._permit = permit
+        self._hosts = hosts
+        self._name = name
+        self._failed = failed
+        self._router = router
+
+    def answer(self, errand: Errand, body: bytes, result: Reply | Failure, now: float) -> None:
+        """Follow a redirect as another errand, or tell the gate and wake the host that waits."""
+        if self._router is not None and not self._router.has(errand.origin):
+            self._router.answer_errand(errand, result, body)
+            return
+        robots = self._permit.robots
+        target = robots.answer(errand, result, body, now)
+        while target is not None:
+            url = self._name(target)
+            refused = Failure("robots_unreachable", f"robots.txt redirects to {target}, which cannot be asked")
+            may = url is None or not self._permit.excludes(url)
+            if url is not None and may and self._run(Errand(errand.origin, url, errand.hops + 1), now):
+                return
+            target = robots.answer(errand, refused, b"", now)
+        if isinstance(result, Failure) or result.status >= 400:
+            why = result.error if isinstance(result, Failure) else f"HTTP {result.status}"
+            self._failed(errand, why)
+        self._hosts.set_crawl_delay(errand.origin, robots.crawl_delay_s(errand.origin), now)
+        said = robots.verdict(errand.origin, now)
+        if said.kind == "wait":
+            self._hosts.hold(errand.origin, said.until, said.reason, now)
+        elif errand.hops:
+            self._hosts.release(errand.origin, now)
+        self._hosts.unpark(errand.origin, now)
+
+    def _run(self, errand: Errand, now: float) -> bool:
+        """Request where a robots.txt redirects to. Meanwhile the origin waits, and the others of its host need not."""
+        if self._router is None or self._router.has(errand.url):
+            runs = self._hosts.run_errand(errand, now)
+        else:
+            runs = self._router.run_errand(errand)
+        if runs and errand.url.host != errand.origin.host:
+            self._hosts.hold(errand.origin, now + ELSEWHERE_S_MAX, f"its robots.txt is at {errand.url.text}", now)
+            self._hosts.unpark(errand.origin, now)
+        return runs

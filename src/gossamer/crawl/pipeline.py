@@ -18,16 +18,14 @@ import msgspec
 
 from gossamer.crawl.beyond import SCOPE, Beyond
 from gossamer.crawl.ends import Ends, is_fatal
-from gossamer.crawl.errands import Errands
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
-from gossamer.crawl.retries import Retries
+from gossamer.crawl.partners import Hints, Router
+from gossamer.crawl.permit import Errands
 from gossamer.crawl.revisiting import Revisiting
-from gossamer.crawl.ring import Ring, Step
+from gossamer.crawl.ring import Retries, Ring, Step
 from gossamer.crawl.rooms import Rooms
-from gossamer.crawl.router import Router
 from gossamer.crawl.tally import Tally
-from gossamer.crawl.told import Hints
 from gossamer.model.links import SITEMAP_FILE, Link
 from gossamer.model.outcomes import WITH_CONTENT
 from gossamer.model.revisits import Held, Notice

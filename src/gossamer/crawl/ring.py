@@ -16,11 +16,11 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Generic, Literal
 
-from gossamer.crawl.errands import Errands
-from gossamer.crawl.permit import Permit
-from gossamer.crawl.told import Hubs
-from gossamer.model.visits import Contact, Errand, Failure, Reply
+from gossamer.crawl.partners import Hubs
+from gossamer.crawl.permit import Errands, Permit
+from gossamer.model.visits import Again, Contact, Errand, Failure, Reply, Visit
 from gossamer.ports import HostControl, L, Located, VisitSource
+from gossamer.world.dice import Dice
 
 BUSY = frozenset((429, 503))
 
@@ -160,3 +160,25 @@ class Ring(Generic[L]):
 
 def _admitted(lease: object) -> str:  # noqa: ARG001 - filters that never change reject nothing that was queued
     return ""
+
+
+class Retries:
+    """Doubling waits with jitter, up to so many attempts."""
+
+    def __init__(self, attempts_max: int, first_s: float, most_s: float, dice: Dice) -> None:
+        self._attempts_max = attempts_max
+        self._first_s = first_s
+        self._most_s = most_s
+        self._dice = dice
+
+    def left(self, visit: Visit) -> bool:
+        """Say whether another attempt may be made."""
+        return visit.attempt < self._attempts_max
+
+    def after(self, visit: Visit, error: str, now: float) -> Again | None:
+        """Return the next attempt, or None when there have been enough."""
+        if not self.left(visit):
+            return None
+        wait_s = min(self._first_s * 2.0 ** min(visit.attempt - 1, 40), self._most_s)
+        wait_s *= 1.0 + self._dice.uniform(0.0, 0.5)
+        return Again(visit.url, now + wait_s, visit.attempt + 1, visit.hops, error)

@@ -11,11 +11,10 @@ from gossamer.crawl.beyond import Beyond
 from gossamer.crawl.copies import Copies
 from gossamer.crawl.examine import Examiner
 from gossamer.crawl.history import History
+from gossamer.crawl.partners import Hints, Hubs, Router
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.quarantine import Quarantine
 from gossamer.crawl.revisiting import Revisiting
-from gossamer.crawl.router import Router
-from gossamer.crawl.told import Hints, Hubs
 from gossamer.crawl.trapping import Trapping
 from gossamer.model.visits import Reply
 from gossamer.ports import (

@@ -6,10 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol, cast, runtime_checkable
 
-from gossamer.crawl.errands import Errands
-from gossamer.crawl.permit import Permit
-from gossamer.crawl.retries import Retries
-from gossamer.crawl.ring import Ring
+from gossamer.crawl.permit import Errands, Permit
+from gossamer.crawl.ring import Retries, Ring
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.options import FrontierOptions
