@@ -17,7 +17,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 import uvloop
@@ -27,7 +27,6 @@ from gossamer import Crawler
 from gossamer.assembly import Assembled, assemble
 from gossamer.config import Config, configure
 from gossamer.url.site import site_of
-from gossamer.world.process import DirectoryLock
 from tests.crash.harvest import Harvest, differences
 
 shim = ctypes.CDLL(None)
@@ -124,8 +123,8 @@ def lived(directory: Path, config: Config, series: Series, n: int) -> int:
 def hold_to_commits(witness: Path) -> None:
     """Note each epoch that is said to be committed, and fail when the state that is opened lacks one."""
 
-    def opened(config: Config, directory: Path, lock: DirectoryLock | None = None) -> Assembled:
-        shard = assemble(config, directory, lock=lock)
+    def opened(config: Config, directory: Path, **more: Any) -> Assembled:
+        shard = assemble(config, directory, **more)
         noted = int(witness.read_text() or 0) if witness.exists() else 0
         assert shard.store.epoch >= noted, f"epoch {noted} was committed, {shard.store.epoch} is there"
         shard.committer.on_epoch = lambda number: witness.write_text(str(number)) and None
