@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 
 import gossamer
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 
 PATHS = ("/api/status", "/api/status?detail=true", "/api/hosts", "/metrics", "/api/openapi.json")
 IDLE_S = 10.0

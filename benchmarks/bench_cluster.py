@@ -22,9 +22,9 @@ import time
 from pathlib import Path
 
 from gossamer.cli.control import NotRunningError, ask
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import ConfigError
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 LOOK_S = 0.2

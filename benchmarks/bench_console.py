@@ -23,8 +23,8 @@ from gossamer.console.door import door_of
 from gossamer.console.server import served
 from gossamer.console.service import Service
 from gossamer.console.share import CRAWL_SHARE, Share
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 
 HOSTS, PAGES, DELAY_S = 2_000, 120_000, 5.0
 WARM_S, MEASURE_S = 8.0, 15.0

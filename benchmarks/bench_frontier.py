@@ -46,6 +46,7 @@ from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.options import PolitenessOptions, Preset
 from gossamer.frontier.politeness import politeness
+from gossamer.lab.bounded import run_within
 from gossamer.model.links import Link
 from gossamer.model.visits import Contact
 from gossamer.seen.bloom import BloomUrlSeen
@@ -57,7 +58,6 @@ from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.state.store import Store
-from gossamer.testing.footprint import run_within
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice

@@ -13,13 +13,13 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.web import Web
 from gossamer.model.sketches import Sketch
 from gossamer.scope.watch import Node
 from gossamer.seen import shingles
 from gossamer.seen.near import NearContentSeen
 from gossamer.seen.shingles import sketch
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.web import Web
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.url.name import Namer

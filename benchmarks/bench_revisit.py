@@ -19,13 +19,13 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from gossamer.lab.simulate.freshness import ChangingOptions, ChangingWeb, Watched, best, crawl, watched
 from gossamer.model.revisits import Habits
 from gossamer.revisit.census import Census
 from gossamer.revisit.estimate import rate_of
 from gossamer.revisit.history import History
 from gossamer.revisit.options import DAY_S, RevisitOptions
 from gossamer.revisit.policies import POLICIES, Optimal
-from gossamer.simulate.freshness import ChangingOptions, ChangingWeb, Watched, best, crawl, watched
 
 DAYS, BURN_IN_DAYS, INTERVAL_DAYS = 56.0, 24.0, 4.0
 WEEK = 7.0

@@ -29,13 +29,13 @@ import msgspec
 import numpy as np
 
 import gossamer
+from gossamer.lab.simulate.given import options_of
+from gossamer.lab.simulate.presets import PRESETS
+from gossamer.lab.simulate.simulation import simulate
+from gossamer.lab.simweb.log import Logged
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.report.report import summary
-from gossamer.simulate.given import options_of
-from gossamer.simulate.presets import PRESETS
-from gossamer.simulate.simulation import simulate
-from gossamer.simweb.log import Logged
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
 
 SYNTHETIC = ("simweb-even", "simweb-uneven")
 TOLERANCE = 0.15

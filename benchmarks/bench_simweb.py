@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pycurl
 
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
-from gossamer.simweb.web import Web
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.lab.simweb.web import Web
 
 
 def main() -> None:

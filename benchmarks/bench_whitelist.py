@@ -17,8 +17,8 @@ from pathlib import Path
 
 import duckdb
 
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 
 SOURCE = Path(__file__).parents[1] / "src"
 QUICK = (

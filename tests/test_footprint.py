@@ -23,8 +23,8 @@ from gossamer.config.footprint import (
 from gossamer.config.gather import configure, reopen, reopen_text
 from gossamer.config.sections import Config
 from gossamer.config.toml import effective_toml
+from gossamer.lab.bounded import run_within
 from gossamer.model.errors import ConfigError
-from gossamer.testing.footprint import run_within
 from gossamer.world.allocators import FRUGAL
 
 MIB = 1 << 20

@@ -58,15 +58,12 @@ FILES_ALLOWED = {
     "cluster/ray.py": "what a coordinator must find again is a file, and a Ray of our own has a folder",
     "config": "the operator's file, and the effective one beside the crawl",
     "fetch/file.py": "its web is a tree of files",
+    "lab": "stores of simulated shards, hosts files and logs of the synthetic web; tests look at what was left",
     "offline": "segments, the index of known URLs and what a builder works with are files",
     "report": "reads what the archive left",
     "resolve": "the operator's hosts file",
     "seen": "two of its forms are files of fingerprints that the journals' manifest names",
-    "simulate/freshness.py": "its shard has a store of its own in a directory that the caller gives",
-    "simulate/rooms.py": "each simulated shard has a store of its own in a temporary directory",
-    "simweb": "writes the hosts file for its names",
     "state": "the store, the journals and the slots are files",
-    "testing": "tests look at what was left on disk",
     "world": "it is the world",
 }
 FILE_METHODS = {

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.simweb.behaviours import BEHAVIOURS
-from gossamer.simweb.conformance import showcase
+from gossamer.lab.simweb.behaviours import BEHAVIOURS
+from gossamer.lab.simweb.conformance import showcase
 from tests.ring.beside import LAG_S_P99_MAX, PACE_MIN, PAGES, Beside, beside, beside_web
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.alone]

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.simweb.judge import Promise, judge, repeats
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
+from gossamer.lab.simweb.judge import Promise, judge, repeats
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 from tests.cluster.nodes import Nodes
 from tests.crash.crawls import environment
 from tests.crash.harvest import Harvest, differences

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from gossamer.simweb.behaviours import BEHAVIOURS
+from gossamer.lab.simweb.behaviours import BEHAVIOURS
 
 pytestmark = pytest.mark.acceptance
 RUN_S_MAX = 240

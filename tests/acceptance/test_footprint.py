@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
-from gossamer.testing.footprint import run_measured, run_within
+from gossamer.lab.bounded import run_measured, run_within
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 from tests.crash.crawls import environment
 from tests.crash.harvest import Harvest
 

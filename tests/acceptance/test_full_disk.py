@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 from tests.acceptance.shims import preloaded
 from tests.crash.crawls import crawl_of
 from tests.crash.harvest import Harvest, differences

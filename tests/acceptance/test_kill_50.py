@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.simweb.options import SimwebOptions
+from gossamer.lab.simweb.options import SimwebOptions
 from tests.crash.killing import killed, undisturbed
 from tests.crash.test_kill import IMPATIENT, check
 

@@ -9,11 +9,11 @@ from statistics import quantiles
 
 import pytest
 
-from gossamer.simweb.judge import Promise, judge
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
-from gossamer.simweb.rates import rates
-from gossamer.simweb.truth import Truth
+from gossamer.lab.simweb.judge import Promise, judge
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.lab.simweb.rates import rates
+from gossamer.lab.simweb.truth import Truth
 from tests.ring.crawls import BRIEF, command_line, rows
 from tests.ring.test_politeness import BACKOFF_S, early_after_backoff, robots_asked_again
 

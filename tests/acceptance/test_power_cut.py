@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 from tests.acceptance.power import Cut, Series
 from tests.acceptance.shims import preloaded
 

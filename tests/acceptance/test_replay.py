@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 import trustme
 
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 from tests.acceptance.conftest import Crawl
 from tests.acceptance.nginx import Nginx
 from tests.acceptance.replay import Pywb, Replayed, tool

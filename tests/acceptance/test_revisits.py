@@ -19,11 +19,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from gossamer.frontier.record import decode_entry
+from gossamer.lab.simweb.judge import Promise, judge
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.lab.simweb.web import Web
 from gossamer.revisit.memory import decode_memory
-from gossamer.simweb.judge import Promise, judge
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
-from gossamer.simweb.web import Web
 from gossamer.state.store import Store
 from tests.ring.crawls import BRIEF, CommandLine, command_line, rows, until
 

@@ -14,8 +14,8 @@ from random import Random
 
 import pytest
 
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 from tests.crash.harvest import Harvest
 from tests.ring.crawls import BRIEF
 

@@ -12,10 +12,10 @@ import pytest
 
 import gossamer
 from gossamer.api import scale_crawl
+from gossamer.lab.shards import Shards
+from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.lab.simweb.truth import Truth
 from gossamer.model.errors import ConfigError
-from gossamer.simweb.process import SimwebProcess
-from gossamer.simweb.truth import Truth
-from gossamer.testing.shards import Shards
 from tests.cluster.crawls import begun, config_of, ended
 from tests.cluster.test_scale import WEB, asked_twice, opened
 

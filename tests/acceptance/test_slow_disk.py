@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 from tests.acceptance.shims import preloaded
 from tests.acceptance.slow_disk import BEAT_S, Beats
 

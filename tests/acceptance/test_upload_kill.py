@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 from tests.archive.bucket import KEYS, Bucket
 from tests.crash.crawls import VICTIMS, crawl_of, until
 from tests.crash.harvest import Harvest

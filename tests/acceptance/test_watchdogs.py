@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 from tests.acceptance.shims import preloaded
 from tests.crash.crawls import Crawl, crawl_of, environment, until
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from gossamer.cluster.partitions import PartitionMap
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.url.name import Namer
 from tests.archive.bucket import KEYS, Bucket
 from tests.cluster.nodes import Nodes, command_of, descendants

@@ -21,7 +21,7 @@ UNUSED = {
     "gossamer.cli.live", "gossamer.cluster.coordination", "gossamer.config.reference", "gossamer.console",
     "gossamer.isolated", "gossamer.offline.segment", "gossamer.process.pdf",
     "gossamer.report", "gossamer.resolve.lookup", "gossamer.seen.bloom", "gossamer.seen.diskmerge",
-    "gossamer.simulate", "gossamer.simweb", "gossamer.testing", "multiprocessing.pool", "obstore",
+    "gossamer.lab", "gossamer.testing", "multiprocessing.pool", "obstore",
     "prometheus_client", "pyarrow.compute", "pyarrow.dataset", "pycares", "pypdf", "ray", "requests", "rich",
     "starlette", "tantivy", "tldextract", "uvicorn",
 }  # fmt: skip

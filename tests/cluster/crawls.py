@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gossamer.config import Config, configure, effective_toml
-from gossamer.simweb.process import SimwebProcess
-from gossamer.testing.shards import Shards, Wire, ends_of
+from gossamer.lab.shards import Shards, Wire, ends_of
+from gossamer.lab.simweb.process import SimwebProcess
 from tests.ring.crawls import OWN
 
 WORKERS = ("crawl.commit_s=0.1", "cluster.resend_s=0.4", "cluster.address_term_s=2.0", "cluster.address_turn_s=0.3")

@@ -13,9 +13,9 @@ import sys
 import time
 from pathlib import Path
 
-from gossamer.simweb.judge import Promise, judge, repeats
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
+from gossamer.lab.simweb.judge import Promise, judge, repeats
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 from tests.cluster.nodes import SYSTEM, command_of, descendants, kill_all
 
 HEAD, OTHER, PORT = "10.9.0.1", "10.9.0.2", 6399

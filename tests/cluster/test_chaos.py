@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from gossamer.simweb.judge import judge
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
-from gossamer.simweb.truth import Truth
-from gossamer.testing.shards import Shards
+from gossamer.lab.shards import Shards
+from gossamer.lab.simweb.judge import judge
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.lab.simweb.truth import Truth
 from tests.cluster.crawls import config_of, crawl
 from tests.ring.test_politeness import PROMISES, keys
 

@@ -9,12 +9,12 @@ import pytest
 from gossamer.api import scale_crawl
 from gossamer.config import Config, effective_toml
 from gossamer.config.gather import reopen
+from gossamer.lab.shards import ends_of
+from gossamer.lab.simweb.judge import repeats
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.lab.simweb.truth import Truth
 from gossamer.model.errors import ConfigError
-from gossamer.simweb.judge import repeats
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
-from gossamer.simweb.truth import Truth
-from gossamer.testing.shards import ends_of
 from tests.cluster.crawls import begun, config_of, ended
 
 WEB = SimwebOptions(

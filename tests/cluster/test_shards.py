@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from gossamer.assembly import assemble
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
-from gossamer.simweb.truth import Scope, Truth
-from gossamer.testing.shards import Shards, ends_of
+from gossamer.lab.shards import Shards, ends_of
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.lab.simweb.truth import Scope, Truth
 from tests.answering import Answering
 from tests.cluster.crawls import config_of, crawl
 from tests.ring.test_truth import SMALL

@@ -13,9 +13,9 @@ import pytest
 from gossamer.api.cluster import ClusterCrawler
 from gossamer.api.shards import STANDING, keep_standing, require_states
 from gossamer.assembly import assemble
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import ConfigError
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
 from tests.cluster.crawls import begun, config_of
 from tests.crash.crawls import environment
 

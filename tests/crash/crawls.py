@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from gossamer.simweb.process import SimwebProcess
+from gossamer.lab.simweb.process import SimwebProcess
 
 Victim = Literal["child", "supervisor", "both"]
 VICTIMS: tuple[Victim, ...] = ("child", "supervisor", "both")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.simweb.judge import repeats
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
+from gossamer.lab.simweb.judge import repeats
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 from tests.crash.crawls import VICTIMS, Crawl, crawl_of, until
 from tests.crash.harvest import Harvest
 

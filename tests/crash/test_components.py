@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 from tests.crash import brought
 from tests.crash.crawls import Crawl, crawl_of
 from tests.crash.harvest import Harvest, differences

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.simweb.options import SimwebOptions
+from gossamer.lab.simweb.options import SimwebOptions
 from tests.crash.crawls import EPOCH_PAGES_MAX
 from tests.crash.harvest import differences, imbalances
 from tests.crash.killing import Story, killed, undisturbed

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from gossamer.archive.search.query import search
 from gossamer.archive.search.question import Question
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 from tests.crash.crawls import VICTIMS, Crawl, crawl_of, until
 from tests.crash.harvest import Harvest
 

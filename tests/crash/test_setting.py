@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 from tests.crash.crawls import VICTIMS, Crawl, Victim, crawl_of, environment, until
 
 WEB = SimwebOptions.plain(hosts=4, pages=200, latency_s=0.15, bytes_median=3_000)

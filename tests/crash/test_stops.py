@@ -5,9 +5,9 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-from gossamer.simweb.judge import repeats
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
+from gossamer.lab.simweb.judge import repeats
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 from tests.crash.crawls import Crawl, crawl_of, until
 from tests.crash.harvest import Harvest, differences, imbalances
 from tests.crash.killing import Reached, undisturbed

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from gossamer.lab.simulate.freshness import http_date
 from gossamer.model.revisits import Notice, Sight
 from gossamer.model.visits import Original
 from gossamer.revisit.facts import page_facts, stored_state, whole_facts
@@ -19,7 +20,6 @@ from gossamer.revisit.policies import POLICIES
 from gossamer.revisit.rhythm import KINDS_MAX, Rhythm, kind_of
 from gossamer.revisit.schedule import Schedule
 from gossamer.scope.patterns import PatternSet
-from gossamer.simulate.freshness import http_date
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.url.name import Namer

@@ -10,12 +10,12 @@ from time import perf_counter
 
 from gossamer import Crawler
 from gossamer.config import configure
-from gossamer.simweb.behaviours import CORNERS
-from gossamer.simweb.hosts import Host
-from gossamer.simweb.judge import Promise
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
-from gossamer.simweb.rates import HostRate, rates
+from gossamer.lab.simweb.behaviours import CORNERS
+from gossamer.lab.simweb.hosts import Host
+from gossamer.lab.simweb.judge import Promise
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.lab.simweb.rates import HostRate, rates
 from tests.ring.crawls import Crawled
 
 PACE_MIN = 0.9

@@ -21,7 +21,7 @@ from gossamer import Crawler
 from gossamer.api.status import why_of
 from gossamer.config import configure
 from gossamer.config.gather import reopen
-from gossamer.simweb.truth import Walked
+from gossamer.lab.simweb.truth import Walked
 from gossamer.state.slots import progress
 
 T = TypeVar("T")

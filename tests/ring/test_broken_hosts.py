@@ -13,13 +13,13 @@ from pathlib import Path
 import trustme
 
 from gossamer.api.status import why_of
+from gossamer.lab.simweb.judge import Promise, judge
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.lab.simweb.rates import rates
+from gossamer.lab.simweb.truth import Truth
 from gossamer.report.report import summary
 from gossamer.report.text import as_text
-from gossamer.simweb.judge import Promise, judge
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
-from gossamer.simweb.rates import rates
-from gossamer.simweb.truth import Truth
 from tests.ring.crawls import BRIEF, Crawled, crawl
 
 PROMISE = Promise(delay_s_min=0.1, factor=10, delay_s_max=0.5, address_delay_s=0.01)

@@ -14,9 +14,9 @@ from gossamer.api.restoring import restore_of
 from gossamer.api.status import status_of
 from gossamer.api.verifying import verify_of
 from gossamer.config import Config, configure
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import ConfigError
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
 from tests.archive.bucket import KEYS, NAME, Bucket
 from tests.ring.crawls import OWN, Crawled
 

@@ -11,8 +11,8 @@ import pytest
 
 from gossamer import Crawler
 from gossamer.config import configure
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.state.store import Range, Store
 from tests.ring.crawls import OWN
 

@@ -17,8 +17,8 @@ import pytest
 
 import gossamer
 from gossamer.archive.cdxj import entries_of_warcs, write_index
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 from tests.archive.views.test_views import bodies, latest, lines, rows
 from tests.crash.crawls import crawl_of, until
 from tests.ring.crawls import OWN, crawl

@@ -14,7 +14,7 @@ from typing import cast
 import pytest
 
 from gossamer.api.status import why_of
-from gossamer.simweb.dns import answer
+from gossamer.lab.simweb.dns import answer
 from tests.answering import Answering
 from tests.ring.crawls import crawl
 

@@ -11,13 +11,13 @@ from statistics import median
 
 import pytest
 
-from gossamer.simweb.behaviours import ROBOTS
-from gossamer.simweb.judge import Promise, judge
-from gossamer.simweb.log import Logged
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
-from gossamer.simweb.rates import rates
-from gossamer.simweb.truth import Truth
+from gossamer.lab.simweb.behaviours import ROBOTS
+from gossamer.lab.simweb.judge import Promise, judge
+from gossamer.lab.simweb.log import Logged
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.lab.simweb.rates import rates
+from gossamer.lab.simweb.truth import Truth
 from tests.ring.crawls import BRIEF, command_line, crawl, rows
 
 PROMISES = {

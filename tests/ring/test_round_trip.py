@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from gossamer.simweb.answers import Answer
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
-from gossamer.simweb.web import Web
+from gossamer.lab.simweb.answers import Answer
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.lab.simweb.web import Web
 from tests.archive import strict
 from tests.archive.strict import Read
 from tests.ring.crawls import OWN, Crawled, crawl

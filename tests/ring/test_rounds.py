@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from gossamer.config.gather import reopen
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.offline.build import Order, build
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
 from tests.ring.crawls import OWN, Crawled, crawl
 
 ROUNDS_MAX = 40

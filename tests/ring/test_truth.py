@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.simweb.behaviours import ROBOTS
-from gossamer.simweb.corners.traps import KINDS
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
-from gossamer.simweb.truth import Scope, Truth, Walked
+from gossamer.lab.simweb.behaviours import ROBOTS
+from gossamer.lab.simweb.corners.traps import KINDS
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.lab.simweb.truth import Scope, Truth, Walked
 from tests.ring.crawls import OWN, Crawled, crawl
 
 SMALL = {"oversized_bytes": 3_000_000, "bomb_bytes": 8_000_000, "drip_s": 0.2, "crawl_delay_s": 0.1, "retry_after_s": 1}

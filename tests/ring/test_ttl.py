@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.simweb.dns import answer
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
-from gossamer.simweb.web import Web
+from gossamer.lab.simweb.dns import answer
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.lab.simweb.web import Web
 from tests.ring.crawls import BRIEF, crawl
 
 FAMILIES = 2

@@ -18,8 +18,8 @@ from gossamer import Crawler
 from gossamer.api.status import status_of
 from gossamer.cli.ask import status_text
 from gossamer.config import configure
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 from tests.archive import strict
 from tests.archive.bucket import KEYS, Bucket
 from tests.ring.crawls import OWN, command_line, rows, until

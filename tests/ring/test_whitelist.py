@@ -12,9 +12,9 @@ from gossamer.config.gather import reopen
 from gossamer.config.presets import PRESETS
 from gossamer.config.seeds import domain_seeds
 from gossamer.config.toml import starter_toml
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import ConfigError
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
 from tests.ring.crawls import crawl, rows
 from tests.ring.test_seeds import Site, serving
 

@@ -12,8 +12,8 @@ import pytest
 from gossamer import Crawler
 from gossamer.api.status import status_of, why_of
 from gossamer.config import configure
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 from tests.ring.crawls import BRIEF, OWN, crawl
 from tests.ring.test_seeds import NAMES, Site, crawled, serving
 

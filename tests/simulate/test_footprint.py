@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gossamer.frontier.room import HOST_BYTES
+from gossamer.lab.simulate.footprint import Footprint, footprint_of, seen_disk_bytes, seen_memory_bytes
+from gossamer.lab.simulate.options import MachineOptions, SimulateOptions, WebOptions
 from gossamer.seen.options import SeenOptions
-from gossamer.simulate.footprint import Footprint, footprint_of, seen_disk_bytes, seen_memory_bytes
-from gossamer.simulate.options import MachineOptions, SimulateOptions, WebOptions
 
 COUNTS = {
     "hosts_benched": 400.0, "hosts_known": 1_000.0, "urls": 5e6, "pending": 4e6, "pages": 1e6, "wire_bytes": 30e9,

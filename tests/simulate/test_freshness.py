@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gossamer.lab.simulate.freshness import BEGUN_AT, ChangingOptions, ChangingWeb, Watched, best, crawl, watched
 from gossamer.revisit.freshness import freshness
 from gossamer.revisit.options import DAY_S, RevisitOptions
 from gossamer.revisit.policies import POLICIES
-from gossamer.simulate.freshness import BEGUN_AT, ChangingOptions, ChangingWeb, Watched, best, crawl, watched
 
 OPTIONS = ChangingOptions(pages=500, hosts=12, days=56.0)
 BURN_IN_DAYS = 24.0

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from gossamer.lab.simulate.given import given_keys, known_keys, number, options_of, revisits_of
+from gossamer.lab.simulate.presets import ASSUMED, MEASURED, PRESETS, source_of
 from gossamer.model.errors import ConfigError
-from gossamer.simulate.given import given_keys, known_keys, number, options_of, revisits_of
-from gossamer.simulate.presets import ASSUMED, MEASURED, PRESETS, source_of
 
 
 @pytest.mark.parametrize("preset", PRESETS)

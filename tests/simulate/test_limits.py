@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gossamer.frontier.options import FrontierOptions
-from gossamer.simulate.limits import intervals, shares
-from gossamer.simulate.options import MachineOptions, SimulateOptions
-from gossamer.simulate.samples import Sample
+from gossamer.lab.simulate.limits import intervals, shares
+from gossamer.lab.simulate.options import MachineOptions, SimulateOptions
+from gossamer.lab.simulate.samples import Sample
 
 OPTIONS = SimulateOptions(
     shards=2,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.simulate.machine import (
+from gossamer.lab.simulate.machine import (
     Capacity,
     cpu_exchange_s,
     cpu_page_s,
@@ -11,7 +11,7 @@ from gossamer.simulate.machine import (
     shard_bytes_per_s,
     shard_cores,
 )
-from gossamer.simulate.options import ExchangeOptions, MachineOptions, SimulateOptions, WebOptions
+from gossamer.lab.simulate.options import ExchangeOptions, MachineOptions, SimulateOptions, WebOptions
 
 
 def test_nobody_waits_while_there_is_room() -> None:

@@ -7,9 +7,9 @@ from statistics import mean
 import pytest
 
 from gossamer.frontier.options import FrontierOptions
-from gossamer.simulate.options import MachineOptions, SimulateOptions, WebOptions
-from gossamer.simulate.result import Simulated
-from gossamer.simulate.simulation import simulate
+from gossamer.lab.simulate.options import MachineOptions, SimulateOptions, WebOptions
+from gossamer.lab.simulate.result import Simulated
+from gossamer.lab.simulate.simulation import simulate
 from tests.simulate.webs import LARGE
 
 WEB = WebOptions(hosts=3_000, pages=120_000, zipf_exponent=0.6, dead_host_share=0.05, error_share=0.1)

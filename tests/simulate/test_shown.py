@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 import gossamer
+from gossamer.lab.simulate.figure import as_html, as_svg
+from gossamer.lab.simulate.given import known_keys, options_of
+from gossamer.lab.simulate.options import SimulateOptions
+from gossamer.lab.simulate.result import Simulated
+from gossamer.lab.simulate.revisits import RevisitsOptions
+from gossamer.lab.simulate.simulation import simulate
+from gossamer.lab.simulate.text import as_text, duration
 from gossamer.revisit.policies import POLICIES
-from gossamer.simulate.figure import as_html, as_svg
-from gossamer.simulate.given import known_keys, options_of
-from gossamer.simulate.options import SimulateOptions
-from gossamer.simulate.result import Simulated
-from gossamer.simulate.revisits import RevisitsOptions
-from gossamer.simulate.simulation import simulate
-from gossamer.simulate.text import as_text, duration
 
 REPOSITORY = Path(gossamer.__file__).parents[2]
 SMALL = ("--preset", "web2025", "--pages", "4e3", "--set", "web.hosts=200", "--set", "web.pages=1e5")

@@ -12,11 +12,11 @@ import pytest
 
 import gossamer
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
+from gossamer.lab.simulate.limits import LIMITS
+from gossamer.lab.simulate.options import MachineOptions, SimulateOptions
+from gossamer.lab.simulate.simulation import scale_of, simulate
 from gossamer.robots.options import RobotsOptions
 from gossamer.seen.options import SeenOptions
-from gossamer.simulate.limits import LIMITS
-from gossamer.simulate.options import MachineOptions, SimulateOptions
-from gossamer.simulate.simulation import scale_of, simulate
 from tests.simulate.webs import LARGE, SOUND, simulated, small_sites_s
 
 STEADY = {"fetch_s_median": 0.5, "fetch_sigma_host": 0.0, "fetch_sigma_page": 0.0, "hosts_per_address": 1.0}

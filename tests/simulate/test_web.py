@@ -6,15 +6,15 @@ from collections import Counter
 from statistics import mean, median
 
 import pytest
+from gossamer.lab.simulate.robots import ALLOWED, DENIED, UNKNOWN, UNREACHABLE, WAIT, ModelRobots
 
+from gossamer.lab.simulate.draws import LogNormal, log_normal_of_mean, whole
+from gossamer.lab.simulate.options import WebOptions
+from gossamer.lab.simulate.population import population, synthetic
+from gossamer.lab.simulate.presets import uneven_web
+from gossamer.lab.simulate.web import ModelWeb
+from gossamer.lab.simweb.web import Web
 from gossamer.robots.options import RobotsOptions
-from gossamer.simulate.draws import LogNormal, log_normal_of_mean, whole
-from gossamer.simulate.options import WebOptions
-from gossamer.simulate.population import population, synthetic
-from gossamer.simulate.presets import uneven_web
-from gossamer.simulate.robots import ALLOWED, DENIED, UNKNOWN, UNREACHABLE, WAIT, ModelRobots
-from gossamer.simulate.web import ModelWeb
-from gossamer.simweb.web import Web
 from gossamer.url.name import Namer
 from gossamer.world.dice import Dice
 

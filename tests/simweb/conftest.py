@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 
 SMALL = SimwebOptions(
     seed=7, hosts=40, pages=300, bytes_median=2_000, oversized_bytes=500_000, bomb_bytes=1_000_000, slow_s_median=0.002,

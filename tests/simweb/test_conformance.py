@@ -7,13 +7,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gossamer.simweb.__main__ import main
-from gossamer.simweb.behaviours import BEHAVIOURS
-from gossamer.simweb.conformance import Row, conformance, showcase, table
-from gossamer.simweb.log import Logged, RequestLog
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.truth import Truth, Walked
-from gossamer.simweb.web import Web
+from gossamer.lab.simweb.__main__ import main
+from gossamer.lab.simweb.behaviours import BEHAVIOURS
+from gossamer.lab.simweb.conformance import Row, conformance, showcase, table
+from gossamer.lab.simweb.log import Logged, RequestLog
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.truth import Truth, Walked
+from gossamer.lab.simweb.web import Web
 
 OPTIONS = SimwebOptions(
     seed=3, hosts=12, pages=60, port=8480,

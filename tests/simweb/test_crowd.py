@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from gossamer.simweb.hosts import Host
-from gossamer.simweb.judge import Promise, judge
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
-from gossamer.simweb.rates import rates
+from gossamer.lab.simweb.hosts import Host
+from gossamer.lab.simweb.judge import Promise, judge
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.lab.simweb.rates import rates
 
 PROMISE = Promise(delay_s_min=0.05, factor=10, delay_s_max=0.5, address_delay_s=0.002)
 

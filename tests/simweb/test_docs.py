@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gossamer.simweb.behaviours import BEHAVIOURS
+from gossamer.lab.simweb.behaviours import BEHAVIOURS
 
 PAGE = Path(__file__).parents[2] / "docs" / "simweb.md"
 

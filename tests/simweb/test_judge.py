@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.simweb.hosts import Host
-from gossamer.simweb.judge import Promise, judge, promised_gaps, repeats
-from gossamer.simweb.log import Logged
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.rates import rates
-from gossamer.simweb.web import Web
+from gossamer.lab.simweb.hosts import Host
+from gossamer.lab.simweb.judge import Promise, judge, promised_gaps, repeats
+from gossamer.lab.simweb.log import Logged
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.rates import rates
+from gossamer.lab.simweb.web import Web
 
 PROMISE = Promise(delay_s_min=1.0, factor=10.0, delay_s_max=60.0, address_delay_s=0.2)
 WEB = Web(SimwebOptions(hosts=60, pages=600, port=8480))

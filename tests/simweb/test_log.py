@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.simweb.log import FLUSH_BYTES, Logged, RequestLog, read_log
+from gossamer.lab.simweb.log import FLUSH_BYTES, Logged, RequestLog, read_log
 
 ONE = Logged(1.5, 2.25, 1.0, "127.16.0.1", "h.test", "/a?b=c", 200, 7, 3, 512, True, 0.0, "GET", "agent (+x)")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.simweb.__main__ import main
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
+from gossamer.lab.simweb.__main__ import main
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
 
 TINY = SimwebOptions(hosts=6, pages=6)
 
@@ -45,8 +45,8 @@ def test_it_can_be_started_again_with_the_same_log(tmp_path: Path) -> None:
 
 def test_it_ends_when_its_parent_dies() -> None:
     code = (
-        "import os\nfrom gossamer.simweb.options import SimwebOptions\n"
-        "from gossamer.simweb.process import SimwebProcess\n"
+        "import os\nfrom gossamer.lab.simweb.options import SimwebOptions\n"
+        "from gossamer.lab.simweb.process import SimwebProcess\n"
         "process = SimwebProcess(SimwebOptions(hosts=2, pages=2)); process.start()\n"
         "print(process.web.hosts[0].address, process.port, flush=True); os._exit(0)"
     )
@@ -80,7 +80,7 @@ def test_bad_options_are_one_line(arguments: list[str], line: str, capsys: pytes
 
 
 def test_the_command_announces_the_web(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "gossamer.simweb", "--preset", "small", "--hosts", "7", "--plain", "--traps"]
+    command = [sys.executable, "-m", "gossamer.lab.simweb", "--preset", "small", "--hosts", "7", "--plain", "--traps"]
     command += ["--set", "bytes_median=500", "--hosts-file", str(tmp_path / "hosts"), "--until-stdin-closes"]
     env = {**os.environ, "PYTHONPATH": ":".join(sys.path)}
     run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, env=env, input="")

@@ -9,10 +9,10 @@ from email.utils import parsedate_to_datetime
 
 import pytest
 
-from gossamer.simweb.corners.hangs import KINDS
-from gossamer.simweb.hosts import Host
-from gossamer.simweb.judge import Promise, judge
-from gossamer.simweb.process import SimwebProcess
+from gossamer.lab.simweb.corners.hangs import KINDS
+from gossamer.lab.simweb.hosts import Host
+from gossamer.lab.simweb.judge import Promise, judge
+from gossamer.lab.simweb.process import SimwebProcess
 
 
 @contextmanager

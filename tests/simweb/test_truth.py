@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.simweb.behaviours import BEHAVIOURS, TRAPS
-from gossamer.simweb.corners.embeds import FILES
-from gossamer.simweb.corners.traps import GOOD_PAGES, KINDS
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.process import SimwebProcess
-from gossamer.simweb.truth import Truth
-from gossamer.simweb.web import Web
+from gossamer.lab.simweb.behaviours import BEHAVIOURS, TRAPS
+from gossamer.lab.simweb.corners.embeds import FILES
+from gossamer.lab.simweb.corners.traps import GOOD_PAGES, KINDS
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.lab.simweb.truth import Truth
+from gossamer.lab.simweb.web import Web
 
 from .walker import Walker
 

@@ -8,10 +8,10 @@ from hashlib import sha256
 import pytest
 from pydantic import ValidationError
 
-from gossamer.simweb.corners.traps import ENTRIES
-from gossamer.simweb.hosts import populate
-from gossamer.simweb.options import SimwebOptions
-from gossamer.simweb.web import Web
+from gossamer.lab.simweb.corners.traps import ENTRIES
+from gossamer.lab.simweb.hosts import populate
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.web import Web
 
 OPTIONS = SimwebOptions(seed=5, hosts=30, pages=400, port=8480, oversized_bytes=1_000, bomb_bytes=1_000, traps=True)
 
@@ -29,7 +29,7 @@ def digest(web: Web) -> str:
 
 def test_equal_options_give_equal_bytes_in_every_process() -> None:
     code = (
-        "from gossamer.simweb.options import SimwebOptions; from gossamer.simweb.web import Web\n"
+        "from gossamer.lab.simweb.options import SimwebOptions; from gossamer.lab.simweb.web import Web\n"
         f"from {__name__} import digest, OPTIONS; print(digest(Web(OPTIONS)))"
     )
     for hash_seed in ("1", "2"):

@@ -82,8 +82,8 @@ def simweb_again(file: Path) -> Iterator[None]:
     """
     from pydantic import ValidationError
 
-    from gossamer.simweb.options import SimwebOptions
-    from gossamer.simweb.process import SimwebProcess
+    from gossamer.lab.simweb.options import SimwebOptions
+    from gossamer.lab.simweb.process import SimwebProcess
 
     try:
         options = SimwebOptions.model_validate_json(file.read_bytes())

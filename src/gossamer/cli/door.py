@@ -145,18 +145,18 @@ def scale_crawl(directory: Path, workers: int, note: Callable[[str], None]) -> S
 
 def showcase(directory: Path) -> Web:
     """Return a synthetic web that shows every behaviour."""
-    from gossamer.simweb.conformance import showcase as options
-    from gossamer.simweb.process import SimwebProcess
+    from gossamer.lab.simweb.conformance import showcase as options
+    from gossamer.lab.simweb.process import SimwebProcess
 
     return SimwebProcess(options(), directory)
 
 
 def conformance_of(served: Web, directory: Path) -> tuple[str, bool]:
     """Return the table of a crawl of a synthetic web, and whether all of it is right."""
+    from gossamer.lab.simweb.conformance import conformance, table
+    from gossamer.lab.simweb.process import SimwebProcess
+    from gossamer.lab.simweb.truth import Truth
     from gossamer.report.outcomes import outcomes
-    from gossamer.simweb.conformance import conformance, table
-    from gossamer.simweb.process import SimwebProcess
-    from gossamer.simweb.truth import Truth
 
     simweb = cast("SimwebProcess", served)
     walked = Truth(simweb.web).walk(simweb.seeds, embeds=True)
@@ -461,8 +461,8 @@ def simweb(directory: Path, size: str, **changes: object) -> Web:
     """
     from pydantic import ValidationError
 
-    from gossamer.simweb.options import Preset, SimwebOptions
-    from gossamer.simweb.process import SimwebProcess
+    from gossamer.lab.simweb.options import Preset, SimwebOptions
+    from gossamer.lab.simweb.process import SimwebProcess
 
     sizes = get_args(Preset)
     if size not in sizes:

@@ -29,10 +29,10 @@ def simulate(
     Raises:
         ConfigError: something that the operator can mend; nothing was simulated.
     """
-    from gossamer.simulate.figure import as_html, as_svg
-    from gossamer.simulate.given import given_keys, options_of
-    from gossamer.simulate.simulation import simulate as run
-    from gossamer.simulate.text import as_text
+    from gossamer.lab.simulate.figure import as_html, as_svg
+    from gossamer.lab.simulate.given import given_keys, options_of
+    from gossamer.lab.simulate.simulation import simulate as run
+    from gossamer.lab.simulate.text import as_text
 
     _check_figure(figure)
     values = {key: _number(key, text) for key, text in options.items() if text is not None}
@@ -59,8 +59,8 @@ def revisits(
     Raises:
         ConfigError: something that the operator can mend; nothing was simulated.
     """
-    from gossamer.simulate.given import given_keys, number, revisits_of
-    from gossamer.simulate.revisits import heading, kept
+    from gossamer.lab.simulate.given import given_keys, number, revisits_of
+    from gossamer.lab.simulate.revisits import heading, kept
 
     if strange := [name for name, value in others.items() if value is not None]:
         raise ConfigError(f"--{SPELT.get(strange[0], strange[0])}: goes without --revisits; leave out one of them")
@@ -84,7 +84,7 @@ def revisits(
 
 def presets() -> int:
     """Print the presets."""
-    from gossamer.simulate.presets import PRESETS
+    from gossamer.lab.simulate.presets import PRESETS
 
     for name, preset in PRESETS.items():
         typer.echo(f"{name:<15} {preset.what}")
@@ -101,7 +101,7 @@ def _check_figure(figure: Path | None) -> None:
 
 
 def _number(key: str, text: str) -> object:
-    from gossamer.simulate.given import number
+    from gossamer.lab.simulate.given import number
 
     option = "--" + SPELT.get(key, key)
     if key in WHOLE:

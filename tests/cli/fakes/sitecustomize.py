@@ -12,9 +12,9 @@ FAKES = {
     "gossamer.report.text": HERE / "fake_report.py",
     "gossamer.report.figures": HERE / "fake_report.py",
     "gossamer.report.html": HERE / "fake_report.py",
-    "gossamer.simweb": HERE / "fake_simweb.py",
-    "gossamer.simweb.options": HERE / "fake_simweb.py",
-    "gossamer.simweb.process": HERE / "fake_simweb.py",
+    "gossamer.lab.simweb": HERE / "fake_simweb.py",
+    "gossamer.lab.simweb.options": HERE / "fake_simweb.py",
+    "gossamer.lab.simweb.process": HERE / "fake_simweb.py",
     "gossamer.state.slots": HERE / "fake_slots.py",
 }
 
@@ -24,7 +24,7 @@ class Fakes:
     def find_spec(name: str, path: object = None, target: object = None) -> importlib.machinery.ModuleSpec | None:
         if name not in FAKES:
             return None
-        inner: list[str] | None = [] if name == "gossamer.simweb" else None
+        inner: list[str] | None = [] if name == "gossamer.lab.simweb" else None
         return importlib.util.spec_from_file_location(name, FAKES[name], submodule_search_locations=inner)
 
 

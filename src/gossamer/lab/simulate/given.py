@@ -1,0 +1,177 @@
+"""Given: a preset, options and `key=value` texts become checked options; mistakes in one line."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+
+from pydantic import BaseModel, ValidationError
+
+from gossamer.lab.simulate.options import SimulateOptions
+from gossamer.lab.simulate.presets import PRESETS, synthetic_web
+from gossamer.lab.simulate.revisits import RevisitsOptions
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.model.errors import ConfigError
+
+SIMWEB = "simweb."
+OF_DRAWN_HOSTS = frozenset(
+    f"web.{name}"
+    for name in (
+        "hosts", "pages", "zipf_exponent", "hosts_per_address", "fetch_sigma_host", "slow_share", "dead_host_share",
+        "denied_host_share", "crawl_delay_share", "crawl_delay_s", "giant_pages", "giant_fetch_s",
+    )
+)  # fmt: skip
+"""What says nothing of a synthetic web, whose hosts come with their sizes, addresses and manners."""
+Values = dict[str, object]
+"""By dotted key."""
+
+
+def options_of(
+    preset: str = "", values: Mapping[str, object] | None = None, sets: Iterable[str] = ()
+) -> SimulateOptions:
+    """Return the options of a simulation: those of a preset, with `values` and then `sets` put over them.
+
+    Raises:
+        ConfigError: one line that says what is wrong and how to mend it.
+    """
+    given = _put_together(values or {}, sets)
+    if preset and preset not in PRESETS:
+        raise ConfigError(f"--preset {preset}: expected one of {', '.join(PRESETS)}{_nearest(preset, PRESETS)}")
+    _refuse_unknown(given, known_keys())
+    merged: Values = {"preset": preset, **(PRESETS[preset].values if preset else {})}
+    try:
+        merged |= _described(preset, given)
+        others = {key: value for key, value in given.items() if not key.startswith(SIMWEB)}
+        return SimulateOptions.model_validate(_nested(merged | others))
+    except ValidationError as error:
+        raise ConfigError(_one_line(error, SIMWEB if error.title == SimwebOptions.__name__ else "")) from error
+
+
+def revisits_of(values: Mapping[str, object], sets: Iterable[str] = ()) -> RevisitsOptions:
+    """Return the options of simulated revisits.
+
+    Raises:
+        ConfigError: one line that says what is wrong and how to mend it.
+    """
+    given = _put_together(values, sets)
+    _refuse_unknown(given, known_keys(RevisitsOptions))
+    try:
+        default = RevisitsOptions().model_dump()
+        merged = {section: default[section] | one for section, one in _nested(given).items() if isinstance(one, dict)}
+        return RevisitsOptions.model_validate(default | merged)
+    except ValidationError as error:
+        raise ConfigError(_one_line(error, "")) from error
+
+
+def _described(preset: str, given: Values) -> Values:
+    """Return what a preset of a synthetic web says of that web, as the operator changed it."""
+    changes = {key.removeprefix(SIMWEB): value for key, value in given.items() if key.startswith(SIMWEB)}
+    synthetic = PRESETS[preset].synthetic if preset else None
+    if synthetic is None:
+        if changes:
+            names = ", ".join(name for name, one in PRESETS.items() if one.synthetic is not None)
+            raise ConfigError(f"{SIMWEB}{next(iter(changes))}: only with --preset {names}")
+        return {}
+    for key in given:
+        if key in OF_DRAWN_HOSTS:
+            raise ConfigError(
+                f"{key}: the hosts of --preset {preset} are its synthetic web's; set keys of simweb instead"
+            )
+    seed = given.get("seed", 1)
+    web = synthetic(seed if isinstance(seed, int) else 1)
+    return synthetic_web(SimwebOptions.model_validate(web.model_dump() | changes))
+
+
+def given_keys(values: Mapping[str, object], sets: Iterable[str]) -> frozenset[str]:
+    """Return the dotted keys that an operator gave."""
+    named = {text.partition("=")[0].strip() for text in sets}
+    return frozenset(named | {key for key, value in values.items() if value is not None})
+
+
+def known_keys(options: type[BaseModel] = SimulateOptions) -> list[str]:
+    """Return every dotted key that can be set."""
+    keys = []
+    for name, field in options.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            keys += [f"{name}.{inner}" for inner in kind.model_fields]
+        elif name == "simweb":
+            keys += [f"{SIMWEB}{inner}" for inner in SimwebOptions.model_fields]
+        elif name != "preset":
+            keys.append(name)
+    return keys
+
+
+def number(text: str, option: str) -> int:
+    """Return a whole number written as people do: 1000, 1_000, 1e9.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if value != value or value in (float("inf"), float("-inf")) or value != int(value):
+        raise ConfigError(f"{option} {text}: expected a whole number, such as 1000000 or 1e6")
+    return int(value)
+
+
+def _put_together(values: Mapping[str, object], sets: Iterable[str]) -> Values:
+    given = {key: value for key, value in values.items() if value is not None}
+    for text in sets:
+        given |= _assigned(text)
+    return given
+
+
+def _assigned(text: str) -> Values:
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise ConfigError(f"--set {text}: write --set section.key=value, such as --set web.hosts=1e6")
+    return {key.strip(): _value(value.strip())}
+
+
+def _value(text: str) -> object:
+    if text == "none":
+        return None
+    try:
+        value: object = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+    return int(value) if isinstance(value, float) and value == value // 1 and abs(value) < 1e18 else value
+
+
+def _refuse_unknown(given: Mapping[str, object], known: list[str]) -> None:
+    for key in given:
+        if key not in known:
+            raise ConfigError(f"no key {key}{_nearest(key, known)}; docs/simulate.md lists them")
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"; did you mean {found[0]}?" if found else ""
+
+
+def _nested(flat: Mapping[str, object]) -> Values:
+    nested: Values = {}
+    for key, value in flat.items():
+        section, dot, name = key.partition(".")
+        if not dot:
+            nested[key] = value
+            continue
+        inner = nested.setdefault(section, {})
+        assert isinstance(inner, dict)
+        inner[name] = value
+    return nested
+
+
+def _one_line(error: ValidationError, section: str) -> str:
+    first = error.errors(include_url=False)[0]
+    key = section + ".".join(map(str, first["loc"]))
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "value_error":
+        return f"{key}.{message}" if key else message
+    message = message.replace("Input should be", "expected")
+    return f"{key} is {json.dumps(first['input'], default=str)}: {message}"

@@ -1,0 +1,161 @@
+"""Rooms: the parts of one simulated shard, all of them a crawl's own, in a directory of its own, and their commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol, cast, runtime_checkable
+
+from gossamer.crawl.permit import Errands, Permit
+from gossamer.crawl.ring import Retries, Ring
+from gossamer.frontier.frontier import Frontier
+from gossamer.frontier.host import Lease
+from gossamer.frontier.options import FrontierOptions
+from gossamer.frontier.politeness import politeness
+from gossamer.frontier.priority import BreadthFirst
+from gossamer.lab.simulate.options import SimulateOptions
+from gossamer.model.extras import require
+from gossamer.model.links import Link
+from gossamer.model.visits import Errand, Failure
+from gossamer.plugins import build
+from gossamer.ports import HostControl, Prioritizer, UrlSeen
+from gossamer.robots.options import RobotsOptions
+from gossamer.robots.robots import SiteRobots
+from gossamer.seen.diskmerge import DiskMergeUrlSeen
+from gossamer.seen.memory import MemoryUrlSeen
+from gossamer.seen.options import SeenOptions
+from gossamer.seen.urls import RocksUrlSeen
+from gossamer.seen.ways import NEW
+from gossamer.state.contacts import Contacts
+from gossamer.state.epoch import Epochs
+from gossamer.state.journals import Journals
+from gossamer.state.store import Store
+from gossamer.url.url import Url
+from gossamer.world.dice import Dice
+
+BOOT = bytes(16)
+STORE_BYTES = 32 << 20
+"""Cache, and write buffer, of a simulated shard's store."""
+POPULAR_URLS_MAX = 200_000
+"""Of each shard: many of them share this process, and what is answered does not depend on it."""
+BLOOM = "gossamer.seen.bloom:BloomUrlSeen"
+"""It needs what a crawl needs by default as little as a simulation does."""
+
+
+class ShardRooms:
+    """Ring, frontier, politeness, robots.txt, eliminator, contacts and epochs of a crawl; their driver is simulated."""
+
+    def __init__(
+        self,
+        options: SimulateOptions,
+        directory: Path,
+        scale: float,
+        name_url: Callable[[str], Url | None],
+        seed: int,
+        now: float,
+    ) -> None:
+        """Make an empty shard that stands for `scale` times what it holds."""
+        directory.mkdir(parents=True)
+        dice = Dice(seed)
+        self.options = scaled(options.frontier, scale)
+        self._store = Store(directory / "store", STORE_BYTES, STORE_BYTES)
+        self._epochs = Epochs(self._store)
+        self._contacts = Contacts(directory, BOOT, now)
+        self._journals = Journals(directory)
+        self._journals.recover(())
+        self._seen = _url_seen(seen_scaled(options.seen, scale), self._epochs, self._journals)
+        self._prioritizer: Prioritizer = BreadthFirst()
+        self.frontier = Frontier(
+            self._store, self._epochs, self._contacts, politeness(options.politeness), self.options, name_url, dice, now
+        )
+        self._hosts: HostControl = self.frontier.control
+        robots = SiteRobots(self._epochs, RobotsOptions(), name_url, dice)
+        self._permit = Permit(_NoExclusions(), robots, obey=options.web.robots)
+        self._errands = Errands(self._permit, self._hosts, name_url, _ignore)
+        self.retries = Retries(
+            options.frontier.attempts_max, options.frontier.retry_s_first, options.frontier.retry_s_max, dice
+        )
+        self._visits = 0
+        self._commit_visits = options.commit_visits
+
+    def ring(self, refuse: Callable[[Lease, Failure], None]) -> Ring[Lease]:
+        """Return what decides about leases. No address is known before it was looked up."""
+        return Ring(self.frontier, self._hosts, self._permit, self._errands, lambda _host: None, refuse)
+
+    def discover(self, links: Sequence[Link], now: float) -> list[Link]:
+        """Offer links to the eliminator, queue the new ones and return them."""
+        answers = self._seen.offer(
+            [link.url for link in links], [link.depth for link in links], [link.hops for link in links]
+        )
+        new = [link for link, answer in zip(links, answers, strict=True) if answer == NEW]
+        for link in new:
+            self.frontier.add(link, self._prioritizer.level(link), now)
+        return new
+
+    def visited(self, now: float) -> None:
+        """Count a visit's end; commit when there have been enough."""
+        self._visits += 1
+        if self._visits >= self._commit_visits or self._contacts.crowded:
+            self.commit(now)
+
+    def commit(self, now: float) -> None:
+        """Close the epoch as a crawl does, with the disk's part in this thread."""
+        self._visits = 0
+        self.frontier.cut(now)
+        if isinstance(self._seen, _Cuts):
+            self._seen.cut(now)
+        ended = self._contacts.ended_since_commit
+        manifest = self._journals.cut()
+        self._epochs.close_at_once()
+        self._journals.settle(manifest)
+        self._contacts.committed(ended)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        if isinstance(self._seen, _Closes):
+            self._seen.close()
+        self._store.close()
+        self._contacts.close()
+
+
+class _NoExclusions:
+    def covers(self, host: str) -> bool:  # noqa: ARG002 - nobody in the model asked to be left alone
+        return False
+
+
+def _ignore(errand: Errand, why: str) -> None:
+    """A robots.txt of the model that could not be fetched goes into no log."""
+
+
+@runtime_checkable
+class _Cuts(Protocol):
+    def cut(self, now: float) -> None: ...
+
+
+@runtime_checkable
+class _Closes(Protocol):
+    def close(self) -> None: ...
+
+
+def scaled(options: FrontierOptions, scale: float) -> FrontierOptions:
+    """Return what a shard that holds one host in `scale` keeps in memory; its times stay as they are."""
+    bounds = ("bench_hosts_max", "bench_hosts_first", "bench_bytes_max", "records_cached_max")
+    return options.model_copy(update={name: max(1, round(getattr(options, name) / scale)) for name in bounds})
+
+
+def seen_scaled(options: SeenOptions, scale: float) -> SeenOptions:
+    """Return what an eliminator is made for that is offered one URL in `scale`; none of it changes an exact answer."""
+    bounds = {"expected_urls": options.expected_urls, "front_urls_max": options.front_urls_max}
+    changes = {name: max(1, round(value / scale)) for name, value in bounds.items()}
+    return options.model_copy(update=changes | {"popular_urls_max": min(options.popular_urls_max, POPULAR_URLS_MAX)})
+
+
+def _url_seen(options: SeenOptions, epochs: Epochs, journals: Journals) -> UrlSeen:
+    if options.form == "memory":
+        return MemoryUrlSeen(epochs)
+    if options.form == "rocksdb":
+        return RocksUrlSeen(epochs, POPULAR_URLS_MAX)
+    if options.form == "diskmerge":
+        return DiskMergeUrlSeen(epochs, journals, options)
+    require("rbloom", "seen.form=bloom")
+    return cast("UrlSeen", build(BLOOM, "seen.form", epochs=epochs, journals=journals, options=options))

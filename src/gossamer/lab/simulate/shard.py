@@ -1,0 +1,236 @@
+"""Shard: the ring's driver in simulated time: it looks up, fetches and processes in a model, and decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from gossamer.crawl.ring import Step
+from gossamer.frontier.host import Lease
+from gossamer.lab.simulate.events import Events
+from gossamer.lab.simulate.host import ModelHost
+from gossamer.lab.simulate.machine import (
+    REQUEST_BYTES,
+    Capacity,
+    cpu_exchange_s,
+    cpu_page_s,
+    cpu_request_s,
+    exchange_bytes,
+    foreign_share,
+    shard_bytes_per_s,
+    shard_cores,
+)
+from gossamer.lab.simulate.options import SimulateOptions
+from gossamer.lab.simulate.rooms import ShardRooms
+from gossamer.lab.simulate.tally import Tally
+from gossamer.lab.simulate.web import ModelWeb
+from gossamer.model.links import Link
+from gossamer.model.visits import Failure, Reply
+
+DAY_S = 86_400.0
+"""How long an address is good for."""
+WAKE_S_MIN = 1e-3
+"""Nobody looks at the frontier again sooner than this when it had nothing."""
+
+
+class Address(NamedTuple):
+    """Where a modelled host is."""
+
+    addresses: tuple[str, ...]
+    expires_at: float
+
+
+class SimulatedShard:
+    """One shard: a slot for each request at once, a processor, a link to the network, and the real rooms."""
+
+    def __init__(
+        self,
+        number: int,
+        options: SimulateOptions,
+        web: ModelWeb,
+        scale: float,
+        rooms: ShardRooms,
+        events: Events,
+        send: Callable[[int, list[Link], float], None],
+        fetched: Callable[[float], None],
+    ) -> None:
+        """Build a shard each of whose hosts stands for `scale` hosts of a real one."""
+        self.tally = Tally()
+        self.rooms = rooms
+        self._number = number
+        self._options = options
+        self._web = web
+        self._events = events
+        self._send = send
+        self._fetched = fetched
+        self._frontier = rooms.frontier
+        self._ring = rooms.ring(self._refused)
+        self.slots = max(1, round(options.machine.concurrency / scale))
+        self.out = 0
+        """Slots in use."""
+        # One page here stands for `scale` pages, so what serves them is so much slower.
+        mean_bytes = options.web.page_bytes_mean
+        self._cpu_exchange_s = cpu_exchange_s(options.web, options.exchange, options.shards)
+        self._exchange_bytes = exchange_bytes(options.web, options.exchange, options.shards)
+        page_s = cpu_page_s(mean_bytes, options.web, options.machine) + self._cpu_exchange_s
+        self.cpu = Capacity(shard_cores(options) / scale, page_s)
+        wire_bytes = mean_bytes * options.web.wire_share + REQUEST_BYTES
+        self.network = Capacity(shard_bytes_per_s(options) / scale, wire_bytes)
+        self._foreign_share = foreign_share(options.web, options.shards) / max(1e-9, 1 - options.web.same_host_share)
+        self._alone = web.shards == 1
+        self.wake_at = float("inf")
+        """When it looks at the frontier next."""
+
+    # ---- links in
+
+    def arrive(self, links: list[Link], now: float) -> None:
+        """Take links that another shard found, or that are seeds."""
+        for link in self.rooms.discover(links, now):
+            self.tally.discovered += 1
+            host = self._web.host(link.url.host)
+            if not host.closed:
+                self.tally.hosts_active += not host.pending
+                host.pending += 1
+
+    # ---- visits out
+
+    def lend(self, now: float) -> None:
+        """Begin what may begin now, and ask to be woken when there may be more."""
+        while self.out < self.slots:
+            lease = self._frontier.select(now)
+            if lease is None:
+                break
+            self._begin(lease, now)
+        self.tally.pass_to(now, full=self.out >= self.slots, used=self.out / self.slots)
+        if self.out >= self.slots:
+            return  # The end of a visit calls again.
+        wake_at = self._frontier.wake_at()
+        if wake_at is not None:
+            at = max(wake_at, now + WAKE_S_MIN)
+            if at < self.wake_at:
+                self.wake_at = at
+                self._events.at(at, self._wake)
+
+    def _wake(self, now: float) -> None:
+        if now >= self.wake_at:
+            self.wake_at = float("inf")
+            self.lend(now)
+
+    def _begin(self, lease: Lease, now: float) -> None:
+        step = self._ring.leased(lease, now)
+        if step is Step.RESOLVE:
+            self.out += 1
+            self._events.at(now + self._options.web.lookup_s, lambda at: self._looked_up(lease, at))
+        elif step is Step.FETCH and self._ring.begun(lease, now):
+            self._fetch(lease, self._web.host(lease.url.host), now)
+
+    def _looked_up(self, lease: Lease, now: float) -> None:
+        self.out -= 1
+        address = self._web.host(lease.url.host).address
+        self._ring.resolved(lease, Address((address,), now + DAY_S), now)
+        self.lend(now)
+
+    def _fetch(self, lease: Lease, host: ModelHost, now: float) -> None:
+        self.out += 1
+        self.tally.requests += 1
+        if host.dead:
+            wait_s = self._options.web.connect_s_max
+            result = Failure("connect_error", "no answer", retry=True, host_level=True, fetch_s=wait_s)
+            self._events.at(now + wait_s, lambda at: self._failed(lease, host, result, now, at))
+            return
+        page_bytes = self._web.page_bytes() if lease.errand is None else 0.0
+        fetch_s = self._web.fetch_s(host)
+        wire_bytes = page_bytes * self._options.web.wire_share + REQUEST_BYTES
+        if page_bytes:
+            wire_bytes += self._exchange_bytes
+        fetch_s = max(fetch_s, self.network.wait_s(wire_bytes, now))
+        self._events.at(now + fetch_s, lambda at: self._replied(lease, host, page_bytes, now, at))
+
+    # ---- the ends of a visit
+
+    def _failed(self, lease: Lease, host: ModelHost, result: Failure, started: float, now: float) -> None:
+        self.cpu.wait_s(cpu_request_s(self._options.web, self._options.machine), now)
+        self._ring.fetched(lease, result, started, now)
+        if lease.errand is not None:
+            self._ring.answered(lease.errand, b"", result, now)
+        else:
+            self._conclude(lease, host, result, now)
+        if not host.closed and self._frontier.facts(lease.url).closed:
+            host.closed = True
+            self.tally.hosts_active -= host.pending > 0
+            host.pending = 0
+        self._leave(now)
+
+    def _replied(self, lease: Lease, host: ModelHost, page_bytes: float, started: float, now: float) -> None:
+        body = host.robots_txt if lease.errand is not None else b""
+        is_error = not body if lease.errand is not None else self._web.is_error()
+        status = 404 if is_error else 200
+        reply = Reply(lease.url.text, status, (), body, lease.address, started, now - started, wire_bytes=0)
+        self._ring.fetched(lease, reply, started, now)
+        if lease.errand is not None:
+            self.cpu.wait_s(cpu_request_s(self._options.web, self._options.machine), now)
+            self._ring.answered(lease.errand, body, reply, now)
+            self._leave(now)
+            return
+        if is_error:
+            cpu_s = cpu_request_s(self._options.web, self._options.machine)
+        else:
+            cpu_s = cpu_page_s(page_bytes, self._options.web, self._options.machine) + self._cpu_exchange_s
+        wait_s = self.cpu.wait_s(cpu_s, now)
+        if wait_s:
+            self._events.at(now + wait_s, lambda at: self._processed(lease, host, at, is_error=is_error))
+        else:
+            self._processed(lease, host, now, is_error=is_error)
+
+    def _processed(self, lease: Lease, host: ModelHost, now: float, *, is_error: bool) -> None:
+        self._finish(lease, host, "http_error" if is_error else "fetched", now)
+        if not is_error:
+            self.tally.pages += 1
+            self._fetched(now)
+            self._discover(lease, host, now)
+        self._leave(now)
+
+    def _conclude(self, lease: Lease, host: ModelHost, failure: Failure, now: float) -> None:
+        """Queue a URL whose request failed anew, or end it."""
+        visit = lease.visit
+        assert visit is not None
+        again = self.rooms.retries.after(visit, failure.error, now) if failure.retry else None
+        if again is not None:
+            self._frontier.retry(lease, again, now)
+        else:
+            self._finish(lease, host, failure.outcome, now)
+
+    def _refused(self, lease: Lease, failure: Failure) -> None:
+        self._finish(lease, self._web.host(lease.url.host), failure.outcome, self._events.now)
+
+    def _finish(self, lease: Lease, host: ModelHost, outcome: str, now: float) -> None:
+        self._frontier.finish(lease, outcome, now)
+        if host.pending:
+            host.pending -= 1
+            self.tally.hosts_active -= not host.pending
+        self.rooms.visited(now)
+
+    def _discover(self, lease: Lease, host: ModelHost, now: float) -> None:
+        visit = lease.visit
+        assert visit is not None
+        here: list[Link] = []
+        away: dict[int, list[Link]] = {}
+        for target, number in self._web.links(host, self._options.known_links):
+            link = Link(target.url(number), "anchor", visit.depth + 1, 0, visit.url.text)
+            if target is host or not self._is_foreign(target):
+                here.append(link)
+            else:
+                away.setdefault(target.shard, []).append(link)
+        if here:
+            self.arrive(here, now)
+        for shard, links in away.items():
+            self._send(shard, links, now + self._options.exchange.delay_s)
+
+    def _is_foreign(self, target: ModelHost) -> bool:
+        if self._alone:  # It stands for all: others' links come to it as its own go to others.
+            return self._web.lot() < self._foreign_share
+        return target.shard != self._number
+
+    def _leave(self, now: float) -> None:
+        self.out -= 1
+        self.lend(now)

@@ -1,0 +1,167 @@
+"""Simulation: builds a web and its shards, lets time pass until the crawl is done, and tells how it went."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from gossamer.frontier.room import HOST_BYTES
+from gossamer.lab.simulate.events import Events
+from gossamer.lab.simulate.options import SimulateOptions
+from gossamer.lab.simulate.population import population, synthetic
+from gossamer.lab.simulate.result import Ended, Simulated, result_of
+from gossamer.lab.simulate.rooms import ShardRooms
+from gossamer.lab.simulate.samples import Milestones, Sample, Samples
+from gossamer.lab.simulate.shard import SimulatedShard
+from gossamer.lab.simulate.web import ModelWeb
+from gossamer.model.links import Link
+
+STARTS_AT = 1_700_000_000.0
+"""Any instant of wall time: rests are kept as wall times, and 0 would be before all of them."""
+SLOTS_MIN = 2
+"""A shard is not simulated with fewer requests at once when the scale is ours to choose."""
+BENCHED_MIN = 50
+"""Nor with fewer hosts on its workbench."""
+HOSTS_MIN = 200
+"""Nor with fewer hosts in all."""
+Progress = Callable[[float], None]
+
+
+def simulate(options: SimulateOptions, progress: Progress | None = None, directory: Path | None = None) -> Simulated:
+    """Simulate a crawl to its end and return how it went.
+
+    About 0.2 ms for each page that is simulated (`pages_simulated`). `progress` is told from time to time which share
+    of the pages is done; the store lies in a temporary directory below `directory`.
+
+    Raises:
+        ConfigError: a part has no simulation.
+        OSError: the disk refuses.
+    """
+    with tempfile.TemporaryDirectory(prefix="gossamer-simulate-", dir=directory) as folder:
+        simulation = Simulation(options, Path(folder))
+        try:
+            simulation.run(progress)
+            return simulation.result()
+        finally:
+            simulation.close()
+
+
+def scale_of(options: SimulateOptions) -> tuple[int, int]:
+    """Return the scale, and how many of the shards are simulated.
+
+    Where nothing is asked for, all shards are when the whole crawl is small enough to be done page by page; else one
+    stands for all, on one host in so many.
+    """
+    if options.simweb is not None or options.web.giant_pages:
+        return 1, options.shards_simulated or options.shards
+    pages = min(options.pages or options.web.pages, options.web.pages)
+    fits = pages <= options.pages_simulated
+    simulated = options.shards_simulated or (options.shards if fits or options.scale == 1 else 1)
+    if options.scale is not None:
+        return options.scale, simulated
+    wanted = max(1, round(pages * simulated / options.shards / options.pages_simulated))
+    bench = options.frontier
+    coarsest = min(
+        options.machine.concurrency // SLOTS_MIN,
+        min(bench.bench_hosts_max, bench.bench_bytes_max // HOST_BYTES) // BENCHED_MIN,
+        options.web.hosts // options.shards // HOSTS_MIN,
+    )
+    return max(1, min(wanted, coarsest)), simulated
+
+
+class Simulation:
+    """A modelled web, simulated shards, and the time that passes between them."""
+
+    def __init__(self, options: SimulateOptions, directory: Path) -> None:
+        """Build everything and offer the seeds."""
+        self._options = options
+        scale, simulated = scale_of(options)
+        if options.simweb is not None:
+            hosts = synthetic(options.simweb, options.web, simulated)
+        else:
+            # One shard of many holds a part of the hosts, and of these one in `scale` is simulated.
+            whole = max(1, round(scale * options.shards / simulated))
+            hosts = population(options.web, options.seed, whole, simulated)
+        self._web = ModelWeb(options.web, hosts, options.seed, simulated)
+        self._whole_scale = 1.0 if options.simweb is not None else max(1.0, options.web.hosts / len(hosts))
+        """How many hosts of the web each host stands for."""
+        self._scale = self._whole_scale * simulated / options.shards
+        """How many hosts of its shard each host stands for."""
+        self._events = Events(STARTS_AT)
+        self._samples, self._milestones = Samples(), Milestones()
+        self._ended: Ended = "finished"
+        self._shards: list[SimulatedShard] = []
+        for number in range(simulated):
+            rooms = ShardRooms(
+                options, directory / f"{number:04}", self._scale, self._web.name_url, options.seed + number, STARTS_AT
+            )
+            shard = SimulatedShard(
+                number, options, self._web, self._scale, rooms, self._events, self._send, self._fetched
+            )
+            self._shards.append(shard)
+
+    def run(self, progress: Progress | None = None) -> None:
+        """Let time pass until the pages are fetched, no URL is left, or the time is over."""
+        options, events, samples = self._options, self._events, self._samples
+        for host in self._web.seeds():
+            self._shards[host.shard].arrive([Link(host.url(self._web.find(host)), "seed", 0)], STARTS_AT)
+        for shard in self._shards:
+            shard.lend(STARTS_AT)
+        wanted = options.pages / self._whole_scale if options.pages is not None else float("inf")
+        whole = min(wanted, float(sum(host.pages for host in self._web.hosts)))
+        ends_at = STARTS_AT + (options.time_s_max or float("inf"))
+        while events and self._milestones.pages < wanted and events.next_at <= ends_at:
+            while events.next_at - STARTS_AT >= samples.due_s:
+                samples.add(self._sample(samples.due_s))
+                if progress is not None:
+                    progress(self._milestones.pages / whole)
+            events.step()
+        if self._milestones.pages >= wanted:
+            self._ended = "pages"
+        elif events:
+            self._ended, events.now = "time", ends_at
+        samples.taken.append(self._sample(events.now - STARTS_AT))
+
+    def result(self) -> Simulated:
+        """Return how it went."""
+        return result_of(
+            self._options, self._samples.taken, self._ended, self._scale, len(self._shards), self._milestones,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Let go of the stores."""
+        for shard in self._shards:
+            shard.rooms.close()
+
+    def _fetched(self, now: float) -> None:
+        self._milestones.fetched(now - STARTS_AT)
+
+    def _send(self, shard: int, links: list[Link], at: float) -> None:
+        receiver = self._shards[shard]
+
+        def arrive(now: float) -> None:
+            receiver.arrive(links, now)
+            receiver.lend(now)
+
+        self._events.at(at, arrive)
+
+    def _sample(self, at_s: float) -> Sample:
+        shards, scale, now = self._shards, self._whole_scale, STARTS_AT + at_s
+        for shard in shards:
+            shard.tally.pass_to(now, full=shard.out >= shard.slots, used=shard.out / shard.slots)
+        tallies = [shard.tally for shard in shards]
+        return Sample(
+            at_s=at_s,
+            pages=scale * sum(tally.pages for tally in tallies),
+            requests=scale * sum(tally.requests for tally in tallies),
+            discovered=scale * sum(tally.discovered for tally in tallies),
+            hosts_active=scale * sum(tally.hosts_active for tally in tallies),
+            hosts_benched=scale * sum(shard.rooms.frontier.benched for shard in shards),
+            hosts_known=scale * self._web.hosts_found,
+            pending=scale * sum(shard.rooms.frontier.counts.pending for shard in shards),
+            wire_bytes=scale * sum(shard.network.done(now) for shard in shards),
+            cpu_s=scale * sum(shard.cpu.done(now) for shard in shards),
+            used_s=sum(tally.used_s for tally in tallies) / len(shards),
+            full_s=sum(tally.full_s for tally in tallies) / len(shards),
+        )

@@ -1,0 +1,210 @@
+"""Pages: the ordinary ones, which fill the hosts: text, navigation, links, all from one hash of their number."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import struct
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from statistics import NormalDist
+
+import msgspec
+
+from gossamer.lab.simweb.answers import Mark
+from gossamer.lab.simweb.hosts import Host, lot
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.words import WINDOW, Words
+
+SECTIONS = (
+    "news", "about", "people", "work", "notes", "archive", "guide", "papers",
+    "events", "shop", "help", "talk", "press", "field", "maps", "letters",
+)  # fmt: skip
+LINK_BYTES = 62
+"""What a link takes, about; sizes aim at their median with it."""
+TOPIC_BYTES = 24
+"""What a page's own word takes beside each link."""
+SENTENCES_MAX = 2_048
+NAV = 5
+FACES_MAX = 4_096
+LINKS_MAX = 2_000
+ABSOLUTE_FORMS = frozenset((10, 11, 14))
+_PAGE_PATH = re.compile(r"/([a-z]+)/p([1-9]\d{0,8})\.html")
+
+
+class Face(msgspec.Struct, frozen=True):
+    """What all pages of one host's content share, written out once."""
+
+    host: Host
+    origin: str
+    seed: bytes
+    forms: tuple[str, ...]
+    """Ways to write a link to a path of this host; `ABSOLUTE_FORMS` name the host."""
+    head: str
+    tail: str
+
+
+class Picks(msgspec.Struct, frozen=True):
+    """Where the links of a page go: each with 32 bits that choose its form and its text."""
+
+    inner: list[tuple[int, int]]
+    """Page of the same host, bits."""
+    outer: list[tuple[int, int]]
+    """Page counted over all hosts, bits."""
+    size: int
+    at: int
+    """Where in the text the page's text begins."""
+
+
+class Pages:
+    """Makes ordinary pages. Pure but for bounded caches; about 20 to 40 µs a page."""
+
+    def __init__(self, options: SimwebOptions, hosts: Sequence[Host]) -> None:
+        self._hosts = hosts
+        self._firsts = [host.first_page for host in hosts]
+        self._total = sum(host.pages for host in hosts)
+        self._words = Words(lot(options, "words"))
+        self._options = options
+        self._port = "" if options.port == 80 else f":{options.port}"
+        self._sizes = _quantiles(options.bytes_median, options.bytes_sigma, options.bytes_max)
+        # The median of a log-normal lies below its mean by exp(sigma² / 2).
+        self._counts = _quantiles(options.links_per_page * 0.835, 0.6, LINKS_MAX)
+        self._face = lru_cache(maxsize=FACES_MAX)(self._make_face)
+
+    @property
+    def words(self) -> Words:
+        """The text that all pages draw from."""
+        return self._words
+
+    def origin(self, host: Host) -> str:
+        """Return `http://name[:port]`."""
+        return f"http://{host.name}{self._port}"
+
+    def number(self, host: Host, path: str) -> int | None:
+        """Return which page a path names, or None when it is no ordinary page of the host."""
+        if path == "/":
+            return 0 if host.pages else None
+        found = _PAGE_PATH.fullmatch(path)
+        if found is None:
+            return None
+        number = int(found[2])
+        return number if number < host.pages and SECTIONS[number & 15] == found[1] else None
+
+    def body(self, host: Host, number: int, front: str = "") -> bytes:
+        """Return the page's HTML. `front` is put on a host's first page only."""
+        face = self._face(host.index if host.mirror_of < 0 else host.mirror_of)
+        picks = self._picks(face, number)
+        words, forms, anchors = self._words, face.forms, self._words.anchors
+        links = [
+            forms[(bits >> 10) & 15] % (f"/{SECTIONS[page & 15]}/p{page}.html" if page else "/", anchors[bits & 1023])
+            for page, bits in picks.inner
+        ]
+        for page, bits in picks.outer:
+            links.append(f'<a href="{self._far(page)}">{anchors[bits & 1023]}</a>')
+        title = f"{anchors[picks.at & 1023].capitalize()} {number}"
+        parts = [f"<!DOCTYPE html>\n<html lang=en>\n<head><title>{title}</title>", face.head, f"<h1>{title}</h1>\n"]
+        if number == 0:
+            parts.append(front)
+        room = picks.size - len(face.head) - len(face.tail) - 100 - (LINK_BYTES + TOPIC_BYTES) * len(links)
+        sentences = max(0, min(SENTENCES_MAX, int(room / words.sentence_bytes)))
+        each, rest = divmod(sentences, len(links) + 1)
+        text, ends, at = words.text, words.ends, picks.at % WINDOW
+        topic = _topic(face.host.index, number)
+        for link in links:
+            parts += ("<p>", topic, text[ends[at] : ends[at + each]], topic, link, "</p>\n")
+            at = (at + each) % WINDOW
+        parts += ("<p>", topic, text[ends[at] : ends[at + each + rest]], "</p>\n", face.tail)
+        return "".join(parts).encode()
+
+    def marks(self, host: Host, number: int) -> Iterator[Mark]:
+        """Yield the links that `body` writes, navigation first, without those of `front`."""
+        content = host if host.mirror_of < 0 else self._hosts[host.mirror_of]
+        face = self._face(content.index)
+        near, far = self.origin(host), face.origin
+        for page in range(min(NAV, host.pages)):
+            yield Mark(near + path_of(page))
+        picks = self._picks(face, number)
+        for page, bits in picks.inner:
+            yield Mark((far if (bits >> 10) & 15 in ABSOLUTE_FORMS else near) + path_of(page))
+        for page, _ in picks.outer:
+            yield Mark(self._far(page))
+
+    def _far(self, page: int) -> str:
+        index = bisect_right(self._firsts, page) - 1
+        return f"http://{self._hosts[index].name}{self._port}{path_of(page - self._firsts[index])}"
+
+    def _picks(self, face: Face, number: int) -> Picks:
+        options, pages = self._options, face.host.pages
+        noise = hashlib.shake_128(b"%b%d" % (face.seed, number))
+        head = int.from_bytes(noise.digest(4), "little")
+        first = options.children_per_page * number + 1
+        children = range(first, min(first + options.children_per_page, pages))
+        extra = max(0, self._counts[head & 255] - min(NAV, pages) - len(children))
+        near = int(extra * options.same_host_share + 0.5)
+        count = len(children) + extra
+        bits = struct.unpack(f"<{count}I", noise.digest(4 * count + 4)[4:])
+        inner = list(zip(children, bits, strict=False))
+        # Squaring makes low numbers popular: in-degree is skewed as on the web.
+        inner += [((x * x * pages) >> 64, x) for x in bits[len(children) : len(children) + near]]
+        total = self._total
+        outer = [(self._some_page((x * total) >> 32, x), x) for x in bits[len(children) + near :]]
+        return Picks(inner, outer, self._sizes[(head >> 8) & 255], head >> 16)
+
+    def _some_page(self, page: int, bits: int) -> int:
+        """Return the page, or the front page of its host for half of them: links between hosts favour fronts."""
+        return page if bits & 0x4000 else self._firsts[bisect_right(self._firsts, page) - 1]
+
+    def _make_face(self, index: int) -> Face:
+        host = self._hosts[index]
+        origin = self.origin(host)
+        upper = f"HTTP://{host.name.upper()}{self._port}"
+        plain = '<a href="%s">%s</a>'
+        forms = (
+            plain, plain, plain, plain, plain, plain, "<a href='%s'>%s</a>", "<A HREF=%s>%s</A>",
+            '<a class="ref" title="1 > 0" href="..%s">%s</a>', '<a href="%s#part-2">%s</a>',
+            f'<a href="{origin}%s">%s</a>', f'<a href="{upper}%s">%s</a>', '<a href="&#x2f;.%s">%s</a>',
+            '<a\nhref="  %s\n">%s</a>', f'<a href="//{host.name}{self._port}%s">%s</a>',
+            '<a target=_blank rel="noopener" href="%s"><em>%s</em></a>',
+        )  # fmt: skip
+        nav = "".join(f'<li><a href="{path_of(page)}">{_nav_text(page)}</a>' for page in range(min(NAV, host.pages)))
+        # Links in a comment and in a script are none: who finds them fetches pages that do not exist.
+        head = (
+            f'<meta name="description" content="{host.name}"></head>\n<body>\n<nav><ul>{nav}</ul></nav>\n'
+            '<!-- <a href="/commented/p1.html">old</a> -->\n'
+            "<script>document.title += '<a href=\"/scripted/p2.html\">';</script>\n"
+        )
+        tail = f"<footer>{host.name} is made of words.</footer>\n</body>\n</html>\n"
+        seed = b"%d/%d/" % (self._options.seed, index)
+        return Face(host, origin, seed, forms, head, tail)
+
+
+def path_of(page: int) -> str:
+    """Return the path of a host's ordinary page by its number; 0 is the front page."""
+    return f"/{SECTIONS[page & 15]}/p{page}.html" if page else "/"
+
+
+def _topic(index: int, number: int) -> str:
+    """Return the word that a page is about, its own alone: without it all pages of a large host would say the same,
+    since their sentences come from one text.
+    """
+    code = (index + 1) * 1_000_003 + number
+    syllables = []
+    while code:
+        code, syllable = divmod(code, 100)
+        syllables.append("bcdfghjklmnprstvwxyz"[syllable // 5] + "aeiou"[syllable % 5])
+    return "".join(syllables).capitalize() + " "
+
+
+def _nav_text(page: int) -> str:
+    return SECTIONS[page & 15].capitalize() if page else "Home"
+
+
+def _quantiles(median: float, sigma: float, most: int) -> list[int]:
+    """Return 256 quantiles of a log-normal: one byte of noise then draws from it."""
+    if median <= 0:
+        return [0] * 256
+    normal = NormalDist()
+    return [
+        min(most, round(median * 2.718281828459045 ** (sigma * normal.inv_cdf((k + 0.5) / 256)))) for k in range(256)
+    ]

@@ -1,0 +1,131 @@
+"""Process: a made web in a process of its own, for tests, benchmarks and the demo."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from gossamer.lab.simweb.dns import write_hosts_file
+from gossamer.lab.simweb.log import Logged, read_log
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.web import Web
+
+READY_S_MAX = 60.0
+END_S_MAX = 10.0
+
+
+class SimwebProcess:
+    """Serves a web while the context lasts. `web`, `port`, `hosts_file` and `dns` are there from its start.
+
+    The process ends with the context, and also when the process that started it dies.
+    """
+
+    def __init__(self, options: SimwebOptions, directory: Path | None = None) -> None:
+        """Keep log, hosts file and errors in `directory`; a temporary one, removed at the end, by default."""
+        self._options = options
+        self._temporary = tempfile.TemporaryDirectory(prefix="simweb-") if directory is None else None
+        self.directory = Path(self._temporary.name) if self._temporary else directory or Path()
+        self.log = self.directory / "requests.log"
+        self.hosts_file = self.directory / "hosts"
+        self.errors = self.directory / "errors.txt"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def start(self) -> None:
+        """Start it and wait until it answers.
+
+        Raises:
+            RuntimeError: it did not come up; the message holds what it said.
+        """
+        self.directory.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "gossamer.lab.simweb", "--options", self._options.model_dump_json()]
+        command += ["--log", str(self.log), "--hosts-file", str(self.hosts_file), "--until-stdin-closes"]
+        # Whatever path this process has the package from, the other one needs it too.
+        source = str(Path(__file__).parents[2])
+        path = os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH", ""))))
+        with self.errors.open("wb") as errors:
+            self._process = subprocess.Popen(  # noqa: S603 (our own interpreter and module)
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=os.environ | {"PYTHONPATH": path},
+                process_group=0,  # The terminal's Ctrl-C ends a crawl of it gently: until then it serves.
+            )
+        facts = self._ready_line()
+        self.port = int(facts["port"])
+        self.dns = str(facts["dns"])
+        """`address:port` of the DNS answerer, as `--dns` takes it."""
+        self.web = Web(self._options.model_copy(update={"port": self.port}))
+
+    def stop(self) -> None:
+        """End it and wait; the log is complete afterwards. May be called twice."""
+        process = self._process
+        if process is None:
+            return
+        self._process = None
+        process.terminate()
+        try:
+            process.wait(END_S_MAX)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+    @property
+    def pid(self) -> int:
+        """The process's number."""
+        assert self._process is not None, "it does not run"
+        return self._process.pid
+
+    @property
+    def options(self) -> str:
+        """What the web is made from, as JSON: a process made from it serves the same web, once it runs at the same
+        addresses and port.
+        """
+        return (self.web.options if self._process is not None else self._options).model_dump_json()
+
+    @property
+    def seeds(self) -> tuple[str, ...]:
+        """Addresses from which the whole web can be reached."""
+        return self.web.seeds
+
+    def requests(self) -> list[Logged]:
+        """Return the requests logged so far; all of them after `stop`."""
+        return read_log(self.log) if self.log.exists() else []
+
+    def write_hosts_file(self, path: Path) -> None:
+        """Write the names to another file."""
+        write_hosts_file(path, self.web.names)
+
+    def _ready_line(self) -> dict[str, str | int]:
+        process = self._process
+        assert process is not None
+        assert process.stdout is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            line = process.stdout.readline() if selector.select(READY_S_MAX) else b""
+        if not line:
+            self.stop()
+            raise RuntimeError(f"simweb did not start: {self.errors.read_text().strip()}")
+        facts: dict[str, str | int] = json.loads(line)
+        return facts

@@ -1,0 +1,157 @@
+"""Robots: the made robots.txt of every kind, and what a right reader makes of each (RFC 9309)."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+
+from gossamer.lab.simweb.answers import TEXT, Answer
+from gossamer.lab.simweb.hosts import Host
+from gossamer.lab.simweb.options import SimwebOptions
+
+HUGE_BYTES = 490 * 1024
+"""The rule that matters stands behind so many bytes: RFC 9309, section 2.5, asks for 500 KiB at least."""
+ENDLESS_BYTES = 5 << 20
+FILLER = b"# nothing to see on this line, nor on the many that follow it\n"
+STANDING = re.compile(r"/robots[a-z.-]*\.txt")
+"""Paths that answer as robots.txt or as its redirect's target: no robots.txt speaks about them."""
+
+
+class Group(msgspec.Struct, frozen=True):
+    """One group: for whom, and the lines `(allow, pattern)`."""
+
+    agents: tuple[str, ...]
+    rules: tuple[tuple[bool, str], ...]
+    crawl_delay_s: float = 0.0
+
+
+class RobotsPlan(msgspec.Struct, frozen=True):
+    """What a host's robots.txt says and what follows from it."""
+
+    answers: tuple[Answer, ...]
+    """To the first, second … request for /robots.txt."""
+    verdict: Literal["rules", "unreachable"] = "rules"
+    groups: tuple[Group, ...] = ()
+    moved_to: tuple[str, str] | None = None
+    """Host name and path where the text really lies."""
+
+
+def plan(kind: str, host: Host, options: SimwebOptions, shared_by: Host) -> RobotsPlan:
+    """Return the plan of one kind of robots.txt. `shared_by` is the host that serves it for others."""
+    first = Answer(500, TEXT, b"")
+    match kind:
+        case "robots_404":
+            return RobotsPlan((Answer(404, TEXT, b"none\n"),))
+        case "robots_403":
+            return RobotsPlan((Answer(403, TEXT, b"none\n"),))
+        case "robots_empty":
+            return RobotsPlan((Answer(200, TEXT, b""),))
+        case "robots_500":
+            return RobotsPlan((first,), "unreachable")
+        case "robots_stall":
+            return RobotsPlan((Answer(200, TEXT, b"", "stall"),), "unreachable")
+        case "robots_redirect":
+            moved = Answer(301, (*TEXT, ("Location", "/robots-real.txt")))
+            return RobotsPlan((moved,), groups=groups_of(kind, options), moved_to=(host.name, "/robots-real.txt"))
+        case "robots_redirect_host":
+            port = "" if options.port == 80 else f":{options.port}"
+            where = (("Location", f"http://{shared_by.name}{port}/robots-shared.txt"),)
+            moved = Answer(302, TEXT + where)
+            groups = groups_of(kind, options)
+            return RobotsPlan((moved,), groups=groups, moved_to=(shared_by.name, "/robots-shared.txt"))
+    groups = groups_of(kind, options)
+    answer = Answer(200, TEXT, _text(kind, groups))
+    if kind == "robots_500_first":
+        return RobotsPlan((first, first, answer), groups=groups)
+    if kind == "robots_429_first":
+        return RobotsPlan((Answer(429, TEXT, b"", retry_after_s=options.retry_after_s), answer), groups=groups)
+    return RobotsPlan((answer,), groups=groups)
+
+
+def groups_of(kind: str, options: SimwebOptions) -> tuple[Group, ...]:
+    """Return the groups that a kind of robots.txt holds."""
+    agent = options.agent
+    part = ((False, "/private/"),)
+    match kind:
+        case "robots_allow":
+            return (Group(("*",), ((True, "/"),)),)
+        case "robots_deny_all":
+            return (Group(("*",), ((False, "/"),)),)
+        case "robots_allow_inside":
+            return (Group(("*",), ((False, "/private/"), (True, "/private/open/"), (True, "/private/notes.html"))),)
+        case "robots_wildcard":
+            return (Group(("*",), ((False, "/*.pdf$"), (False, "/private/*?*print="), (True, "/private/open/*.pdf$"))),)
+        case "robots_crawl_delay":
+            return (Group(("*",), ((False, "/private/open/"),), options.crawl_delay_s),)
+        case "robots_named":
+            return (
+                Group(("*",), ((False, "/"),)),
+                Group((f"{agent}-images",), ((False, "/"),)),
+                Group(("someoneelse", agent.upper()), part),
+            )
+        case "robots_merged":
+            rest = Group((agent,), ((False, "/private/open/"),))
+            return (Group((agent,), ((False, "/private/notes.html"),)), Group(("*",), ((False, "/"),)), rest)
+        case _:
+            return (Group(("*",), part),)
+
+
+def allows(groups: tuple[Group, ...], agent: str, path: str) -> bool:
+    """Say whether `agent` may fetch `path` (with its query). The longest rule decides; of equals, the allowing one."""
+    best = (-1, True)
+    for group in _applying(groups, agent):
+        for allow, pattern in group.rules:
+            if len(pattern) >= best[0] and _pattern(pattern).match(path):
+                best = max(best, (len(pattern), allow))
+    return best[1] or STANDING.fullmatch(path) is not None
+
+
+def crawl_delay_s(groups: tuple[Group, ...], agent: str) -> float:
+    """Return the Crawl-delay that holds for `agent`, 0 without one."""
+    return max((group.crawl_delay_s for group in _applying(groups, agent)), default=0.0)
+
+
+def _applying(groups: tuple[Group, ...], agent: str) -> list[Group]:
+    token = agent.lower()
+    named = [group for group in groups if any(name.lower() == token for name in group.agents)]
+    return named or [group for group in groups if "*" in group.agents]
+
+
+@lru_cache(maxsize=256)
+def _pattern(pattern: str) -> re.Pattern[str]:
+    body = ".*".join(re.escape(piece) for piece in pattern.removesuffix("$").split("*"))
+    return re.compile(body + ("$" if pattern.endswith("$") else ""))
+
+
+@lru_cache(maxsize=64)
+def _text(kind: str, groups: tuple[Group, ...]) -> bytes:
+    lines = ["# What robots may do here."]
+    for group in groups:
+        lines += [f"User-agent: {agent}" for agent in group.agents]
+        if group.crawl_delay_s:
+            lines.append(f"Crawl-delay: {group.crawl_delay_s:g}")
+        lines += [f"{'Allow' if allow else 'Disallow'}: {pattern}" for allow, pattern in group.rules]
+        lines.append("")
+    text = "\n".join(lines) + "\n"
+    match kind:
+        case "robots_bom":
+            # The very first line is the group's: a reader that keeps the mark loses it.
+            return b"\xef\xbb\xbf" + text.partition("\n")[2].encode()
+        case "robots_crlf":
+            return text.replace("\n", "\r\n").encode()
+        case "robots_bad_bytes":
+            return b"# caf\xe9 \xff\xfe \x00\n" + text.encode()
+        case "robots_huge":
+            return FILLER * (HUGE_BYTES // len(FILLER)) + text.encode()
+        case "robots_endless":
+            return text.encode() + FILLER * (ENDLESS_BYTES // len(FILLER))
+        case _:
+            return text.encode()
+
+
+def text_of(kind: str, options: SimwebOptions) -> bytes:
+    """Return the text of robots.txt as a kind of host serves it in the end, wherever it lies."""
+    return _text(kind, groups_of(kind, options))

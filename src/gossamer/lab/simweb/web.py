@@ -1,0 +1,266 @@
+"""Web: every answer of every host, from the seed alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from math import exp
+from statistics import NormalDist
+
+import msgspec
+
+from gossamer.lab.simweb import robots
+from gossamer.lab.simweb.answers import HTML, TEXT, Answer, Made, Mark
+from gossamer.lab.simweb.behaviours import ROBOTS
+from gossamer.lab.simweb.changing import Changing
+from gossamer.lab.simweb.corners import (
+    away,
+    bodies,
+    charsets,
+    copies,
+    directory,
+    distinct,
+    embeds,
+    errors,
+    farm,
+    floods,
+    frames,
+    hangs,
+    hostile,
+    lookalikes,
+    mixups,
+    near,
+    nofollow,
+    private,
+    redirects,
+    sitemaps,
+    spellings,
+    traps,
+    types,
+)
+from gossamer.lab.simweb.hosts import Host, closed_address, lot, populate
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.pages import Pages, path_of
+from gossamer.lab.simweb.sheet import Place
+from gossamer.lab.simweb.wire import http_date
+
+CORNERS: dict[str, Callable[[Place], dict[str, Made]]] = {
+    "away": away.pages, "bodies": bodies.pages, "charsets": charsets.pages, "copies": copies.pages,
+    "directory": directory.pages, "distinct": distinct.pages, "errors": errors.pages, "frames": frames.pages,
+    "embeds": embeds.pages, "farm": farm.pages, "near": near.pages, "spellings": spellings.pages,
+    "hostile": hostile.pages, "hangs": hangs.pages, "lookalikes": lookalikes.pages,
+    "nofollow": nofollow.pages, "private": private.pages,
+    "redirects": redirects.pages, "sitemaps": sitemaps.pages, "types": types.pages,
+    "floods": floods.pages, "dead_ports": mixups.dead_ports, "schemes": mixups.schemes, "ttl_0": mixups.ttl_0,
+    **{kind: partial(traps.pages, kind=kind) for kind in traps.KINDS},
+}  # fmt: skip
+NAMING = frozenset(ROBOTS) - {
+    "robots_404", "robots_403", "robots_500", "robots_stall", "robots_redirect", "robots_redirect_host",
+    "robots_endless",
+}  # fmt: skip
+"""Kinds of robots.txt that may name a sitemap: those that are a text, to its end."""
+CORNERS_MAX = 2_048
+"""Corners kept made, 5 to 50 KB each; making one takes 15 to 500 µs."""
+NEWS_SENTENCES = 4
+"""What is new on a page that changed."""
+NOT_FOUND = Made((Answer(404, HTML, b"<!DOCTYPE html><title>Not found</title><p>There is no such page.\n"),))
+MISDIRECTED = Answer(421, TEXT, b"This server knows no such host.\n")
+
+
+class Web:
+    """A made web. Pure: equal options give equal answers, in any order, in any process."""
+
+    def __init__(self, options: SimwebOptions) -> None:
+        """Draw the hosts. Costs about 10 µs a host and 20 ms for the text."""
+        self.options = options
+        self.hosts = populate(options)
+        self._by_name = {host.name: host for host in self.hosts}
+        closed = closed_address(options)
+        self.names = {host.name: host.address for host in self.hosts}
+        """Every name that resolves, with its address; also those at which nobody listens. Farms have names without end,
+        which are not among these.
+        """
+        self.names |= {away.closed(host.index): closed for host in self.hosts if "away" in host.corners}
+        self._pages = Pages(options, self.hosts)
+        self.changing = Changing(options)
+        self._port = "" if options.port == 80 else f":{options.port}"
+        self._made_corner = lru_cache(maxsize=CORNERS_MAX)(self._make_corner)
+        self._slow = NormalDist()
+
+    def host(self, name: str) -> Host | None:
+        """Return the host with a name (lower case, without port); a name of a farm has its owner's address."""
+        host = self._by_name.get(name)
+        return host if host is not None else self._farmed(name)
+
+    def address(self, name: str) -> str | None:
+        """Return the address that a name resolves to, names of farms included; None for a name that does not exist."""
+        known = self.names.get(name)
+        if known is None and (host := self._farmed(name)) is not None:
+            known = host.address
+        return known
+
+    @property
+    def seeds(self) -> tuple[str, ...]:
+        """Addresses from which every reachable page can be reached when no scope forbids it."""
+        return (self.front(self.hosts[0]),)
+
+    @property
+    def fronts(self) -> tuple[str, ...]:
+        """The front page of every host."""
+        return tuple(self.front(host) for host in self.hosts)
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """The addresses that the server must hold."""
+        return tuple(dict.fromkeys(host.address for host in self.hosts))
+
+    def ttl_s(self, name: str) -> int:
+        """Return for how long the address of a name holds, in seconds."""
+        host = self.host(name)
+        return 0 if host is not None and "ttl_0" in host.corners else self.options.dns_ttl_s
+
+    def front(self, host: Host) -> str:
+        """Return the address of a host's front page."""
+        return self._pages.origin(host) + "/"
+
+    def url(self, host: Host, number: int) -> str:
+        """Return the address of a host's ordinary page by its number."""
+        return self._pages.origin(host) + path_of(number)
+
+    def page(self, name: str, path: str, nth: int = 0, at: float = 0.0) -> Answer:
+        """Return the answer to the request number `nth` (from 0) for a path with its query, at an instant, where pages
+        change.
+
+        Costs 20 to 40 µs for an ordinary page. An unknown name gets 421 (RFC 9110, section 15.5.20).
+        """
+        host = self.host(name)
+        if host is None:
+            return MISDIRECTED
+        number = self._pages.number(host, path)
+        if number is not None:
+            front = self._front_links(host) if number == 0 else ""
+            body = self._pages.body(host, number, front)
+            if self.options.changing_share:
+                return self._changed(host, number, body, at)
+            return Answer(200, HTML, body, "whole", self._delay_s(host, path), 0, host.compressed)
+        answers = self._special(host, path).answers
+        answer = answers[min(nth, len(answers) - 1)]
+        delay_s = self._delay_s(host, path)
+        return msgspec.structs.replace(answer, delay_s=delay_s) if delay_s else answer
+
+    def _changed(self, host: Host, number: int, body: bytes, at: float) -> Answer:
+        """Return an ordinary page as it is at an instant, with validators that tell its versions apart."""
+        changed_at = self.changing.changed_at(host.index, number, at)
+        headers = (*HTML, ("ETag", f'"{lot(self.options, number, changed_at):x}"'))
+        if changed_at:
+            headers = (*headers, ("Last-Modified", http_date(changed_at)))
+            news = self._pages.words.some(lot(self.options, "news", host.index, number, changed_at), NEWS_SENTENCES)
+            body = body.replace(b"<footer>", f"<p>{news}</p>\n<footer>".encode(), 1)
+        delay_s = self._delay_s(host, path_of(number))
+        return Answer(200, headers, body, "whole", delay_s, 0, host.compressed)
+
+    def changes(self, name: str, path: str) -> bool:
+        """Say whether the answer depends on how often it was asked for."""
+        host = self.host(name)
+        if host is None or self._pages.number(host, path) is not None:
+            return False
+        return len(self._special(host, path).answers) > 1
+
+    def made(self, host: Host, path: str) -> Made:
+        """Return a page with all that is known about it; of an ordinary one, without its body."""
+        number = self._pages.number(host, path)
+        if number is None:
+            return self._special(host, path)
+        return Made((Answer(200),), tuple(self._marks(host, number)))
+
+    def once(self, host: Host, path: str) -> bool:
+        """Say whether a right crawl asks for a page exactly once."""
+        return self._pages.number(host, path) is not None or self._special(host, path).once
+
+    def robots(self, host: Host) -> robots.RobotsPlan:
+        """Return what a host's robots.txt says."""
+        plan = robots.plan(host.robots, host, self.options, self.hosts[0])
+        named = "".join(f"Sitemap: {url}\n" for url in self.sitemaps(host))
+        if not named:
+            return plan
+        last = plan.answers[-1]
+        return msgspec.structs.replace(
+            plan, answers=(*plan.answers[:-1], msgspec.structs.replace(last, body=last.body + named.encode()))
+        )
+
+    def sitemaps(self, host: Host) -> tuple[str, ...]:
+        """Return the sitemaps that a host's robots.txt names, where it has one that says so."""
+        if "sitemaps" not in host.corners or host.robots not in NAMING:
+            return ()
+        return (self._pages.origin(host) + sitemaps.INDEX,)
+
+    def stands(self, path: str) -> bool:
+        """Say whether a path is robots.txt or what stands in for it: no robots.txt speaks about it."""
+        return robots.STANDING.fullmatch(path) is not None
+
+    def is_trap(self, url: str) -> bool:
+        """Say whether an address lies in an endless space."""
+        authority, _, path = url.removeprefix("http://").partition("/")
+        return bool(traps.kind_of("/" + path)) or self._farmed(authority.partition(":")[0]) is not None
+
+    def _marks(self, host: Host, number: int) -> Iterator[Mark]:
+        yield from self._pages.marks(host, number)
+        if number == 0:
+            origin = self._pages.origin(host)
+            yield from (Mark(origin + path) for path in _front_paths(host))
+
+    def _front_links(self, host: Host) -> str:
+        links = (f'<li><a href="{path}">{path.strip("/")}</a></li>' for path in _front_paths(host))
+        return f"<ul>{''.join(links)}</ul>\n"
+
+    def _special(self, host: Host, path: str) -> Made:
+        if robots.STANDING.fullmatch(path):
+            return self._robots_file(host, path)
+        if not host.pages:
+            return farm.endless(self._place(host), path) or NOT_FOUND
+        for corner in host.corners:
+            found = self._made_corner(host.index, corner).get(path)
+            if found is not None:
+                return found
+        if traps.kind_of(path) in host.corners:
+            return traps.endless(self._place(host), path) or NOT_FOUND
+        return NOT_FOUND
+
+    def _robots_file(self, host: Host, path: str) -> Made:
+        if path == "/robots.txt":
+            return Made(self.robots(host).answers, once=False)
+        if path == "/robots-real.txt" and host.robots == "robots_redirect":
+            return Made((Answer(200, TEXT, robots.text_of(host.robots, self.options)),), once=False)
+        if path == "/robots-shared.txt" and host.index == 0:
+            return Made((Answer(200, TEXT, robots.text_of("robots_redirect_host", self.options)),), once=False)
+        return NOT_FOUND
+
+    def _farmed(self, name: str) -> Host | None:
+        """Return the host that a farm makes of a name: it has the address and the robots.txt of the farm's owner."""
+        index = farm.owner(name)
+        if index is None or index >= len(self.hosts) or "farm" not in self.hosts[index].corners:
+            return None
+        return msgspec.structs.replace(
+            self.hosts[index], name=name, site=farm.site(index), pages=0, corners=(), compressed=False, mirror_of=-1
+        )
+
+    def _make_corner(self, index: int, corner: str) -> dict[str, Made]:
+        return CORNERS[corner](self._place(self.hosts[index]))
+
+    def _place(self, host: Host) -> Place:
+        return Place(host, self._pages.origin(host), self.options, self._pages.words, self.hosts, self._port)
+
+    def _delay_s(self, host: Host, path: str) -> float:
+        options = self.options
+        if not host.slow:
+            return options.latency_s
+        chance = (lot(options, "slow", host.index, path) % 65_536 + 0.5) / 65_536
+        return options.latency_s + options.slow_s_median * exp(options.slow_sigma * self._slow.inv_cdf(chance))
+
+
+def _front_paths(host: Host) -> Iterator[str]:
+    for corner in host.corners:
+        if corner == "private":
+            yield from private.FRONT
+        else:
+            yield f"/{corner}/"
