@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.lab.simweb.behaviours import BEHAVIOURS
+from gossamer.lab.simweb.behaviors.declared import BEHAVIORS
 from gossamer.lab.simweb.conformance import showcase
 from tests.ring.beside import LAG_S_P99_MAX, PACE_MIN, PAGES, Beside, beside, beside_web
 
@@ -31,7 +31,7 @@ def test_beside_hosts_that_show_one_behavior(tmp_path: Path, behaviour: str) -> 
 def test_beside_hosts_that_show_all_behaviors(tmp_path: Path) -> None:
     options = showcase(links_per_page=10, pages=2_000, zipf_exponent=0.0)
     seen = beside_web(tmp_path, options, f"limits.max_time_s={RUN_S_MAX}", "scope.trap_maze_pages_max=1000")
-    shown = {name for host in seen.hosts for name in (host.robots, *host.corners)}
-    missing = {each.name for each in BEHAVIOURS} - shown
-    assert missing <= {"slow", "mirror", "compressed"}, "traits, which hosts have beside their corners"
+    shown = {name for host in seen.hosts for name in (host.robots, *host.behaviors)}
+    missing = {each.name for each in BEHAVIORS} - shown
+    assert missing <= {"slow", "mirror", "compressed"}, "traits, which hosts have beside their pages"
     judge(seen)

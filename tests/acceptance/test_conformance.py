@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from gossamer.lab.simweb.behaviours import BEHAVIOURS
+from gossamer.lab.simweb.behaviors.declared import BEHAVIORS
 
 pytestmark = pytest.mark.acceptance
 RUN_S_MAX = 240
@@ -30,7 +30,7 @@ def test_every_behaviour_is_met(tmp_path: Path) -> None:
     )  # fmt: skip
     lines = run.stdout.splitlines()
     assert [line for line in lines if line.endswith("WRONG")] == [], run.stderr
-    assert [line.split()[0] for line in lines[1:-1]] == [each.name for each in BEHAVIOURS]
+    assert [line.split()[0] for line in lines[1:-1]] == [each.name for each in BEHAVIORS]
     assert run.returncode == 0
     assert int(lines[-1].split()[1]) < RSS_BYTES_MAX
     assert (tmp_path / "run/logs/critical.log").read_text() == ""

@@ -10,7 +10,7 @@ from time import perf_counter
 
 from gossamer import Crawler
 from gossamer.config import configure
-from gossamer.lab.simweb.behaviours import CORNERS
+from gossamer.lab.simweb.behaviors.declared import PAGED
 from gossamer.lab.simweb.hosts import Host
 from gossamer.lab.simweb.judge import Promise
 from gossamer.lab.simweb.options import SimwebOptions
@@ -81,8 +81,8 @@ def beside_web(directory: Path, options: SimwebOptions, *more: str, delay_s: flo
     with SimwebProcess(options, directory / "web") as simweb:
         web = simweb.web
         innocent = web.hosts[0]
-        corners = [f"{web.front(host)}{name}/" for host in web.hosts[1:] for name in host.corners if name in CORNERS]
-        seeds = (*web.fronts, *corners)
+        pages = [f"{web.front(host)}{name}/" for host in web.hosts[1:] for name in host.behaviors if name in PAGED]
+        seeds = (*web.fronts, *pages)
         config = configure(
             options={"allow_private": True, "dns": (simweb.dns,), "contact": "me@example.org", "scope": "host"},
             sets=(*SETTINGS, f"politeness.delay_s_min={delay_s}", *more), seeds=seeds,

@@ -143,7 +143,7 @@ def test_broken_hosts_slow_nobody_else(tmp_path: Path) -> None:
     sound = [
         rate.utilisation
         for name, rate in rates(log, PROMISE, web).items()
-        if (host := web.host(name)) is not None and host.robots == "robots_allow" and "hangs" not in host.corners
+        if (host := web.host(name)) is not None and host.robots == "robots_allow" and "hangs" not in host.behaviors
     ]
     assert len(sound) >= 5
     assert sorted(sound)[len(sound) // 2] > 0.8

@@ -25,7 +25,7 @@ def simweb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimwebProcess]:
 
 
 def flood(simweb: SimwebProcess, name: str) -> str:
-    host = next(host for host in simweb.web.hosts if "floods" in host.corners)
+    host = next(host for host in simweb.web.hosts if "floods" in host.behaviors)
     return f"{simweb.web.front(host)}floods/flood_{name}"
 
 
@@ -59,7 +59,7 @@ def test_robots_txt_is_bounded_and_counted(tmp_path: Path) -> None:
 
 
 def test_an_interrupt_ends_a_crawl_beside_floods(simweb: SimwebProcess, tmp_path: Path) -> None:
-    host = next(host for host in simweb.web.hosts if "floods" in host.corners)
+    host = next(host for host in simweb.web.hosts if "floods" in host.behaviors)
     with command_line(tmp_path / "c") as running:
         running.crawl(
             (flood(simweb, "bytes"), simweb.web.front(host)), "politeness.preset='own'",

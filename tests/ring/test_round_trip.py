@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from gossamer.lab.simweb.answers import Answer
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.lab.simweb.sheet import Answer
 from gossamer.lab.simweb.web import Web
 from tests.archive import strict
 from tests.archive.strict import Read

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.lab.simweb.behaviours import ROBOTS
-from gossamer.lab.simweb.corners.traps import KINDS
+from gossamer.lab.simweb.behaviors.declared import ROBOTS
+from gossamer.lab.simweb.behaviors.traps import KINDS
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.truth import Scope, Truth, Walked
@@ -107,7 +107,7 @@ def test_what_a_depth_reaches_does_not_depend_on_the_order(tmp_path: Path, seed:
     ],
     ids=" ".join,
 )
-def test_each_corner_on_many_hosts(tmp_path: Path, behaviours: tuple[str, ...]) -> None:
+def test_each_behavior_on_many_hosts(tmp_path: Path, behaviours: tuple[str, ...]) -> None:
     shares = dict.fromkeys(behaviours, 0.7 if behaviours != ("copies", "mirror") else 0.4)
     options = SimwebOptions(seed=2, hosts=8, pages=40, behaviours=behaviours, shares=shares, links_per_page=8, **SMALL)
     with SimwebProcess(options, tmp_path / "web") as simweb:

@@ -78,5 +78,7 @@ def test_pages_are_fetched_and_queries_are_bounded_by_requests(tmp_path: Path, m
         requests = len(simweb.requests())
     assert crawled.end == "finished"
     assert set(crawled.outcomes.values()) == {"fetched"}
-    assert len(crawled.outcomes) == sum(host.pages for host in simweb.web.hosts) + len(simweb.web.hosts[0].corners) + 1
+    assert (
+        len(crawled.outcomes) == sum(host.pages for host in simweb.web.hosts) + len(simweb.web.hosts[0].behaviors) + 1
+    )
     assert server.queries <= FAMILIES * (requests + len(simweb.web.hosts))

@@ -117,7 +117,7 @@ def test_a_running_crawl_tells_what_waits_and_why(tmp_path: Path) -> None:
 
     async def told(simweb: SimwebProcess) -> dict[str, str]:
         web = simweb.web
-        retried = next(web.front(host) + "errors/500" for host in web.hosts if "errors" in host.corners)
+        retried = next(web.front(host) + "errors/500" for host in web.hosts if "errors" in host.behaviors)
         stalls = next(
             f"{web.front(host)}hangs/{manner}"
             for host in web.hosts

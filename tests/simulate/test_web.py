@@ -53,7 +53,7 @@ def test_a_synthetic_webs_hosts_are_its_own() -> None:
     assert [(host.name, host.address, host.slow) for host in hosts] == [
         (host.name, host.address, host.slow) for host in made
     ]
-    assert [host.pages - one.pages for host, one in zip(hosts, made, strict=True) if not one.corners] == [0] * 50
+    assert [host.pages - one.pages for host, one in zip(hosts, made, strict=True) if not one.behaviors] == [0] * 50
     assert sum(host.denied for host in hosts) == sum(host.robots == "robots_deny_all" for host in made) == 3
     assert {host.crawl_delay_s for host in hosts} == {None, 2.0}
 

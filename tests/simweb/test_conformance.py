@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from gossamer.lab.simweb.__main__ import main
-from gossamer.lab.simweb.behaviours import BEHAVIOURS
+from gossamer.lab.simweb.behaviors.declared import BEHAVIORS
 from gossamer.lab.simweb.conformance import Row, conformance, showcase, table
 from gossamer.lab.simweb.log import Logged, RequestLog
 from gossamer.lab.simweb.options import SimwebOptions
@@ -59,9 +59,9 @@ def test_each_fault_is_found_where_it_belongs() -> None:
     assert list(wrong(missing)) == ["copies"]
     assert list(wrong([*right, asked(a_url("/spellings/page"))])) == ["spellings"]
     assert "asked for 1 times" in wrong([*right, asked(a_url("/private/", "robots_denied"))])["robots_part"]
-    host = next(host for host in WEB.hosts if "redirects" in host.corners and host.mirror_of < 0)
+    host = next(host for host in WEB.hosts if "redirects" in host.behaviors and host.mirror_of < 0)
     assert "which nothing names" in wrong([*right, asked(f"{WEB.front(host)}redirects/bait")])["redirects"]
-    trapped = next(host for host in WEB.hosts if "trap_depth" in host.corners)
+    trapped = next(host for host in WEB.hosts if "trap_depth" in host.behaviors)
     endless = [asked(f"{WEB.front(trapped)}trap_depth/x/{'about/' * n}") for n in range(800)]
     assert "800 endless ones; 1 wrong: too many" in wrong([*right, *endless])["trap_depth"]
 
@@ -84,7 +84,7 @@ def test_a_spelling_of_its_own_choice_is_no_fault() -> None:
 def test_the_showcase_shows_everything_where_it_can_be_seen() -> None:
     web = Web(showcase(port=8480))
     shown = conformance(web, Truth(web).walk(web.seeds), [])
-    assert [row.behaviour for row in shown] == [each.name for each in BEHAVIOURS]
+    assert [row.behaviour for row in shown] == [each.name for each in BEHAVIORS]
     nothing = {row.behaviour for row in shown if row.right}
     assert nothing == {"robots_deny_all", "robots_500", "robots_stall"}, "a crawl that does nothing is found out"
 

@@ -147,7 +147,7 @@ def test_pages_fetched_twice() -> None:
 
 def test_pages_that_must_be_asked_for_again_are_no_repetition() -> None:
     host = next(
-        host for host in WEB.hosts if "errors" in host.corners and host.robots in ("robots_404", "robots_allow")
+        host for host in WEB.hosts if "errors" in host.behaviors and host.robots in ("robots_404", "robots_allow")
     )
     assert kinds(visit(host, ["/errors/500-once", "/errors/500-once", "/errors/500", "/errors/500"])) == []
 

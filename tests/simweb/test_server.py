@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 
 import pytest
 
-from gossamer.lab.simweb.corners.hangs import KINDS
+from gossamer.lab.simweb.behaviors.replies import HANGING
 from gossamer.lab.simweb.hosts import Host
 from gossamer.lab.simweb.judge import Promise, judge
 from gossamer.lab.simweb.process import SimwebProcess
@@ -38,13 +38,13 @@ def get(process: SimwebProcess, host: Host, path: str, **headers: str) -> tuple[
         return reply, reply.read()
 
 
-def having(process: SimwebProcess, corner: str) -> Host:
-    return next(host for host in process.web.hosts if corner in host.corners)
+def having(process: SimwebProcess, behavior: str) -> Host:
+    return next(host for host in process.web.hosts if behavior in host.behaviors)
 
 
 def hanging(process: SimwebProcess, manner: str) -> tuple[Host, str]:
-    hosts = [host for host in process.web.hosts if "hangs" in host.corners]
-    return hosts[[kind for kind, _ in KINDS].index(manner)], f"/hangs/{manner}"  # type: ignore[arg-type]
+    hosts = [host for host in process.web.hosts if "hangs" in host.behaviors]
+    return hosts[[kind for kind, _ in HANGING].index(manner)], f"/hangs/{manner}"  # type: ignore[arg-type]
 
 
 def test_bytes_are_those_that_the_web_makes(running: SimwebProcess) -> None:

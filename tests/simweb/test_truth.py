@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.lab.simweb.behaviours import BEHAVIOURS, TRAPS
-from gossamer.lab.simweb.corners.embeds import FILES
-from gossamer.lab.simweb.corners.traps import GOOD_PAGES, KINDS
+from gossamer.lab.simweb.behaviors.bodies import EMBEDDED_FILES
+from gossamer.lab.simweb.behaviors.declared import BEHAVIORS, TRAPS
+from gossamer.lab.simweb.behaviors.traps import GOOD_PAGES, KINDS
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.truth import Truth
@@ -17,8 +17,8 @@ TINY = SimwebOptions(seed=3, hosts=12, pages=120, port=8480, bytes_median=1_000,
 
 def test_truth_is_what_an_independent_walker_finds(fresh: SimwebProcess) -> None:
     web = fresh.web
-    shown = {name for host in web.hosts for name in (host.robots, *host.corners)}
-    assert shown >= {each.name for each in BEHAVIOURS if each.kind in ("robots", "corner")} - TRAPS
+    shown = {name for host in web.hosts for name in (host.robots, *host.behaviors)}
+    assert shown >= {each.name for each in BEHAVIORS if each.kind in ("robots", "pages")} - TRAPS
     assert any(host.slow for host in web.hosts)
     assert any(host.compressed for host in web.hosts)
     assert any(host.mirror_of >= 0 for host in web.hosts)
@@ -74,7 +74,7 @@ def test_prefix_scope_and_depth_bound_the_pages() -> None:
 
 def test_hops_bound_a_chain_of_redirects() -> None:
     web = Web(TINY)
-    host = next(host for host in web.hosts if "redirects" in host.corners and host.robots.startswith("robots_4"))
+    host = next(host for host in web.hosts if "redirects" in host.behaviors and host.robots.startswith("robots_4"))
     chain = [web.front(host) + f"redirects/long-{k}" for k in range(1, 9)]
     walked = Truth(web).walk(chain[:1], hops_max=5)
     assert set(chain) & set(walked.pages) == set(chain[:6])
@@ -91,7 +91,7 @@ def test_every_page_of_a_plain_web_is_reached_and_fetched() -> None:
 
 def test_traps_are_in_no_truth() -> None:
     web = Web(TINY.model_copy(update={"traps": True}))
-    shown = {corner for host in web.hosts for corner in host.corners}
+    shown = {name for host in web.hosts for name in host.behaviors}
     assert set(KINDS) <= shown
     pages = Truth(web).expected(web.seeds)
     assert not any(web.is_trap(url) for url in pages)
@@ -107,7 +107,7 @@ def test_embeds_are_walked_when_they_are_asked_for() -> None:
     web = Web(SimwebOptions(hosts=3, pages=3, behaviours=("embeds",), port=8480))
     without, with_them = (Truth(web).walk(web.seeds, embeds=embeds).pages for embeds in (False, True))
     more = {url.rpartition("/")[2] for url in with_them.keys() - without.keys()}
-    assert more == {*FILES, "main.css"}
+    assert more == {*EMBEDDED_FILES, "main.css"}
     assert all(
         with_them[url].depth == min(p.depth for u, p in with_them.items() if u.endswith("/embeds/"))
         for url in with_them

@@ -8,7 +8,7 @@ from hashlib import sha256
 import pytest
 from pydantic import ValidationError
 
-from gossamer.lab.simweb.corners.traps import ENTRIES
+from gossamer.lab.simweb.behaviors.traps import ENTRIES
 from gossamer.lab.simweb.hosts import populate
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.web import Web
@@ -20,7 +20,7 @@ def digest(web: Web) -> str:
     total = sha256()
     for host in web.hosts:
         paths = [web.url(host, number).partition(":8480")[2] for number in range(host.pages)]
-        paths += ["/robots.txt", *(f"/{corner}/" for corner in host.corners), "/bodies/br", "/errors/500-once"]
+        paths += ["/robots.txt", *(f"/{name}/" for name in host.behaviors), "/bodies/br", "/errors/500-once"]
         for path in paths:
             answer = web.page(host.name, path)
             total.update(f"{host}{path}{answer.status}{answer.headers}{answer.delay_s}".encode() + answer.body)
@@ -112,8 +112,8 @@ def test_slow_hosts_are_slow_and_others_are_not() -> None:
 
 def test_behaviours_can_be_chosen() -> None:
     web = Web(SimwebOptions(hosts=20, pages=20, behaviours=("errors", "robots_part"), shares={"errors": 0.5}))
-    assert {name for host in web.hosts for name in host.corners} == {"errors", "private", "directory"}
-    assert sum("errors" in host.corners for host in web.hosts) == 10
+    assert {name for host in web.hosts for name in host.behaviors} == {"errors", "private", "directory"}
+    assert sum("errors" in host.behaviors for host in web.hosts) == 10
     assert {host.robots for host in web.hosts} == {"robots_part", "robots_allow"}
 
 
@@ -131,7 +131,7 @@ FINITE = {"trap_listings": 6 * 9}
 def test_traps_have_no_end() -> None:
     web = Web(OPTIONS)
     for kind, (entry, _) in ENTRIES.items():
-        host = next(host for host in web.hosts if kind in host.corners)
+        host = next(host for host in web.hosts if kind in host.behaviors)
         seen = {f"{web.front(host)}{kind}/x/{entry}"}
         asked: set[str] = set()
         for _ in range(40):
@@ -148,7 +148,7 @@ def test_traps_have_no_end() -> None:
 def test_addresses_beside_a_trap_are_no_pages() -> None:
     web = Web(OPTIONS)
     for kind, path in (("trap_calendar", "2024/13/"), ("trap_near", "x.html"), ("trap_session_path", "1.html")):
-        host = next(host for host in web.hosts if kind in host.corners)
+        host = next(host for host in web.hosts if kind in host.behaviors)
         assert web.page(host.name, f"/{kind}/x/{path}").status == 404
 
 
@@ -182,7 +182,7 @@ def test_presets_have_their_sizes_and_take_changes() -> None:
 
 def test_a_farm_has_hosts_without_end_at_one_address() -> None:
     web = Web(SimwebOptions(hosts=8, pages=40, behaviours=("farm",), port=8480))
-    owner = next(host for host in web.hosts if "farm" in host.corners)
+    owner = next(host for host in web.hosts if "farm" in host.behaviors)
     (entry,) = (mark.url for mark in web.made(owner, "/farm/").marks)
     seen, asked, bodies = {entry}, set[str](), set[bytes]()
     for _ in range(3):

@@ -14,8 +14,8 @@ from gossamer.lab.simulate.sizes import sampled_sizes
 from gossamer.lab.simweb.hosts import populate
 from gossamer.lab.simweb.options import SimwebOptions
 
-CORNER_PAGES = {"private": 6, "directory": 3}
-"""Pages of those corners that a web has without odd behaviour."""
+SEPARATE_PAGES = {"private": 6, "directory": 3}
+"""Pages of those behaviors that a web has without any odd option."""
 GIANT_ADDRESS = "10.255.255.254"
 
 
@@ -45,7 +45,7 @@ def synthetic(simweb: SimwebOptions, options: WebOptions, shards: int) -> list[M
     """Return the hosts of a synthetic web, with their sizes, addresses and manners."""
     hosts = []
     for made in populate(simweb):
-        pages = made.pages + sum(CORNER_PAGES.get(corner, 0) for corner in made.corners)
+        pages = made.pages + sum(SEPARATE_PAGES.get(name, 0) for name in made.behaviors)
         host = ModelHost(made.name, made.address, pages, options.fetch_s_median, shards)
         host.slow, host.denied = made.slow, made.robots == "robots_deny_all"
         host.crawl_delay_s = simweb.crawl_delay_s if made.robots == "robots_crawl_delay" else None

@@ -12,9 +12,9 @@ from urllib.parse import unquote
 
 import msgspec
 
-from gossamer.lab.simweb.behaviours import BEHAVIOURS, Behaviour
-from gossamer.lab.simweb.corners.private import FRONT
-from gossamer.lab.simweb.corners.traps import SPENT_MAX, kind_of
+from gossamer.lab.simweb.behaviors.declared import BEHAVIORS, Behavior
+from gossamer.lab.simweb.behaviors.links import PRIVATE_PATHS
+from gossamer.lab.simweb.behaviors.traps import SPENT_MAX, kind_of
 from gossamer.lab.simweb.hosts import Host, populate
 from gossamer.lab.simweb.log import Logged
 from gossamer.lab.simweb.options import SimwebOptions
@@ -52,7 +52,7 @@ def showcase(**changes: object) -> SimwebOptions:
     for seed in range(1, SEEDS_TRIED_MAX):
         options = _showing_all({"seed": seed, **changes})
         shown = {name for host in populate(options) if host.robots not in CLOSED for name in _names(host)}
-        if shown >= {each.name for each in BEHAVIOURS if each.kind != "robots"}:
+        if shown >= {each.name for each in BEHAVIORS if each.kind != "robots"}:
             return options
     raise AssertionError("no seed shows all behaviours apart")
 
@@ -61,11 +61,11 @@ def _names(host: Host) -> set[str]:
     if host.mirror_of >= 0:
         return {"mirror"}
     traits = {"slow": host.slow, "compressed": host.compressed}
-    return {*host.corners, *(name for name, has in traits.items() if has)}
+    return {*host.behaviors, *(name for name, has in traits.items() if has)}
 
 
 def _showing_all(changes: dict[str, object]) -> SimwebOptions:
-    names = [each.name for each in BEHAVIOURS]
+    names = [each.name for each in BEHAVIORS]
     given: dict[str, object] = {
         "hosts": len(names) + 2, "pages": 400, "links_per_page": 10.0, "behaviours": tuple(names),
         "shares": dict.fromkeys(names, 1e-6), "oversized_bytes": 24_000_000, "drip_s": 0.2, "crawl_delay_s": 0.5,
@@ -93,7 +93,7 @@ def conformance(
         if f"http://{origin}" in by_origin:
             by_origin[f"http://{origin}"][slash + path] = expected
     rows = []
-    for behaviour in BEHAVIOURS:
+    for behaviour in BEHAVIORS:
         where = [one for one in asked if _shows(one.host, behaviour)]
         if where:
             rows.append(_row(behaviour, where, by_origin, walked, outcomes, web))
@@ -112,7 +112,7 @@ def table(rows: Iterable[Row]) -> str:
 
 
 def _row(
-    behaviour: Behaviour,
+    behaviour: Behavior,
     where: list[_Asked],
     by_origin: dict[str, dict[str, Expected]],
     walked: Walked,
@@ -142,7 +142,7 @@ def _row(
 
 
 def _faults(
-    one: _Asked, pages: Mapping[str, Expected], behaviour: Behaviour, outcomes: Mapping[str, str] | None
+    one: _Asked, pages: Mapping[str, Expected], behaviour: Behavior, outcomes: Mapping[str, str] | None
 ) -> dict[str, str]:
     """Return what is wrong with each page that is not as it must be."""
     spelled = Counter[str]()
@@ -164,7 +164,7 @@ def _faults(
 
 
 def _unnamed(
-    one: _Asked, pages: Mapping[str, Expected], behaviour: Behaviour, walked: Walked, web: Web
+    one: _Asked, pages: Mapping[str, Expected], behaviour: Behavior, walked: Walked, web: Web
 ) -> Iterator[str]:
     """Yield what was asked for although no page that may be followed names it."""
     for path in one.counts:
@@ -181,7 +181,7 @@ def _count_is_right(expected: Expected, count: int) -> bool:
     return count == 1 if expected.once else count >= 1
 
 
-def _shows(host: Host, behaviour: Behaviour) -> bool:
+def _shows(host: Host, behaviour: Behavior) -> bool:
     match behaviour.kind:
         case "robots":
             return host.robots == behaviour.name
@@ -190,12 +190,12 @@ def _shows(host: Host, behaviour: Behaviour) -> bool:
                 "slow": host.slow, "compressed": host.compressed, "mirror": host.mirror_of >= 0
             }[behaviour.name]  # fmt: skip
         case _:
-            return behaviour.name in host.corners and host.mirror_of < 0
+            return behaviour.name in host.behaviors and host.mirror_of < 0
 
 
-def _is_of(path: str, host: Host, behaviour: Behaviour) -> bool:
-    """Say whether a path shows a behaviour: a corner's are its own, all others are the host's."""
-    if behaviour.kind in ("corner", "trap"):
+def _is_of(path: str, host: Host, behaviour: Behavior) -> bool:
+    """Say whether a path shows a behaviour: pages of some are below `/NAME/`, all others are the host's."""
+    if behaviour.kind in ("pages", "trap"):
         return path.startswith(f"/{behaviour.name}/")
-    corner = path[1:].partition("/")[0]
-    return corner not in host.corners or corner == "private" or path in FRONT
+    own = path[1:].partition("/")[0]
+    return own not in host.behaviors or own == "private" or path in PRIVATE_PATHS

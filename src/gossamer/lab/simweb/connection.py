@@ -6,15 +6,16 @@ import asyncio
 import socket
 import struct
 from math import ceil
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from isal import isal_zlib
 
-from gossamer.lab.simweb.answers import TEXT, Answer
-from gossamer.lab.simweb.floods import FLOODS, Flood
 from gossamer.lab.simweb.log import Logged
-from gossamer.lab.simweb.wire import Asked, Bad, head, http_date, read_request
-from gossamer.world.clock import Clock
+from gossamer.lab.simweb.sheet import TEXT, Answer
+from gossamer.lab.simweb.wire import FLOODS, Asked, Bad, Flood, head, http_date, read_request
+
+if TYPE_CHECKING:
+    from gossamer.lab.simweb.server import Simweb
 
 STALL_S_MAX = 600.0
 """A stalled request is let go after so long: no client waits longer."""
@@ -32,34 +33,11 @@ NO_REQUEST = Asked("-", "-", "-", "-", keeps_alive=False, takes_gzip=False, head
 NOT_MODIFIED = 304
 
 
-class Floor(Protocol):
-    """What a connection needs of the server that it belongs to."""
-
-    clock: Clock
-    drip_s: float
-
-    def answer(self, asked: Asked) -> Answer:
-        """Return the answer to a request."""
-        ...
-
-    def opened(self, connection: Connection) -> int:
-        """Take note of a new connection; return its number."""
-        ...
-
-    def closed(self, connection: Connection) -> None:
-        """Forget a connection."""
-        ...
-
-    def logged(self, entry: Logged) -> None:
-        """Log a request."""
-        ...
-
-
 class Connection(asyncio.Protocol):
     """Answers one request after the other; at most one is being answered, what comes meanwhile waits."""
 
-    def __init__(self, floor: Floor, loop: asyncio.AbstractEventLoop) -> None:
-        self._floor = floor
+    def __init__(self, server: Simweb, loop: asyncio.AbstractEventLoop) -> None:
+        self._server = server
         self._loop = loop
         self._buffer = b""
         self._asked: Asked | None = None
@@ -79,13 +57,13 @@ class Connection(asyncio.Protocol):
         self._transport = transport
         # With no room for buffering, `pause_writing` says exactly when the kernel has not taken everything.
         transport.set_write_buffer_limits(high=0)
-        self._opened_at = self._started_at = self.idle_since = self._floor.clock.now()
+        self._opened_at = self._started_at = self.idle_since = self._server.clock.now()
         self._address = str(transport.get_extra_info("sockname")[0])
-        self._number = self._floor.opened(self)
+        self._number = self._server.opened(self)
 
     def data_received(self, data: bytes) -> None:
         if not self._buffer and self._asked is None:
-            self._started_at = self._floor.clock.now()
+            self._started_at = self._server.clock.now()
         self._buffer += data
         self._advance()
 
@@ -94,7 +72,7 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._paused = False
-        self._handed_at = self._floor.clock.now()
+        self._handed_at = self._server.clock.now()
         if self._asked is not None and self._status:
             self._stream()
             self._advance()
@@ -107,7 +85,7 @@ class Connection(asyncio.Protocol):
         elif self._nth == 0:
             self._asked = NO_REQUEST
             self._log(whole=False)
-        self._floor.closed(self)
+        self._server.closed(self)
 
     @property
     def idle(self) -> bool:
@@ -136,7 +114,7 @@ class Connection(asyncio.Protocol):
                 return
             self._buffer = self._buffer[asked.head_bytes :]
             self._asked = asked
-            answer = self._floor.answer(asked)
+            answer = self._server.answer(asked)
             if answer.delay_s:
                 self._timer = self._loop.call_later(answer.delay_s, self._begin_late, answer)
                 return
@@ -203,7 +181,7 @@ class Connection(asyncio.Protocol):
         self._finish_with(fields, body)
 
     def _retry_after(self, answer: Answer) -> bytes:
-        now = self._floor.clock.now()
+        now = self._server.clock.now()
         if answer.retry_as_date:
             self._retry_at = float(ceil(now + answer.retry_after_s))
             return f"Retry-After: {http_date(self._retry_at)}\r\n".encode()
@@ -239,7 +217,7 @@ class Connection(asyncio.Protocol):
     def _drip(self) -> None:
         if not self._paused:
             self._write(b".")
-        self._timer = self._loop.call_later(self._floor.drip_s, self._drip)
+        self._timer = self._loop.call_later(self._server.drip_s, self._drip)
 
     def _flood(self, flood: Flood, *, begin: bool = False) -> None:
         if begin:
@@ -255,7 +233,7 @@ class Connection(asyncio.Protocol):
 
     def _write(self, data: bytes) -> None:
         # Read before: a server that loses the processor in between must not claim that it ended later than it did.
-        self._handed_at = self._floor.clock.now()
+        self._handed_at = self._server.clock.now()
         self._sent += len(data)
         self._transport.write(data)
 
@@ -263,7 +241,7 @@ class Connection(asyncio.Protocol):
         asked = self._asked
         assert asked is not None
         self._asked = None
-        self.idle_since = self._floor.clock.now()
+        self.idle_since = self._server.clock.now()
         ended_at = max(self._handed_at, self._started_at) if whole else self.idle_since
         entry = Logged(
             self._started_at, ended_at, self._opened_at, self._address, asked.host, asked.path, self._status,
@@ -271,7 +249,7 @@ class Connection(asyncio.Protocol):
         )  # fmt: skip
         # What was sent before this one ended belongs to the next: it began no earlier than this ended.
         self._started_at = ended_at
-        self._floor.logged(entry)
+        self._server.logged(entry)
 
 
 def _chunked(body: bytes) -> bytes:

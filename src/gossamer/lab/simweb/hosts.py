@@ -8,7 +8,7 @@ from ipaddress import IPv4Address
 import msgspec
 import xxhash
 
-from gossamer.lab.simweb.behaviours import CORNERS, ROBOTS, RULED, SHARES, TRAPS
+from gossamer.lab.simweb.behaviors.declared import PAGED, ROBOTS, RULED, SHARES, TRAPS
 from gossamer.lab.simweb.options import SimwebOptions
 
 
@@ -25,8 +25,8 @@ class Host(msgspec.Struct, frozen=True):
     """Ordinary pages of all hosts before it."""
     robots: str
     """One of `ROBOTS`: how its robots.txt behaves."""
-    corners: tuple[str, ...]
-    """Special parts of the host, by name; each lives under `/NAME/`."""
+    behaviors: tuple[str, ...]
+    """Those that have pages of their own, by name; each is below `/NAME/`."""
     slow: bool = False
     compressed: bool = False
     """Ordinary pages are sent gzipped to clients that take gzip."""
@@ -40,21 +40,21 @@ def populate(options: SimwebOptions) -> tuple[Host, ...]:
     shares = _shares(options)
     robots = _robots(options, shares)
     mirrors = _mirrors(options, _chosen(options, "mirror", shares.get("mirror", 0), range(1, options.hosts)))
-    # A mirror's corners are its original's: dealt to mirrors, a rare one might show nowhere.
+    # A mirror's behaviors are its original's: given to mirrors, a rare one might show nowhere.
     originals = [index for index in range(1, options.hosts) if index not in mirrors]
     shown = {
-        name: _chosen(options, name, share, originals if name in CORNERS else range(1, options.hosts))
+        name: _chosen(options, name, share, originals if name in PAGED else range(1, options.hosts))
         for name, share in shares.items()
         if name not in ROBOTS
     }
-    corners: list[tuple[str, ...]] = []
+    behaviors: list[tuple[str, ...]] = []
     for index in range(options.hosts):
-        names = [name for name in CORNERS if index in shown.get(name, ())]
+        names = [name for name in PAGED if index in shown.get(name, ())]
         if index == 0 and options.hosts > 1:
             names.append("directory")
         if robots[index] in RULED:
             names.append("private")
-        corners.append(tuple(names))
+        behaviors.append(tuple(names))
     hosts: list[Host] = []
     first_page = 0
     for index in range(options.hosts):
@@ -68,7 +68,7 @@ def populate(options: SimwebOptions) -> tuple[Host, ...]:
             pages=sizes[content],
             first_page=first_page,
             robots=robots[index],
-            corners=corners[content],
+            behaviors=behaviors[content],
             slow=index in shown.get("slow", ()),
             compressed=index in shown.get("compressed", ()),
             mirror_of=mirrors.get(index, -1),

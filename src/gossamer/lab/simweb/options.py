@@ -7,7 +7,7 @@ from typing import Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from gossamer.lab.simweb.behaviours import SHARES
+from gossamer.lab.simweb.behaviors.declared import SHARES
 
 Preset = Literal["small", "medium", "large"]
 Names = TypeVar("Names", tuple[str, ...] | None, dict[str, float])
@@ -24,7 +24,9 @@ class SimwebOptions(BaseModel):
 
     seed: int = Field(1, description="The same seed gives the same web.")
     hosts: int = Field(50, ge=1, le=100_000, description="Number of hosts.")
-    pages: int = Field(5_000, ge=1, description="Ordinary pages over all hosts, about; corners come on top.")
+    pages: int = Field(
+        5_000, ge=1, description="Ordinary pages over all hosts, about; those of behaviours come on top."
+    )
     zipf_exponent: float = Field(0.9, ge=0, le=3, description="Pages of the k-th largest host fall with k to this.")
     names_per_address: int = Field(5, ge=1, description="At least so many names share one address (fewer hosts: all).")
     hosts_per_site: int = Field(3, ge=1, description="Hosts under one registrable domain.")

@@ -8,9 +8,9 @@ from typing import Literal
 
 import msgspec
 
-from gossamer.lab.simweb.answers import TEXT, Answer
 from gossamer.lab.simweb.hosts import Host
 from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.sheet import TEXT, Answer
 
 HUGE_BYTES = 490 * 1024
 """The rule that matters stands behind so many bytes: RFC 9309, section 2.5, asks for 500 KiB at least."""

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.lab.simweb.answers import Answer
 from gossamer.lab.simweb.connection import Connection
 from gossamer.lab.simweb.dns import Answerer, write_hosts_file
 from gossamer.lab.simweb.log import FLUSH_S, Logged, RequestLog
 from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.sheet import Answer
 from gossamer.lab.simweb.web import Web
 from gossamer.lab.simweb.wire import Asked
 from gossamer.world.clock import Clock, WallClock

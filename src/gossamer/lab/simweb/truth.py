@@ -13,8 +13,8 @@ from typing import Literal
 import msgspec
 
 from gossamer.lab.simweb import robots
-from gossamer.lab.simweb.answers import FOLLOWED, Answer, Made, Mark
 from gossamer.lab.simweb.hosts import Host
+from gossamer.lab.simweb.sheet import FOLLOWED, Answer, Made, Mark
 from gossamer.lab.simweb.web import Web
 
 Scope = Literal["prefix", "host", "domain", "any"]

@@ -10,57 +10,36 @@ from statistics import NormalDist
 import msgspec
 
 from gossamer.lab.simweb import robots
-from gossamer.lab.simweb.answers import HTML, TEXT, Answer, Made, Mark
-from gossamer.lab.simweb.behaviours import ROBOTS
-from gossamer.lab.simweb.changing import Changing
-from gossamer.lab.simweb.corners import (
-    away,
-    bodies,
-    charsets,
-    copies,
-    directory,
-    distinct,
-    embeds,
-    errors,
-    farm,
-    floods,
-    frames,
-    hangs,
-    hostile,
-    lookalikes,
-    mixups,
-    near,
-    nofollow,
-    private,
-    redirects,
-    sitemaps,
-    spellings,
-    traps,
-    types,
-)
+from gossamer.lab.simweb.behaviors import bodies, copies, links, replies, traps
+from gossamer.lab.simweb.behaviors.declared import ROBOTS
 from gossamer.lab.simweb.hosts import Host, closed_address, lot, populate
 from gossamer.lab.simweb.options import SimwebOptions
-from gossamer.lab.simweb.pages import Pages, path_of
-from gossamer.lab.simweb.sheet import Place
+from gossamer.lab.simweb.pages import Changing, Pages, path_of
+from gossamer.lab.simweb.sheet import HTML, TEXT, Answer, Made, Mark, Place
 from gossamer.lab.simweb.wire import http_date
 
-CORNERS: dict[str, Callable[[Place], dict[str, Made]]] = {
-    "away": away.pages, "bodies": bodies.pages, "charsets": charsets.pages, "copies": copies.pages,
-    "directory": directory.pages, "distinct": distinct.pages, "errors": errors.pages, "frames": frames.pages,
-    "embeds": embeds.pages, "farm": farm.pages, "near": near.pages, "spellings": spellings.pages,
-    "hostile": hostile.pages, "hangs": hangs.pages, "lookalikes": lookalikes.pages,
-    "nofollow": nofollow.pages, "private": private.pages,
-    "redirects": redirects.pages, "sitemaps": sitemaps.pages, "types": types.pages,
-    "floods": floods.pages, "dead_ports": mixups.dead_ports, "schemes": mixups.schemes, "ttl_0": mixups.ttl_0,
-    **{kind: partial(traps.pages, kind=kind) for kind in traps.KINDS},
+PAGES: dict[str, Callable[[Place], dict[str, Made]]] = {
+    **{
+        page.__name__: page
+        for page in (
+            bodies.bodies, bodies.charsets, bodies.types, bodies.embeds, bodies.hostile,
+            copies.copies, copies.near, copies.distinct, copies.spellings,
+            links.frames, links.nofollow, links.away, links.directory, links.private, links.sitemaps,
+            replies.errors, replies.redirects, replies.hangs, replies.floods,
+            replies.dead_ports, replies.schemes, replies.ttl_0,
+            traps.farm, traps.lookalikes,
+        )
+    },
+    **{kind: partial(traps.trap, kind=kind) for kind in traps.KINDS},
 }  # fmt: skip
+"""The pages of each behavior that has its own, by its name."""
 NAMING = frozenset(ROBOTS) - {
     "robots_404", "robots_403", "robots_500", "robots_stall", "robots_redirect", "robots_redirect_host",
     "robots_endless",
 }  # fmt: skip
 """Kinds of robots.txt that may name a sitemap: those that are a text, to its end."""
-CORNERS_MAX = 2_048
-"""Corners kept made, 5 to 50 KB each; making one takes 15 to 500 µs."""
+MADE_MAX = 2_048
+"""Behaviors whose pages are kept, 5 to 50 KB each; making one takes 15 to 500 µs."""
 NEWS_SENTENCES = 4
 """What is new on a page that changed."""
 NOT_FOUND = Made((Answer(404, HTML, b"<!DOCTYPE html><title>Not found</title><p>There is no such page.\n"),))
@@ -80,11 +59,11 @@ class Web:
         """Every name that resolves, with its address; also those at which nobody listens. Farms have names without end,
         which are not among these.
         """
-        self.names |= {away.closed(host.index): closed for host in self.hosts if "away" in host.corners}
+        self.names |= {links.closed(host.index): closed for host in self.hosts if "away" in host.behaviors}
         self._pages = Pages(options, self.hosts)
         self.changing = Changing(options)
         self._port = "" if options.port == 80 else f":{options.port}"
-        self._made_corner = lru_cache(maxsize=CORNERS_MAX)(self._make_corner)
+        self._made_pages = lru_cache(maxsize=MADE_MAX)(self._make_pages)
         self._slow = NormalDist()
 
     def host(self, name: str) -> Host | None:
@@ -117,7 +96,7 @@ class Web:
     def ttl_s(self, name: str) -> int:
         """Return for how long the address of a name holds, in seconds."""
         host = self.host(name)
-        return 0 if host is not None and "ttl_0" in host.corners else self.options.dns_ttl_s
+        return 0 if host is not None and "ttl_0" in host.behaviors else self.options.dns_ttl_s
 
     def front(self, host: Host) -> str:
         """Return the address of a host's front page."""
@@ -190,9 +169,9 @@ class Web:
 
     def sitemaps(self, host: Host) -> tuple[str, ...]:
         """Return the sitemaps that a host's robots.txt names, where it has one that says so."""
-        if "sitemaps" not in host.corners or host.robots not in NAMING:
+        if "sitemaps" not in host.behaviors or host.robots not in NAMING:
             return ()
-        return (self._pages.origin(host) + sitemaps.INDEX,)
+        return (self._pages.origin(host) + links.SITEMAP_INDEX,)
 
     def stands(self, path: str) -> bool:
         """Say whether a path is robots.txt or what stands in for it: no robots.txt speaks about it."""
@@ -217,12 +196,12 @@ class Web:
         if robots.STANDING.fullmatch(path):
             return self._robots_file(host, path)
         if not host.pages:
-            return farm.endless(self._place(host), path) or NOT_FOUND
-        for corner in host.corners:
-            found = self._made_corner(host.index, corner).get(path)
+            return traps.farm_endless(self._place(host), path) or NOT_FOUND
+        for behavior in host.behaviors:
+            found = self._made_pages(host.index, behavior).get(path)
             if found is not None:
                 return found
-        if traps.kind_of(path) in host.corners:
+        if traps.kind_of(path) in host.behaviors:
             return traps.endless(self._place(host), path) or NOT_FOUND
         return NOT_FOUND
 
@@ -237,15 +216,21 @@ class Web:
 
     def _farmed(self, name: str) -> Host | None:
         """Return the host that a farm makes of a name: it has the address and the robots.txt of the farm's owner."""
-        index = farm.owner(name)
-        if index is None or index >= len(self.hosts) or "farm" not in self.hosts[index].corners:
+        index = traps.farm_owner(name)
+        if index is None or index >= len(self.hosts) or "farm" not in self.hosts[index].behaviors:
             return None
         return msgspec.structs.replace(
-            self.hosts[index], name=name, site=farm.site(index), pages=0, corners=(), compressed=False, mirror_of=-1
+            self.hosts[index],
+            name=name,
+            site=traps.farm_site(index),
+            pages=0,
+            behaviors=(),
+            compressed=False,
+            mirror_of=-1,
         )
 
-    def _make_corner(self, index: int, corner: str) -> dict[str, Made]:
-        return CORNERS[corner](self._place(self.hosts[index]))
+    def _make_pages(self, index: int, behavior: str) -> dict[str, Made]:
+        return PAGES[behavior](self._place(self.hosts[index]))
 
     def _place(self, host: Host) -> Place:
         return Place(host, self._pages.origin(host), self.options, self._pages.words, self.hosts, self._port)
@@ -259,8 +244,8 @@ class Web:
 
 
 def _front_paths(host: Host) -> Iterator[str]:
-    for corner in host.corners:
-        if corner == "private":
-            yield from private.FRONT
+    for behavior in host.behaviors:
+        if behavior == "private":
+            yield from links.PRIVATE_PATHS
         else:
-            yield f"/{corner}/"
+            yield f"/{behavior}/"

@@ -1,7 +1,7 @@
-"""Corners: the odd parts of made hosts, one file for each kind of oddity.
+"""Behaviors: the odd things that synthetic hosts do: declared by name, with the pages that show them.
 
 Takes    a Place: the host, its address, other hosts, words
-Gives    the pages of the corner, by path
+Gives    BEHAVIORS (`declared`); the pages of each behavior, by path
 Keeps    nothing
 Imports  the values and the Sheet of simweb
 Touches  nothing

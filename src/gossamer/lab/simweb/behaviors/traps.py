@@ -1,7 +1,7 @@
-"""Traps: spaces without end, one corner for each kind.
+"""Traps: spaces without end, one behavior for each kind; farms of hosts; and what only looks like a trap.
 
-Of each, the index and the good pages are in the truth; the endless pages (`/KIND/x/…`) are in none: a crawl is judged
-by how few of them it fetches.
+The index and the good pages of a trap are in the truth; the endless pages (`/KIND/x/…`) are not: a crawl is judged by
+how few of them it fetches.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import re
 from collections.abc import Callable
 from urllib.parse import parse_qsl, urlencode
 
-from gossamer.lab.simweb.answers import Made
-from gossamer.lab.simweb.sheet import Place, Sheet, hash_of
+from gossamer.lab.simweb.sheet import Made, Place, Sheet, hash_of
 
 GOOD_PAGES = 30
 """In a chain, each with words of its own: they must be found beside the trap."""
@@ -44,7 +43,7 @@ _LISTING = re.compile(rf"(?:dir-[1-{DIRECTORIES}]/)?(?:\?C=[NMSD];O=[AD])?")
 _DEEP = re.compile(r"(?:[a-z]+/)*")
 
 
-def pages(place: Place, kind: str) -> dict[str, Made]:
+def trap(place: Place, kind: str) -> dict[str, Made]:
     """Return the index of a trap, from which one step leads into it, and its good pages."""
     at = f"/{kind}/"
     index = Sheet(place, at, kind.replace("_", " ").capitalize())
@@ -64,7 +63,7 @@ def kind_of(path: str) -> str:
 
 
 def endless(place: Place, path: str) -> Made | None:
-    """Return a page of a trap: each leads to others that nobody has seen."""
+    """Return a page of a trap: each leads to others that no page named before."""
     kind = kind_of(path)
     return ENTRIES[kind][1](place, f"/{kind}/x/", path) if kind else None
 
@@ -173,7 +172,7 @@ def _segments(place: Place, at: str, path: str) -> Made | None:
 
 
 def _maze(place: Place, at: str, path: str) -> Made | None:
-    """Pages of words by chance, no two alike, each naming five that nobody else names."""
+    """Pages of words by chance, no two alike, each naming five that no other page names."""
     if not _ROOM.fullmatch(path[len(at) :]):
         return None
     sheet = Sheet(place, path, "A room")
@@ -222,5 +221,108 @@ SPENT_MAX = {
     "trap_soft_404": 700, "trap_near": 1_500, "trap_segments": 700, "trap_maze": 12_000,
     "trap_listings": DIRECTORIES + 1,
 }  # fmt: skip
-"""Endless pages that a crawl needs to tell each kind, by our own measure twice over; other orders of a listing are told
-by their address, so each directory is shown once."""
+"""Endless pages that a crawl needs to recognize each kind, by our own measure twice over; other orders of a listing are
+recognized by their address, so each directory is shown once."""
+
+
+# Endless subdomains of one site, at the host's own address, no two alike (wildcard DNS).
+
+FARM = "/farm/"
+FARM_INNER = "/more.html"
+FARM_LINKS = 5
+_FARM_NAME = re.compile(r"(?:[a-z0-9-]+\.)*farm(\d{4,6})\.test")
+_FARM_LABELS = ("shop", "deals", "blog", "news", "city", "tips", "best", "free")
+
+
+def farm_site(index: int) -> str:
+    """Return the registrable domain of a host's farm."""
+    return f"farm{index:04d}.test"
+
+
+def farm_owner(name: str) -> int | None:
+    """Return the index of the host whose farm a name belongs to; None for a name of no farm."""
+    found = _FARM_NAME.fullmatch(name)
+    return int(found[1]) if found is not None and farm_site(int(found[1])) == name[found.start(1) - 4 :] else None
+
+
+def farm(place: Place) -> dict[str, Made]:
+    """Return the pages: an index from which one link leads into the farm."""
+    entry = f"http://www.{farm_site(place.host.index)}{place.port}/"
+    return {FARM: Sheet(place, FARM, "Farm").anchor(entry, entry).made()}
+
+
+def farm_endless(place: Place, path: str) -> Made | None:
+    """Return a page of a farm: a front page or the one below it. Both link to hosts that no other page names."""
+    if path not in ("/", FARM_INNER):
+        return None
+    name, index = place.host.name, place.host.index
+    sheet = Sheet(place, path, "Offers", about=("farm", name, path))
+    for turn in range(FARM_LINKS):
+        code = hash_of(name, path, turn)
+        url = f"http://{_FARM_LABELS[code % len(_FARM_LABELS)]}-{code:08x}.{farm_site(index)}{place.port}/"
+        sheet.anchor(url, url)
+    if path == "/":
+        sheet.anchor(FARM_INNER)
+    return sheet.made()
+
+
+# What looks like a trap and is none. A crawl that cuts it off loses pages.
+
+LOOKALIKES = "/lookalikes/"
+FIRST_YEAR, YEARS = 2016, 10
+PRODUCTS, POSTS = 200, 150
+
+
+def lookalikes(place: Place) -> dict[str, Made]:
+    """Return the pages: a calendar of ten years, a catalogue by numbers, a blog by dates with next and previous."""
+    index = Sheet(place, LOOKALIKES, "Lookalikes")
+    for name in (f"calendar/{FIRST_YEAR}/01/", "shop?page=1", "blog/2020/01/p1.html"):
+        index.anchor(LOOKALIKES + name)
+    return {LOOKALIKES: index.made()} | _ten_years(place) | _catalogue(place) | _blog_posts(place)
+
+
+def _ten_years(place: Place) -> dict[str, Made]:
+    found = {}
+    for month in range(12 * YEARS):
+        path = _month_path(month)
+        sheet = Sheet(place, path, f"{MONTHS[month % 12]} {FIRST_YEAR + month // 12}", about="calendar")
+        for other in (month - 1, month + 1):
+            if 0 <= other < 12 * YEARS:
+                sheet.anchor(_month_path(other))
+        found[path] = sheet.made()
+    return found
+
+
+def _month_path(month: int) -> str:
+    return f"{LOOKALIKES}calendar/{FIRST_YEAR + month // 12}/{month % 12 + 1:02d}/"
+
+
+def _catalogue(place: Place) -> dict[str, Made]:
+    """Lists of ten, each naming the next; every product leads to three others."""
+    found = {}
+    for first in range(0, PRODUCTS, 10):
+        page = first // 10 + 1
+        sheet = Sheet(place, f"{LOOKALIKES}shop?page={page}", f"Products, page {page}")
+        for number in range(first, first + 10):
+            sheet.anchor(f"{LOOKALIKES}product/{number}")
+        if first + 10 < PRODUCTS:
+            sheet.anchor(f"{LOOKALIKES}shop?page={page + 1}")
+        found[f"{LOOKALIKES}shop?page={page}"] = sheet.made()
+    for number in range(PRODUCTS):
+        sheet = Sheet(place, f"{LOOKALIKES}product/{number}", f"Product {number}")
+        for other in (number + 1, 3 * number + 1, 7 * number + 5):
+            sheet.anchor(f"{LOOKALIKES}product/{other % PRODUCTS}")
+        found[f"{LOOKALIKES}product/{number}"] = sheet.made()
+    return found
+
+
+def _blog_posts(place: Place) -> dict[str, Made]:
+    paths = [f"{LOOKALIKES}blog/{2020 + n // 12 % 5}/{n % 12 + 1:02d}/p{n + 1}.html" for n in range(POSTS)]
+    found = {}
+    for number, path in enumerate(paths):
+        sheet = Sheet(place, path, f"Post {number + 1}")
+        for other in (number - 1, number + 1):
+            if 0 <= other < POSTS:
+                sheet.anchor(paths[other])
+        found[path] = sheet.made()
+    return found
