@@ -6,7 +6,6 @@ from collections import Counter
 from statistics import mean, median
 
 import pytest
-from gossamer.lab.simulate.robots import ALLOWED, DENIED, UNKNOWN, UNREACHABLE, WAIT, ModelRobots
 
 from gossamer.lab.simulate.draws import LogNormal, log_normal_of_mean, whole
 from gossamer.lab.simulate.options import WebOptions
@@ -14,7 +13,6 @@ from gossamer.lab.simulate.population import population, synthetic
 from gossamer.lab.simulate.presets import uneven_web
 from gossamer.lab.simulate.web import ModelWeb
 from gossamer.lab.simweb.web import Web
-from gossamer.robots.options import RobotsOptions
 from gossamer.url.name import Namer
 from gossamer.world.dice import Dice
 
@@ -106,22 +104,3 @@ def test_seeds_are_all_hosts_or_some() -> None:
     assert len(ModelWeb(few, population(few, 1, 10, 1), 1, 1).seeds()) == 10
     one = options.model_copy(update={"seed_hosts": 1})
     assert len(ModelWeb(one, population(one, 1, 10, 1), 1, 1).seeds()) == 1
-
-
-def test_robots_are_asked_once_a_day_and_given_up_when_they_cannot_be_had() -> None:
-    robots, options = ModelRobots(), RobotsOptions()
-    assert robots.verdict(1_000.0) == UNKNOWN
-    robots.answered(1_000.0, denied=False)
-    assert robots.verdict(1_000.0 + options.ttl_s - 1) == ALLOWED
-    assert robots.verdict(1_000.0 + options.ttl_s + 1) == UNKNOWN
-    robots.answered(200_000.0, denied=True)
-    assert robots.verdict(200_001.0) == DENIED
-    lost, now, asked = ModelRobots(), 5.0, 0
-    while (said := lost.verdict(now)) != UNREACHABLE:
-        if said == UNKNOWN:
-            asked += 1
-            lost.failed(now)
-        assert lost.verdict(now) in (WAIT, UNREACHABLE)
-        now = lost.wait_until
-    assert now - 5.0 >= options.robots_wait_max_s
-    assert asked == 4  # After 60 s, doubling, within ten minutes.
