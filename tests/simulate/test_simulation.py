@@ -13,7 +13,7 @@ import pytest
 import gossamer
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
 from gossamer.lab.simulate.limits import LIMITS
-from gossamer.lab.simulate.options import MachineOptions, SimulateOptions
+from gossamer.lab.simulate.options import MachineOptions, SimulateOptions, WebOptions
 from gossamer.lab.simulate.simulation import scale_of, simulate
 from gossamer.robots.options import RobotsOptions
 from gossamer.seen.options import SeenOptions
@@ -241,6 +241,17 @@ def test_small_crawls_are_simulated_whole_and_large_ones_by_a_shard() -> None:
     many = MachineOptions(concurrency=100)
     assert scale_of(SimulateOptions(pages=10**9, machine=many)) == (50, 1)
     assert scale_of(SimulateOptions(scale=7, shards=3, shards_simulated=2)) == (7, 2)
+
+
+def test_few_pages_of_a_web_of_many_hosts_take_no_longer_than_many_pages() -> None:
+    """Each host is in memory and asked for robots.txt before its pages, however few pages are wanted."""
+    assert scale_of(SimulateOptions(pages=1_000, shards=12)) == (1, 1)  # A twelfth of a million hosts.
+    web = {"hosts": 100_000_000, "pages": 10**12}
+    assert scale_of(SimulateOptions.model_validate({"pages": 1_000, "shards": 12, "web": web})) == (28, 1)
+    some = WebOptions(hosts=20_000, pages=1_000_000)
+    result = simulate(SimulateOptions(pages=100, shards=4, pages_simulated=1_000, web=some))
+    assert (result.ended, result.shards_simulated, result.samples[-1].hosts_known) == ("pages", 1, 20_000)
+    assert result.requests / result.scale / 4 < 1_500
 
 
 def test_every_limit_is_explained() -> None:

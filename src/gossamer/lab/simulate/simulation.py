@@ -51,21 +51,24 @@ def scale_of(options: SimulateOptions) -> tuple[int, int]:
     """Return the scale, and how many of the shards are simulated.
 
     Where nothing is asked for, all shards are when the whole crawl is small enough to be done page by page; else one
-    stands for all, on one host in so many.
+    stands for all, on one host in so many. A host costs as much as a page, however few pages are asked for: it is in
+    memory, queued if its front page is a seed, and asked for robots.txt before any of its pages.
     """
     if options.simweb is not None or options.web.giant_pages:
         return 1, options.shards_simulated or options.shards
-    pages = min(options.pages or options.web.pages, options.web.pages)
-    fits = pages <= options.pages_simulated
+    web = options.web
+    pages = min(options.pages or web.pages, web.pages)
+    work = max(pages, web.hosts)
+    fits = work <= options.pages_simulated
     simulated = options.shards_simulated or (options.shards if fits or options.scale == 1 else 1)
     if options.scale is not None:
         return options.scale, simulated
-    wanted = max(1, round(pages * simulated / options.shards / options.pages_simulated))
+    wanted = max(1, round(work * simulated / options.shards / options.pages_simulated))
     bench = options.frontier
     coarsest = min(
         options.machine.concurrency // SLOTS_MIN,
         min(bench.bench_hosts_max, bench.bench_bytes_max // HOST_BYTES) // BENCHED_MIN,
-        options.web.hosts // options.shards // HOSTS_MIN,
+        web.hosts // options.shards // HOSTS_MIN,
     )
     return max(1, min(wanted, coarsest)), simulated
 
