@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from gossamer.lab.simulate.freshness import ChangingOptions, ChangingWeb, Watched, best, crawl, watched
+from gossamer.lab.simulate.revisits import ChangingOptions, ChangingWeb, Watched, best, crawl, watched
 from gossamer.model.revisits import Habits
 from gossamer.revisit.census import Census
 from gossamer.revisit.estimate import rate_of

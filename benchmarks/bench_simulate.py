@@ -29,7 +29,7 @@ import msgspec
 import numpy as np
 
 import gossamer
-from gossamer.lab.simulate.given import options_of
+from gossamer.lab.simulate.arguments import options_of
 from gossamer.lab.simulate.presets import PRESETS
 from gossamer.lab.simulate.simulation import simulate
 from gossamer.lab.simweb.log import Logged

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gossamer.lab.simulate.freshness import http_date
+from gossamer.lab.simweb.wire import http_date
 from gossamer.model.revisits import Notice, Sight
 from gossamer.model.visits import Original
 from gossamer.revisit.facts import page_facts, stored_state, whole_facts

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.lab.simulate.given import given_keys, known_keys, number, options_of, revisits_of
+from gossamer.lab.simulate.arguments import given_keys, known_keys, number, options_of, revisits_of
 from gossamer.lab.simulate.presets import ASSUMED, MEASURED, PRESETS, source_of
 from gossamer.model.errors import ConfigError
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gossamer.frontier.options import FrontierOptions
-from gossamer.lab.simulate.limits import intervals, shares
 from gossamer.lab.simulate.options import MachineOptions, SimulateOptions
-from gossamer.lab.simulate.samples import Sample
+from gossamer.lab.simulate.samples import Sample, intervals, shares
 
 OPTIONS = SimulateOptions(
     shards=2,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.lab.simulate.machine import (
+from gossamer.lab.simulate.costs import (
     Capacity,
     cpu_exchange_s,
     cpu_page_s,

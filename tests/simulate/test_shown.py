@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import gossamer
+from gossamer.lab.simulate.arguments import known_keys, options_of
 from gossamer.lab.simulate.figure import as_html, as_svg
-from gossamer.lab.simulate.given import known_keys, options_of
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.lab.simulate.result import Simulated
 from gossamer.lab.simulate.revisits import RevisitsOptions

@@ -12,8 +12,8 @@ import pytest
 
 import gossamer
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
-from gossamer.lab.simulate.limits import LIMITS
 from gossamer.lab.simulate.options import MachineOptions, SimulateOptions, WebOptions
+from gossamer.lab.simulate.samples import LIMITS
 from gossamer.lab.simulate.simulation import scale_of, simulate
 from gossamer.robots.options import RobotsOptions
 from gossamer.seen.options import SeenOptions

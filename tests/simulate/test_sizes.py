@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.lab.simulate.sizes import largest, sampled_sizes, weight_of_ranks
+from gossamer.lab.simulate.web import largest, sampled_sizes, weight_of_ranks
 
 
 @pytest.mark.parametrize("exponent", [0.0, 0.5, 0.9, 1.0, 1.7])

@@ -7,11 +7,9 @@ from statistics import mean, median
 
 import pytest
 
-from gossamer.lab.simulate.draws import LogNormal, log_normal_of_mean, whole
 from gossamer.lab.simulate.options import WebOptions
-from gossamer.lab.simulate.population import population, synthetic
 from gossamer.lab.simulate.presets import uneven_web
-from gossamer.lab.simulate.web import ModelWeb
+from gossamer.lab.simulate.web import LogNormal, ModelWeb, log_normal_of_mean, population, synthetic, whole
 from gossamer.lab.simweb.web import Web
 from gossamer.url.name import Namer
 from gossamer.world.dice import Dice

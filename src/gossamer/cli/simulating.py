@@ -29,8 +29,8 @@ def simulate(
     Raises:
         ConfigError: something that the operator can mend; nothing was simulated.
     """
+    from gossamer.lab.simulate.arguments import given_keys, options_of
     from gossamer.lab.simulate.figure import as_html, as_svg
-    from gossamer.lab.simulate.given import given_keys, options_of
     from gossamer.lab.simulate.simulation import simulate as run
     from gossamer.lab.simulate.text import as_text
 
@@ -59,7 +59,7 @@ def revisits(
     Raises:
         ConfigError: something that the operator can mend; nothing was simulated.
     """
-    from gossamer.lab.simulate.given import given_keys, number, revisits_of
+    from gossamer.lab.simulate.arguments import given_keys, number, revisits_of
     from gossamer.lab.simulate.revisits import heading, kept
 
     if strange := [name for name, value in others.items() if value is not None]:
@@ -101,7 +101,7 @@ def _check_figure(figure: Path | None) -> None:
 
 
 def _number(key: str, text: str) -> object:
-    from gossamer.lab.simulate.given import number
+    from gossamer.lab.simulate.arguments import number
 
     option = "--" + SPELT.get(key, key)
     if key in WHOLE:

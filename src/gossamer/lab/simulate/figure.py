@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from math import ceil, floor, log10
 
-from gossamer.lab.simulate.limits import LIMITS, Limit
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.lab.simulate.result import Simulated
+from gossamer.lab.simulate.samples import LIMITS, Limit
 from gossamer.lab.simulate.text import as_text, duration
 
 WIDTH, HEIGHT = 880, 190

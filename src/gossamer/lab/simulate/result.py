@@ -8,13 +8,10 @@ from typing import Literal
 import msgspec
 
 from gossamer.frontier.politeness import politeness
-from gossamer.lab.simulate.draws import LogNormal
-from gossamer.lab.simulate.footprint import Footprint, footprint_of
-from gossamer.lab.simulate.limits import Interval, Limit, intervals, shares
-from gossamer.lab.simulate.machine import shard_bytes_per_s, shard_cores
+from gossamer.lab.simulate.costs import Footprint, footprint_of, shard_bytes_per_s, shard_cores
 from gossamer.lab.simulate.options import SimulateOptions
-from gossamer.lab.simulate.samples import Milestones, Sample
-from gossamer.lab.simulate.sizes import largest
+from gossamer.lab.simulate.samples import Interval, Limit, Milestones, Sample, intervals, shares
+from gossamer.lab.simulate.web import LogNormal, largest
 
 Ended = Literal["pages", "finished", "time"]
 

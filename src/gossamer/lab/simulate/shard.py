@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable
+from itertools import count
 from typing import NamedTuple
 
 from gossamer.crawl.ring import Step
 from gossamer.frontier.host import Lease
-from gossamer.lab.simulate.events import Events
-from gossamer.lab.simulate.host import ModelHost
-from gossamer.lab.simulate.machine import (
+from gossamer.lab.simulate.components import Components
+from gossamer.lab.simulate.costs import (
     REQUEST_BYTES,
     Capacity,
     cpu_exchange_s,
@@ -21,11 +22,70 @@ from gossamer.lab.simulate.machine import (
     shard_cores,
 )
 from gossamer.lab.simulate.options import SimulateOptions
-from gossamer.lab.simulate.rooms import ShardRooms
-from gossamer.lab.simulate.tally import Tally
-from gossamer.lab.simulate.web import ModelWeb
+from gossamer.lab.simulate.web import ModelHost, ModelWeb
 from gossamer.model.links import Link
 from gossamer.model.visits import Failure, Reply
+
+Event = Callable[[float], None]
+
+
+class Events:
+    """A queue of events by time; equal times in the order of their asking. About 1 µs each."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+        self._heap: list[tuple[float, int, Event]] = []
+        self._order = count()
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def at(self, instant: float, event: Event) -> None:
+        """Have an event happen at an instant that is not past."""
+        assert instant >= self.now, "an event in the past"
+        heapq.heappush(self._heap, (instant, next(self._order), event))
+
+    @property
+    def next_at(self) -> float:
+        """When the next event comes; there must be one."""
+        return self._heap[0][0]
+
+    def step(self) -> None:
+        """Let the next event happen."""
+        self.now, _, event = heapq.heappop(self._heap)
+        event(self.now)
+
+
+class Counters:
+    """Counts since the start, of what was simulated; nothing is scaled here."""
+
+    __slots__ = (
+        "_full", "_since", "_used", "discovered", "full_s", "hosts_active", "pages", "requests", "used_s",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.pages = 0
+        self.requests = 0
+        """Of pages, of robots.txt, and in vain."""
+        self.discovered = 0
+        self.hosts_active = 0
+        """Hosts with URLs that are not finished."""
+        self.full_s = 0.0
+        """Time in which every slot was in use."""
+        self.used_s = 0.0
+        """Integral over time of the share of slots in use."""
+        self._since = 0.0
+        self._full = False
+        self._used = 0.0
+
+    def pass_to(self, now: float, *, full: bool, used: float) -> None:
+        """Note how the slots are from now on."""
+        if self._since:
+            span_s = now - self._since
+            self.used_s += span_s * self._used
+            self.full_s += span_s if self._full else 0.0
+        self._since, self._full, self._used = now, full, used
+
 
 DAY_S = 86_400.0
 """How long an address is good for."""
@@ -41,7 +101,7 @@ class Address(NamedTuple):
 
 
 class SimulatedShard:
-    """One shard: a slot for each request at once, a processor, a link to the network, and the real rooms."""
+    """One shard: a slot for each request at once, a processor, a link to the network, and the real components."""
 
     def __init__(
         self,
@@ -49,22 +109,22 @@ class SimulatedShard:
         options: SimulateOptions,
         web: ModelWeb,
         scale: float,
-        rooms: ShardRooms,
+        components: Components,
         events: Events,
         send: Callable[[int, list[Link], float], None],
         fetched: Callable[[float], None],
     ) -> None:
         """Build a shard each of whose hosts stands for `scale` hosts of a real one."""
-        self.tally = Tally()
-        self.rooms = rooms
+        self.counters = Counters()
+        self.components = components
         self._number = number
         self._options = options
         self._web = web
         self._events = events
         self._send = send
         self._fetched = fetched
-        self._frontier = rooms.frontier
-        self._ring = rooms.ring(self._refused)
+        self._frontier = components.frontier
+        self._ring = components.ring(self._refused)
         self.slots = max(1, round(options.machine.concurrency / scale))
         self.out = 0
         """Slots in use."""
@@ -85,11 +145,11 @@ class SimulatedShard:
 
     def arrive(self, links: list[Link], now: float) -> None:
         """Take links that another shard found, or that are seeds."""
-        for link in self.rooms.discover(links, now):
-            self.tally.discovered += 1
+        for link in self.components.discover(links, now):
+            self.counters.discovered += 1
             host = self._web.host(link.url.host)
             if not host.closed:
-                self.tally.hosts_active += not host.pending
+                self.counters.hosts_active += not host.pending
                 host.pending += 1
 
     # ---- visits out
@@ -101,7 +161,7 @@ class SimulatedShard:
             if lease is None:
                 break
             self._begin(lease, now)
-        self.tally.pass_to(now, full=self.out >= self.slots, used=self.out / self.slots)
+        self.counters.pass_to(now, full=self.out >= self.slots, used=self.out / self.slots)
         if self.out >= self.slots:
             return  # The end of a visit calls again.
         wake_at = self._frontier.wake_at()
@@ -132,7 +192,7 @@ class SimulatedShard:
 
     def _fetch(self, lease: Lease, host: ModelHost, now: float) -> None:
         self.out += 1
-        self.tally.requests += 1
+        self.counters.requests += 1
         if host.dead:
             wait_s = self._options.web.connect_s_max
             result = Failure("connect_error", "no answer", retry=True, host_level=True, fetch_s=wait_s)
@@ -157,7 +217,7 @@ class SimulatedShard:
             self._conclude(lease, host, result, now)
         if not host.closed and self._frontier.facts(lease.url).closed:
             host.closed = True
-            self.tally.hosts_active -= host.pending > 0
+            self.counters.hosts_active -= host.pending > 0
             host.pending = 0
         self._leave(now)
 
@@ -185,7 +245,7 @@ class SimulatedShard:
     def _processed(self, lease: Lease, host: ModelHost, now: float, *, is_error: bool) -> None:
         self._finish(lease, host, "http_error" if is_error else "fetched", now)
         if not is_error:
-            self.tally.pages += 1
+            self.counters.pages += 1
             self._fetched(now)
             self._discover(lease, host, now)
         self._leave(now)
@@ -194,7 +254,7 @@ class SimulatedShard:
         """Queue a URL whose request failed anew, or end it."""
         visit = lease.visit
         assert visit is not None
-        again = self.rooms.retries.after(visit, failure.error, now) if failure.retry else None
+        again = self.components.retries.after(visit, failure.error, now) if failure.retry else None
         if again is not None:
             self._frontier.retry(lease, again, now)
         else:
@@ -207,8 +267,8 @@ class SimulatedShard:
         self._frontier.finish(lease, outcome, now)
         if host.pending:
             host.pending -= 1
-            self.tally.hosts_active -= not host.pending
-        self.rooms.visited(now)
+            self.counters.hosts_active -= not host.pending
+        self.components.visited(now)
 
     def _discover(self, lease: Lease, host: ModelHost, now: float) -> None:
         visit = lease.visit

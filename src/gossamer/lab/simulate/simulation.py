@@ -7,14 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gossamer.frontier.room import HOST_BYTES
-from gossamer.lab.simulate.events import Events
+from gossamer.lab.simulate.components import Components
 from gossamer.lab.simulate.options import SimulateOptions
-from gossamer.lab.simulate.population import population, synthetic
 from gossamer.lab.simulate.result import Ended, Simulated, result_of
-from gossamer.lab.simulate.rooms import ShardRooms
 from gossamer.lab.simulate.samples import Milestones, Sample, Samples
-from gossamer.lab.simulate.shard import SimulatedShard
-from gossamer.lab.simulate.web import ModelWeb
+from gossamer.lab.simulate.shard import Events, SimulatedShard
+from gossamer.lab.simulate.web import ModelWeb, population, synthetic
 from gossamer.model.links import Link
 
 STARTS_AT = 1_700_000_000.0
@@ -96,11 +94,11 @@ class Simulation:
         self._ended: Ended = "finished"
         self._shards: list[SimulatedShard] = []
         for number in range(simulated):
-            rooms = ShardRooms(
+            components = Components(
                 options, directory / f"{number:04}", self._scale, self._web.name_url, options.seed + number, STARTS_AT
             )
             shard = SimulatedShard(
-                number, options, self._web, self._scale, rooms, self._events, self._send, self._fetched
+                number, options, self._web, self._scale, components, self._events, self._send, self._fetched
             )
             self._shards.append(shard)
 
@@ -135,7 +133,7 @@ class Simulation:
     def close(self) -> None:
         """Let go of the stores."""
         for shard in self._shards:
-            shard.rooms.close()
+            shard.components.close()
 
     def _fetched(self, now: float) -> None:
         self._milestones.fetched(now - STARTS_AT)
@@ -152,19 +150,19 @@ class Simulation:
     def _sample(self, at_s: float) -> Sample:
         shards, scale, now = self._shards, self._whole_scale, STARTS_AT + at_s
         for shard in shards:
-            shard.tally.pass_to(now, full=shard.out >= shard.slots, used=shard.out / shard.slots)
-        tallies = [shard.tally for shard in shards]
+            shard.counters.pass_to(now, full=shard.out >= shard.slots, used=shard.out / shard.slots)
+        counters = [shard.counters for shard in shards]
         return Sample(
             at_s=at_s,
-            pages=scale * sum(tally.pages for tally in tallies),
-            requests=scale * sum(tally.requests for tally in tallies),
-            discovered=scale * sum(tally.discovered for tally in tallies),
-            hosts_active=scale * sum(tally.hosts_active for tally in tallies),
-            hosts_benched=scale * sum(shard.rooms.frontier.benched for shard in shards),
+            pages=scale * sum(one.pages for one in counters),
+            requests=scale * sum(one.requests for one in counters),
+            discovered=scale * sum(one.discovered for one in counters),
+            hosts_active=scale * sum(one.hosts_active for one in counters),
+            hosts_benched=scale * sum(shard.components.frontier.benched for shard in shards),
             hosts_known=scale * self._web.hosts_found,
-            pending=scale * sum(shard.rooms.frontier.counts.pending for shard in shards),
+            pending=scale * sum(shard.components.frontier.counts.pending for shard in shards),
             wire_bytes=scale * sum(shard.network.done(now) for shard in shards),
             cpu_s=scale * sum(shard.cpu.done(now) for shard in shards),
-            used_s=sum(tally.used_s for tally in tallies) / len(shards),
-            full_s=sum(tally.full_s for tally in tallies) / len(shards),
+            used_s=sum(one.used_s for one in counters) / len(shards),
+            full_s=sum(one.full_s for one in counters) / len(shards),
         )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gossamer.lab.simulate.given import OF_DRAWN_HOSTS, known_keys
-from gossamer.lab.simulate.limits import LIMITS
+from gossamer.lab.simulate.arguments import OF_DRAWN_HOSTS, known_keys
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.lab.simulate.presets import PRESETS, source_of
 from gossamer.lab.simulate.result import Simulated
+from gossamer.lab.simulate.samples import LIMITS
 
 ROWS = 12
 ENDS = {

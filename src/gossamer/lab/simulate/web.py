@@ -1,18 +1,200 @@
-"""Web: the modelled one: what a page links to, how long a fetch takes, what is left to be found."""
+"""Web: the modelled one: its hosts, what a page links to, how long a fetch takes, what is left to be found. Pure."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from itertools import accumulate
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from math import exp, log
+from statistics import NormalDist
 
 from xxhash import xxh3_64_intdigest
 
-from gossamer.lab.simulate.draws import LogNormal, log_normal_of_mean, whole
-from gossamer.lab.simulate.host import ModelHost
 from gossamer.lab.simulate.options import WebOptions
-from gossamer.lab.simulate.population import chosen
+from gossamer.lab.simweb.hosts import populate
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.url.fingerprint import PARTITIONS, fingerprint
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice
+
+# Chance from tables, quick and the same on every machine.
+
+_STEPS = 1_024
+
+
+class LogNormal:
+    """Draws of a log-normal with a median; 1,024 quantiles, about 0.4 µs each."""
+
+    def __init__(self, median: float, sigma: float) -> None:
+        normal = NormalDist()
+        self._quantiles = [median * exp(sigma * normal.inv_cdf((step + 0.5) / _STEPS)) for step in range(_STEPS)]
+
+    @property
+    def mean(self) -> float:
+        """The mean of the table."""
+        return sum(self._quantiles) / _STEPS
+
+    def draw(self, dice: Dice) -> float:
+        """Return one value."""
+        return self._quantiles[dice.below(_STEPS)]
+
+
+def log_normal_of_mean(mean: float, sigma: float) -> LogNormal:
+    """Return the log-normal that has this mean."""
+    return LogNormal(mean / LogNormal(1.0, sigma).mean, sigma)
+
+
+def whole(mean: float, dice: Dice) -> int:
+    """Return one of the two whole numbers beside `mean`, so that the mean of many is `mean`."""
+    low = int(mean)
+    return low + (dice.uniform(0.0, 1.0) < mean - low)
+
+
+# Pages per host by Zipf's law, whole or of one host in so many.
+
+_EXACT_RANKS = 2_000
+"""Ranks that are added up one by one; the rest is an integral, off by less than one in ten million."""
+
+
+def weight_of_ranks(first: float, last: float, exponent: float) -> float:
+    """Return the sum of `rank ** -exponent` over the ranks `first` + 1 to `last`, both whole numbers."""
+    exact = min(int(last), max(int(first), _EXACT_RANKS))
+    total: float = sum(float(rank) ** -exponent for rank in range(int(first) + 1, exact + 1))
+    if last > exact:  # The midpoint rule: each rank stands for half a rank on either side.
+        low, high = exact + 0.5, last + 0.5
+        power = 1.0 - exponent
+        total += log(high / low) if abs(power) < 1e-9 else (high**power - low**power) / power
+    return total
+
+
+def largest(hosts: int, pages: int, exponent: float) -> float:
+    """Return the pages of the largest host."""
+    return pages / weight_of_ranks(0, hosts, exponent)
+
+
+def sampled_sizes(hosts: int, pages: int, exponent: float, scale: int) -> list[int]:
+    """Return the sizes of one host in `scale`, largest first.
+
+    Ranks are cut into bands of `scale`; each band is one host with the band's mean size, so the sample has the pages of
+    the whole divided by `scale` however the large hosts fall. With `scale` 1 it is the web itself.
+    """
+    edges = [*range(0, hosts, scale), hosts]
+    if len(edges) > 2 and edges[-1] - edges[-2] < scale:
+        del edges[-2]  # A band that is no whole one joins its neighbour.
+    per_weight = pages / weight_of_ranks(0, hosts, exponent)
+    return [
+        max(1, round(weight_of_ranks(first, last, exponent) * per_weight / (last - first)))
+        for first, last in pairwise(edges)
+    ]
+
+
+# Hosts, drawn or those of a synthetic web.
+
+
+class ModelHost:
+    """One host of the web. What the crawl has found of it, and has not finished, stands here too."""
+
+    __slots__ = (
+        "address", "closed", "crawl_delay_s", "dead", "denied", "fetch_s", "known", "name", "pages", "partition",
+        "pending", "shard", "slow",
+    )  # fmt: skip
+
+    def __init__(self, name: str, address: str, pages: int, fetch_s: float, shards: int) -> None:
+        self.name = name
+        self.address = address
+        self.pages = pages
+        self.fetch_s = fetch_s
+        """Median of its fetch times."""
+        self.partition = fingerprint(name) % PARTITIONS
+        self.shard = fingerprint(address) % shards
+        """All hosts of an address are on one shard: the address's gate then holds for all shards, as its lease will."""
+        self.dead = False
+        self.denied = False
+        self.slow = False
+        self.crawl_delay_s: float | None = None
+        self.known = 0
+        """Pages that some link has led to; they are numbered from 0."""
+        self.pending = 0
+        """Pages that are queued or under way."""
+        self.closed = False
+        """The frontier has given it up."""
+
+    @property
+    def robots_txt(self) -> bytes:
+        """Its robots.txt; empty where it has none."""
+        if self.denied:
+            return b"User-agent: *\nDisallow: /\n"
+        return b"" if self.crawl_delay_s is None else b"User-agent: *\nCrawl-delay: %g\n" % self.crawl_delay_s
+
+    def url(self, number: int) -> Url:
+        """Return the address of a page, canonical as it is."""
+        text = f"http://{self.name}/{number}"
+        return Url(text, text, xxh3_64_intdigest(text.encode()), self.name, self.name, self.partition)
+
+
+SEPARATE_PAGES = {"private": 6, "directory": 3}
+"""Pages of those behaviors that a web has without any odd option."""
+GIANT_ADDRESS = "10.255.255.254"
+
+
+def population(options: WebOptions, seed: int, scale: int, shards: int) -> list[ModelHost]:
+    """Return one host in `scale`; about 5 µs each."""
+    sizes = sampled_sizes(options.hosts, options.pages, options.zipf_exponent, scale)
+    addresses = max(1, int(len(sizes) / options.hosts_per_address))
+    medians = _medians(options, seed, len(sizes))
+    hosts = [
+        ModelHost(f"h{index}.example", _address(index % addresses), pages, medians[index], shards)
+        for index, pages in enumerate(sizes)
+    ]
+    for host in chosen(hosts, seed, "dead", options.dead_host_share):
+        host.dead = True
+    for host in chosen(hosts, seed, "denied", options.denied_host_share):
+        host.denied = True
+    for host in chosen(hosts, seed, "slow", options.slow_share):
+        host.slow = True
+    for host in chosen(hosts, seed, "crawl_delay", options.crawl_delay_share):
+        host.crawl_delay_s = options.crawl_delay_s
+    if options.giant_pages:
+        hosts.append(ModelHost("giant.example", GIANT_ADDRESS, options.giant_pages, options.giant_fetch_s, shards))
+    return hosts
+
+
+def synthetic(simweb: SimwebOptions, options: WebOptions, shards: int) -> list[ModelHost]:
+    """Return the hosts of a synthetic web, with their sizes, addresses and manners."""
+    hosts = []
+    for made in populate(simweb):
+        pages = made.pages + sum(SEPARATE_PAGES.get(name, 0) for name in made.behaviors)
+        host = ModelHost(made.name, made.address, pages, options.fetch_s_median, shards)
+        host.slow, host.denied = made.slow, made.robots == "robots_deny_all"
+        host.crawl_delay_s = simweb.crawl_delay_s if made.robots == "robots_crawl_delay" else None
+        hosts.append(host)
+    return hosts
+
+
+def chosen(hosts: Sequence[ModelHost], seed: int, what: str, share: float, least: int = 0) -> list[ModelHost]:
+    """Return a share of the hosts, drawn by the seed."""
+    number = max(least, round(share * len(hosts)))
+    return [hosts[index] for index in _shuffled(seed, what, len(hosts))[:number]] if number else []
+
+
+def _medians(options: WebOptions, seed: int, hosts: int) -> list[float]:
+    """Deal the quantiles of a log-normal to the hosts: no sample is faster than another by luck."""
+    normal, medians = NormalDist(), [0.0] * hosts
+    for place, index in enumerate(_shuffled(seed, "fetch", hosts)):
+        factor = exp(options.fetch_sigma_host * normal.inv_cdf((place + 0.5) / hosts))
+        medians[index] = options.fetch_s_median * factor
+    return medians
+
+
+def _shuffled(seed: int, what: str, hosts: int) -> list[int]:
+    return sorted(range(hosts), key=lambda index: xxh3_64_intdigest(f"{seed}/{what}/{index}".encode()))
+
+
+def _address(number: int) -> str:
+    return f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"
+
+
+# The web.
 
 NAVIGATION = 5
 """First pages of a host, to which half of the known links on it lead."""

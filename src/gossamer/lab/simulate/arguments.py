@@ -1,4 +1,4 @@
-"""Given: a preset, options and `key=value` texts become checked options; mistakes in one line."""
+"""Arguments: a preset, options and `key=value` texts become checked options; mistakes in one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rooms: the parts of one simulated shard, all of them a crawl's own, in a directory of its own, and their commit."""
+"""Components: the parts of one simulated shard, all of them those of a crawl, in a directory, and their commit."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ BLOOM = "gossamer.seen.bloom:BloomUrlSeen"
 """It needs what a crawl needs by default as little as a simulation does."""
 
 
-class ShardRooms:
+class Components:
     """Ring, frontier, politeness, robots.txt, eliminator, contacts and epochs of a crawl; their driver is simulated."""
 
     def __init__(
@@ -119,7 +119,7 @@ class ShardRooms:
 
 
 class _NoExclusions:
-    def covers(self, host: str) -> bool:  # noqa: ARG002 - nobody in the model asked to be left alone
+    def covers(self, host: str) -> bool:  # noqa: ARG002 - the model has no exclusions
         return False
 
 
