@@ -27,7 +27,7 @@ from gossamer.resolve.options import ResolveOptions
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.state.store import META_PARTITION
-from gossamer.testing.resolving import FixedLocated
+from gossamer.testing.fakes import FixedLocated
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice

@@ -58,7 +58,7 @@ from gossamer.state.journals import Journals
 from gossamer.state.slots import Slots, Suspect
 from gossamer.state.store import Store
 from gossamer.testing import FakeClock, FakeWeb, FixedResolver, MemoryArchive
-from gossamer.testing.fetching import Answers
+from gossamer.testing.fakes import Answers
 from gossamer.url.name import Namer
 from gossamer.url.options import UrlOptions
 from gossamer.url.url import Url

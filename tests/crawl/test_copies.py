@@ -13,7 +13,7 @@ from gossamer.config import configure
 from gossamer.model.visits import Original, Page
 from gossamer.process.chain import Modules, Processed, standard_modules
 from gossamer.process.options import ProcessOptions
-from gossamer.testing.fetching import Answers, page, reply
+from gossamer.testing.fakes import Answers, page, reply
 from tests.crawl.ring import Ring, url_of
 
 ROOT = "http://example.org/"

@@ -17,7 +17,7 @@ from gossamer.scope.roots import Roots
 from gossamer.scope.traps import Trapped
 from gossamer.scope.whitelist import Whitelist
 from gossamer.testing import page, reply
-from gossamer.testing.fetching import Answers
+from gossamer.testing.fakes import Answers
 from tests.crawl.ring import Ring, url_of
 
 ROOT = "http://a.example/"

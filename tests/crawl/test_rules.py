@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.scope.exclusions import HostSet
-from gossamer.testing.fetching import page, reply
+from gossamer.testing.fakes import page, reply
 from gossamer.url.rules import DEFAULT_RULES
 
 from .ring import Ring

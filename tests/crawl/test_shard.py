@@ -15,7 +15,7 @@ from gossamer.model.visits import Page
 from gossamer.process.chain import Modules, Processed, standard_modules
 from gossamer.process.options import ProcessOptions
 from gossamer.testing import FakeClock, page, reply
-from gossamer.testing.fetching import Answers
+from gossamer.testing.fakes import Answers
 from gossamer.world.clock import WallClock
 from tests.crawl.ring import Ring
 

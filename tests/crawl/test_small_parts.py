@@ -16,7 +16,7 @@ from gossamer.crawl.tally import NOTES_MAX, Tally, Totals
 from gossamer.model.visits import Errand, Failure, Reply, Visit
 from gossamer.scope.exclusions import ExcludedHost
 from gossamer.testing import FakeClock, page, reply
-from gossamer.testing.fetching import Answers
+from gossamer.testing.fakes import Answers
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.testing.fetching import Answers, page
+from gossamer.testing.fakes import Answers, page
 from tests.crawl.ring import Ring, url_of
 
 ROOT = "http://example.org/"

@@ -1,6 +1,6 @@
-"""Testing: what do people who write their own rooms test them with?
+"""Testing: what do people who write their own components test them with?
 
-Takes    nothing, or the room under test
+Takes    nothing, or the component under test
 Gives    FakeClock, FakeWeb, MemoryArchive, FixedResolver; contracts that say which promise was broken
 Keeps    what it was asked, for a test to look at
 Imports  anything; nothing imports it
@@ -8,8 +8,6 @@ Touches  nothing: no clock, no disk, no network
 Never    is a mock: a fake keeps the promises of what it stands for, and passes the same contracts
 """
 
-from gossamer.testing.archive import MemoryArchive
-from gossamer.testing.clock import FakeClock
 from gossamer.testing.conformance import (
     check_archive,
     check_content_seen,
@@ -20,8 +18,7 @@ from gossamer.testing.conformance import (
     check_revisit_policy,
     check_url_seen,
 )
-from gossamer.testing.fetching import FakeWeb, page, reply
-from gossamer.testing.resolving import FixedResolver
+from gossamer.testing.fakes import FakeClock, FakeWeb, FixedResolver, MemoryArchive, page, reply
 
 __all__ = [
     "FakeClock",

@@ -1,4 +1,4 @@
-"""Conformance: the promises of the ports as contracts that anybody can run on a component of his own.
+"""Conformance: the promises of the ports as contracts to run on your own components.
 
 Each raises AssertionError that names the broken promise, and returns None when all were kept. None of them waits, and
 none measures time.

@@ -1,4 +1,4 @@
-"""Fetching: a web in a dictionary, behind the port of a protocol module."""
+"""Fakes: a clock that moves when a test moves it, a web in a dictionary, fixed addresses, an archive in memory."""
 
 from __future__ import annotations
 
@@ -7,9 +7,33 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
-from gossamer.model.visits import Failure, Reply, Request
-from gossamer.testing.clock import FakeClock
+import msgspec
+
+from gossamer.model.visits import Archived, Failure, Reply, Request, Visited
 from gossamer.world.clock import Clock
+
+
+class FakeClock:
+    """`world.clock.Clock` on which sleeping takes no time: `sleep_until` moves the clock there and gives way once."""
+
+    def __init__(self, instant: float = 1_000_000.0) -> None:
+        """Begin at `instant`, in seconds since 1970."""
+        self.instant = instant
+
+    def now(self) -> float:
+        """Return where the clock stands; it stands still until a test moves it."""
+        return self.instant
+
+    async def sleep_until(self, instant: float) -> None:
+        """Move the clock to `instant`, unless that has passed."""
+        self.instant = max(self.instant, instant)
+        await asyncio.sleep(0)
+
+    def advance(self, duration_s: float) -> None:
+        """Move the clock forward by so many seconds."""
+        assert duration_s >= 0, "a clock never goes back"
+        self.instant += duration_s
+
 
 HTML = "text/html"
 
@@ -89,7 +113,7 @@ class FakeWeb:
             self.in_flight -= 1
 
     async def close(self) -> None:
-        """Let nobody fetch any more. Twice is as good as once."""
+        """Refuse further requests. Twice is as good as once."""
         self.is_closed = True
 
     def _answered(self, request: Request, started: float) -> Reply | Failure:
@@ -129,3 +153,95 @@ def _head(request: Request) -> bytes:
     scheme, _, rest = request.url.partition("://")
     host, slash, path = rest.partition("/")
     return f"GET {slash}{path} HTTP/1.1\r\nHost: {host}\r\nX-Scheme: {scheme}\r\n\r\n".encode()
+
+
+class FixedLocated(msgspec.Struct, frozen=True):
+    """Where a host is, for as long as the answer counts."""
+
+    addresses: tuple[str, ...]
+    expires_at: float
+
+
+class FixedResolver:
+    """`ports.Resolver` that sends no query. A host that was never asked about is not in its memory."""
+
+    def __init__(
+        self,
+        hosts: Mapping[str, str | tuple[str, ...] | Failure] | None = None,
+        *,
+        default: str = "127.0.0.1",
+        expires_at: float = float("inf"),
+    ) -> None:
+        """`hosts` have their addresses, best first, or a failure; every other host is at `default`."""
+        self.hosts = dict(hosts or {})
+        self.counts: Counter[str] = Counter()
+        """How often each host was asked about, memory aside."""
+        self._default = default
+        self._expires_at = expires_at
+        self._known: dict[str, FixedLocated] = {}
+
+    def cached(self, host: str) -> FixedLocated | None:
+        """Return what `resolve` gave before."""
+        return self._known.get(host)
+
+    async def resolve(self, host: str) -> FixedLocated | Failure:
+        """Return a host's addresses or its failure."""
+        self.counts[host] += 1
+        found = self.hosts.get(host, self._default)
+        if isinstance(found, Failure):
+            return found
+        addresses = (found,) if isinstance(found, str) else found
+        self._known[host] = FixedLocated(addresses, self._expires_at)
+        return self._known[host]
+
+    async def close(self) -> None:
+        """Forget everything."""
+        self._known.clear()
+
+
+FILE = "memory.warc.gz"
+
+
+class MemoryArchive:
+    """`ports.Archive` that keeps visits in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self.added: list[Visited] = []
+        """Everything that was given."""
+        self.cut_at: list[int] = []
+        """How many visits there were at each cut: what stood in the list then belongs to an epoch that closed."""
+        self.prerequisites: list[tuple[Reply, str, str]] = []
+        """Each robots.txt that came, with the URL that waited for it and the kind."""
+        self._length = 0
+
+    @property
+    def urls(self) -> list[str]:
+        """The addresses that were added, in order."""
+        return [visited.row.url for visited in self.added]
+
+    @property
+    def outcomes(self) -> dict[str, str]:
+        """The last outcome of each address."""
+        return {visited.row.url: visited.row.outcome for visited in self.added}
+
+    def add(self, visited: Visited) -> Archived:
+        """Keep a visit. A response has a place in one endless file, any other attempt has none."""
+        self.added.append(visited)
+        if visited.reply is None:
+            return Archived()
+        offset, length = self._length, len(visited.reply.body) + 1
+        self._length += length
+        row = visited.row
+        row.warc_file, row.warc_offset, row.warc_length = FILE, offset, length
+        return Archived(FILE, offset, length, f"<urn:memory:{len(self.added)}>")
+
+    def add_prerequisite(self, reply: Reply, via: str, link_type: str) -> None:
+        """Keep what had to be asked before a page."""
+        self.prerequisites.append((reply, via, link_type))
+
+    def cut(self) -> None:
+        """Note that an epoch closes."""
+        self.cut_at.append(len(self.added))
+
+    def close(self) -> None:
+        """Do nothing: there is no file to finish."""
