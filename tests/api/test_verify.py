@@ -14,9 +14,9 @@ import pytest
 
 from gossamer import Crawler
 from gossamer.api import scale_crawl
+from gossamer.api.maintenance import Verified, accept_loss_of, verify_of
 from gossamer.api.search import search_of
 from gossamer.api.status import status_of
-from gossamer.api.verifying import Verified, accept_loss_of, verify_of
 from gossamer.api.views import export_of
 from gossamer.assembly.integrity import manifest_of
 from gossamer.config import configure

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from gossamer import Crawler
+from gossamer.api.maintenance import verify_of
 from gossamer.api.restoring import restore_of
 from gossamer.api.status import status_of
-from gossamer.api.verifying import verify_of
 from gossamer.config import Config, configure
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess

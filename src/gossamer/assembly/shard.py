@@ -16,9 +16,8 @@ from gossamer.archive.cdxj import INDEX, entries_of_tables, write_index
 from gossamer.archive.uploads import Uploads, uploads_of
 from gossamer.assembly.counting import counters_of, measuring
 from gossamer.assembly.exchanging import Membership, exchange_of, membership_of
-from gossamer.assembly.frontiers import frontier_for
+from gossamer.assembly.frontiers import HostsKept, frontier_for, hosts_kept
 from gossamer.assembly.home import OWNED, Home
-from gossamer.assembly.hosts import HostsKept, hosts_kept
 from gossamer.assembly.integrity import lost, manifest_of, opened_store, require_sound
 from gossamer.assembly.parts import (
     apart_of,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from gossamer.config.lines import lines_of
+from gossamer.config.lists import lines_of
 from gossamer.config.sections import Config, SeedsOptions
 from gossamer.model.errors import ConfigError
 from gossamer.scope.seeds import seed_url

@@ -1,0 +1,163 @@
+"""Maintenance: check the files of a crawl and accept a loss, release a trap, divide a crawl among other shards."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+
+import msgspec
+
+from gossamer.api.given import directory_of
+from gossamer.api.shards import held_stopped, require_here
+from gossamer.assembly import Assembled, Scaled, accept_loss, assemble, homes, locked, scale
+from gossamer.assembly.verify import Verification
+from gossamer.config.gather import reopen
+from gossamer.config.live import save
+from gossamer.model.damage import Damage
+from gossamer.model.errors import ConfigError
+
+DAMAGE_MAX = 1_000
+"""Damages that are kept; the others are counted."""
+
+
+class Verified(msgspec.Struct, frozen=True):
+    """What came of it."""
+
+    deep: bool
+    running: bool
+    """The crawl runs: what its last commit names was looked at."""
+    files: int
+    bytes: int
+    """Read, of files that the last commit names."""
+    damages: int
+    damage: tuple[Damage, ...]
+    """The first `DAMAGE_MAX`."""
+    notes: tuple[str, ...]
+    """What could not be looked at, and why that is no damage."""
+
+    def as_object(self) -> dict[str, object]:
+        """Return it as JSON has it."""
+        found: dict[str, object] = msgspec.to_builtins(self)
+        return {"sound": not self.damages, **found, "damage": [damage.as_object() for damage in self.damage]}
+
+
+def ignored(_damage: Damage) -> None:
+    """Do nothing with a damage when it is found."""
+
+
+def verify_of(directory: str | Path, *, deep: bool = False, each: Callable[[Damage], None] = ignored) -> Verified:
+    """Look for damage in a crawl's files: presence and sizes, or with `deep` all that is in them. `each` is called with
+    every damage when it is found.
+
+    Raises:
+        ConfigError: there is no crawl in `directory`.
+    """
+    verification = Verification(directory_of(directory), deep=deep)
+    found: list[Damage] = []
+    damages = 0
+    for damage in verification.run():
+        damages += 1
+        each(damage)
+        if len(found) < DAMAGE_MAX:
+            found.append(damage)
+    looked = verification.looked
+    return Verified(deep, looked.running, looked.files, looked.bytes, damages, tuple(found), tuple(looked.notes))
+
+
+def accept_loss_of(directory: str | Path) -> list[str]:
+    """Have a crawl that does not run go on without the files that are missing; return their names.
+
+    Raises:
+        ConfigError: there is no crawl, or it runs.
+        DamagedError: its store cannot be read.
+    """
+    directory = directory_of(directory)
+    config = reopen(directory / "crawl.toml")
+    lock = locked(directory, 0.0)
+    try:
+        every = homes(directory, config.cluster.workers)
+        return [name for home in every if home.is_there for name in accept_loss(config, home)]
+    finally:
+        lock.release()
+
+
+SHOWN_MAX = 5
+
+
+async def release(shard: Assembled, name: str) -> list[str]:
+    """Let go of the traps of a host, or of one (`host/template`); return their names. To be committed."""
+    pipeline, frontier = shard.pipeline, shard.frontier
+    return await shard.trapping.release(
+        name, shard.namer, shard.history, pipeline.discover, lambda link: frontier.add(link, 0, shard.clock.now())
+    )
+
+
+def no_trap(shard: Assembled, name: str) -> str:
+    """Return a line about a name that no trap has."""
+    names = [trap.name for trap in shard.traps.all if not trap.released]
+    near = difflib.get_close_matches(name, [*names, *(trap.partition("/")[0] for trap in names)], n=1)
+    if near:
+        return f"no trap is called {name!r}; did you mean {near[0]!r}?"
+    known = f"there are {', '.join(names[:SHOWN_MAX])}" if names else "there is none"
+    return f"no trap is called {name!r}; {known}{' …' if len(names) > SHOWN_MAX else ''}"
+
+
+def release_of(directory: str | Path, name: str) -> dict[str, object]:
+    """Let go of the traps of a crawl that does not run; `resume` then goes on in them.
+
+    Raises:
+        ConfigError: there is no such trap, or another process holds the crawl.
+    """
+    return asyncio.run(_release_of(directory_of(directory), name))
+
+
+async def _release_of(directory: Path, name: str) -> dict[str, object]:
+    config = reopen(directory / "crawl.toml")
+    shards = config.cluster.workers
+    refusal = ""
+    with held_stopped(directory) if shards > 1 else nullcontext():
+        for number in range(shards):
+            if shards > 1:
+                require_here(directory, number, shards)
+            shard = assemble(config, directory, shard=number, shards=shards)
+            try:
+                released = await release(shard, name)
+                if released:
+                    await shard.committer.commit()
+                    return {"released": released}
+                refusal = refusal or no_trap(shard, name)
+            finally:
+                await shard.close()
+    raise ConfigError(refusal)
+
+
+def scale_crawl(directory: str | Path, workers: int, note: Callable[[str], None] = lambda _: None) -> Scaled:
+    """Divide a stopped crawl among `workers` shards, by moving partitions with all that is known of their sites.
+
+    What was interrupted, by a kill too, goes on when it is called again with the same number. Costs about 3 µs for
+    each URL that moves.
+
+    Raises:
+        ConfigError: there is no crawl, or it cannot be divided; one line says why.
+    """
+    directory = directory_of(directory)
+    stored = directory / "crawl.toml"
+    if not stored.exists():
+        raise ConfigError(f"{directory} holds no crawl (it has no crawl.toml)")
+    config = reopen(stored)
+    if config.state.checkpoint_uri:
+        raise ConfigError(
+            "state.checkpoint_uri: this crawl goes on from its checkpoints, and `scale` moves what lies in its "
+            "directory alone"
+        )
+
+    def write_config(shards: int) -> None:
+        cluster = config.cluster.model_copy(update={"workers": shards})
+        origins = config.origins | {"cluster.workers": "gossamer scale"}
+        changed = config.model_copy(update={"cluster": cluster}).with_origins(origins)
+        save(changed, directory)
+
+    return scale(config, directory, workers, note, write_config)
