@@ -1,0 +1,63 @@
+"""Releasing: traps that are none are let go, in a crawl that runs or that will be resumed."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from contextlib import nullcontext
+from pathlib import Path
+
+from gossamer.api.given import directory_of
+from gossamer.api.shards import held_stopped, require_here
+from gossamer.assembly import Assembled, assemble
+from gossamer.config.gather import reopen
+from gossamer.model.errors import ConfigError
+
+SHOWN_MAX = 5
+
+
+async def release(shard: Assembled, name: str) -> list[str]:
+    """Let go of the traps of a host, or of one (`host/template`); return their names. To be committed."""
+    pipeline, frontier = shard.pipeline, shard.frontier
+    return await shard.trapping.release(
+        name, shard.namer, shard.history, pipeline.discover, lambda link: frontier.add(link, 0, shard.clock.now())
+    )
+
+
+def no_trap(shard: Assembled, name: str) -> str:
+    """Return a line about a name that no trap has."""
+    names = [trap.name for trap in shard.traps.all if not trap.released]
+    near = difflib.get_close_matches(name, [*names, *(trap.partition("/")[0] for trap in names)], n=1)
+    if near:
+        return f"no trap is called {name!r}; did you mean {near[0]!r}?"
+    known = f"there are {', '.join(names[:SHOWN_MAX])}" if names else "there is none"
+    return f"no trap is called {name!r}; {known}{' …' if len(names) > SHOWN_MAX else ''}"
+
+
+def release_of(directory: str | Path, name: str) -> dict[str, object]:
+    """Let go of the traps of a crawl that does not run; `resume` then goes on in them.
+
+    Raises:
+        ConfigError: there is no such trap, or another process holds the crawl.
+    """
+    return asyncio.run(_release_of(directory_of(directory), name))
+
+
+async def _release_of(directory: Path, name: str) -> dict[str, object]:
+    config = reopen(directory / "crawl.toml")
+    shards = config.cluster.workers
+    refusal = ""
+    with held_stopped(directory) if shards > 1 else nullcontext():
+        for number in range(shards):
+            if shards > 1:
+                require_here(directory, number, shards)
+            shard = assemble(config, directory, shard=number, shards=shards)
+            try:
+                released = await release(shard, name)
+                if released:
+                    await shard.committer.commit()
+                    return {"released": released}
+                refusal = refusal or no_trap(shard, name)
+            finally:
+                await shard.close()
+    raise ConfigError(refusal)
