@@ -41,7 +41,6 @@ from xxhash import xxh3_64_intdigest
 
 from gossamer.config import Config
 from gossamer.config.footprint import fitted
-from gossamer.crawl.commit import MANIFEST
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.options import PolitenessOptions, Preset
@@ -49,14 +48,15 @@ from gossamer.frontier.politeness import politeness
 from gossamer.lab.bounded import run_within
 from gossamer.model.links import Link
 from gossamer.model.visits import Contact
+from gossamer.ports import NEW
 from gossamer.seen.bloom import BloomUrlSeen
 from gossamer.seen.diskmerge import DiskMergeUrlSeen
 from gossamer.seen.popular import POPULAR_BYTES
 from gossamer.seen.urls import RocksUrlSeen
-from gossamer.seen.ways import NEW
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
+from gossamer.state.schema import MANIFEST
 from gossamer.state.store import Store
 from gossamer.url.name import Namer
 from gossamer.url.url import Url

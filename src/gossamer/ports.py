@@ -73,11 +73,16 @@ class LinkWatcher(Protocol):
         """Take in what a page that was just finished links to, as far as that is ours: in one breath with `finish`."""
 
 
+KNOWN, NEW, SHORTER = 0, 1, 2
+"""What a duplicate URL eliminator answers."""
+
+
 class UrlSeen(Protocol):
     """The duplicate URL eliminator (Mercator, section 3.2)."""
 
     def offer(self, urls: Sequence[Url], depths: Sequence[int], hops: Sequence[int]) -> Sequence[int]:
-        """Return for each URL 0 (seen before), 1 (new, now remembered) or 2 (seen, but by more clicks or more hops).
+        """Return for each URL `KNOWN` (0, seen before), `NEW` (1, now remembered) or `SHORTER` (2, seen before, but by
+        more clicks or more hops).
 
         Of equal keys in one call the first is new. What is remembered is durable with the epoch.
         """

@@ -20,12 +20,12 @@ from gossamer.api.status import status_of
 from gossamer.api.views import export_of
 from gossamer.assembly.integrity import manifest_of
 from gossamer.config import configure
-from gossamer.crawl.commit import MANIFEST
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import DamagedError
 from gossamer.state.journals import Phase
-from gossamer.state.store import FAMILIES, Store
+from gossamer.state.schema import FAMILIES, MANIFEST
+from gossamer.state.store import Store
 from tests.api.faults import DAMAGES, KINDS, flip, largest
 from tests.ring.crawls import OWN, rows
 

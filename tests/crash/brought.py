@@ -26,13 +26,13 @@ from gossamer.resolve.hosts import Hosts
 from gossamer.resolve.options import ResolveOptions
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
-from gossamer.state.store import META_PARTITION
+from gossamer.state.schema import COMPONENTS
 from gossamer.testing.fakes import FixedLocated
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
 
-HELD = META_PARTITION + b"held_by_last_first"
+HELD = COMPONENTS + b"held_by_last_first"
 FEW = 8
 WAY = struct.Struct(">HB")
 FAILING = "BROUGHT_FAILS"

@@ -11,11 +11,11 @@ from zlib import crc32
 import msgspec
 import pytest
 
-from gossamer.crawl.commit import MANIFEST
 from gossamer.crawl.delivery import Delivery
-from gossamer.crawl.tally import KEY, Totals
+from gossamer.crawl.tally import Totals
 from gossamer.model.visits import Visited
 from gossamer.state.journals import Entry
+from gossamer.state.schema import MANIFEST, TALLY
 from gossamer.testing import page
 from tests.crawl.ring import Ring
 
@@ -77,7 +77,7 @@ def test_counts_and_times_are_in_the_commit(tmp_path: Path) -> None:
         ring.crawl(ROOT)
         ring.fake_clock.advance(5)
         asyncio.run(ring.committer.commit())
-        stored = ring.store.get("meta", KEY)
+        stored = ring.store.get("meta", TALLY)
         assert stored is not None
         totals = msgspec.msgpack.decode(stored, type=Totals)
         assert (totals.pages, totals.attempts, totals.outcomes) == (2, 2, {"fetched": 2})

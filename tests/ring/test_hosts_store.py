@@ -18,7 +18,8 @@ import gossamer
 from gossamer.assembly.frontiers import HostsKept
 from gossamer.model.errors import ConfigError
 from gossamer.state.hosts_store import HostsStore
-from gossamer.state.store import META_PARTITION, store_options
+from gossamer.state.schema import HOSTS_VERSION
+from gossamer.state.store import store_options
 from tests.ring.crawls import OWN, Crawled, crawl, until
 from tests.ring.test_seeds import Site, serving
 
@@ -169,7 +170,7 @@ def test_a_store_of_another_version_is_refused(site: Site, tmp_path: Path) -> No
     HostsStore(tmp_path / "store").close()
     options = store_options(1 << 20, 1 << 20)
     raw = Rdict(str(tmp_path / "store/store"), options, access_type=AccessType.read_write())
-    raw[META_PARTITION + b"version"] = b"7"
+    raw[HOSTS_VERSION] = b"7"
     raw.close()
     with pytest.raises(ConfigError, match="is of format 7"):
         crawled(site, tmp_path, "one", "http://a.test/0")

@@ -14,12 +14,12 @@ from gossamer.seen.options import SeenOptions
 from gossamer.seen.urls import RocksUrlSeen
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Entry, Journals
-from gossamer.state.store import META_PARTITION, Store
+from gossamer.state.schema import MANIFEST
+from gossamer.state.store import Store
 from gossamer.url.fingerprint import fingerprint
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
 
-MANIFEST = META_PARTITION + b"manifest"
 FORMS = ("rocksdb", "memory", "diskmerge", "bloom")
 EXACT = FORMS[:3]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.ports import KNOWN, NEW
 from gossamer.seen.bloom import BloomUrlSeen
 from gossamer.seen.groups import FOLDER, GROUPS
 from gossamer.seen.options import SeenOptions
-from gossamer.seen.ways import KNOWN, NEW
 from gossamer.url.fingerprint import fingerprint
 from gossamer.url.url import Url
 from tests.seen.opened import Opened, numbered

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.ports import KNOWN, NEW, SHORTER
 from gossamer.seen.diskmerge import FRONT_SPAN_MAX, DiskMergeUrlSeen
 from gossamer.seen.groups import FOLDER, GROUPS
 from gossamer.seen.options import SeenOptions
-from gossamer.seen.ways import KNOWN, NEW, SHORTER
-from gossamer.state.store import META_PARTITION
+from gossamer.state.schema import PARTITIONED
 from tests.seen.opened import Opened, numbered
 
 SMALL = SeenOptions(popular_urls_max=50, front_urls_max=1000)
@@ -22,7 +22,7 @@ def seen_of(opened: Opened) -> DiskMergeUrlSeen:
 
 
 def logged(opened: Opened) -> int:
-    return sum(1 for _ in opened.store.scan("seen", bytes(2), META_PARTITION))
+    return sum(1 for _ in opened.store.scan("seen", *PARTITIONED))
 
 
 def test_memory_is_bounded_while_it_grows(tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
+from gossamer.ports import KNOWN, NEW, SHORTER
 from gossamer.seen import offers
 from gossamer.seen.options import SeenOptions
-from gossamer.seen.ways import KNOWN, NEW, SHORTER
 from gossamer.testing import check_url_seen
 from gossamer.url.url import Url
 from tests.seen.opened import EXACT, FORMS, Opened, named, numbered

@@ -13,10 +13,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
+from gossamer.ports import KNOWN, NEW, SHORTER
 from gossamer.seen import urls as urls_seen
 from gossamer.seen.popular import TOGETHER_MIN
 from gossamer.seen.urls import RocksUrlSeen
-from gossamer.seen.ways import DEPTH_MAX, HOPS_MAX, KNOWN, NEW, SHORTER
+from gossamer.seen.ways import DEPTH_MAX, HOPS_MAX
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.url.name import Namer

@@ -12,7 +12,8 @@ import pytest
 from gossamer.state import contacts as contacts_module
 from gossamer.state.contacts import Contacts, Rest
 from gossamer.state.journals import Entry, Journals, Phase, differs, lacking
-from gossamer.state.store import FAMILIES, DamagedStoreError, Store
+from gossamer.state.schema import FAMILIES
+from gossamer.state.store import DamagedStoreError, Store
 from gossamer.state.sums import Sums, crc_of, sums_of
 
 BOOT, NOW = b"b" * 16, 1_000_000.0

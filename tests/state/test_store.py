@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.state.store import FAMILIES, META_PARTITION, SLICE_BYTES_MAX, SLICE_OPERATIONS_MAX, Range, Store
+from gossamer.state.schema import FAMILIES, META_PARTITION, REDO
+from gossamer.state.store import SLICE_BYTES_MAX, SLICE_OPERATIONS_MAX, Range, Store
 
 Open = Callable[[Path], Store]
 Changed = dict[int, dict[bytes, bytes | None]]
-
-REDO = META_PARTITION + b"redo:"
 
 
 def key(number: int) -> bytes:

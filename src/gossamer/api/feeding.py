@@ -16,14 +16,12 @@ from gossamer.config import Config
 from gossamer.config.segments import Visitable
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
-from gossamer.state.store import META_PARTITION
+from gossamer.state.schema import SEGMENTS
 from gossamer.world.files import sync_directory
 
 if TYPE_CHECKING:
     from gossamer.offline.segment import Segment
 
-TAKEN = META_PARTITION + b"segment:"
-_TAKEN_END = META_PARTITION + b"segment;"
 URLS_A_STEP_MAX = 500
 """URLs that are queued before others have a turn: about 5 ms."""
 FOOTER_BYTES = 1 << 16
@@ -94,7 +92,7 @@ class Feeding:
             ConfigError: it is none, or is damaged.
         """
         before = self._shard.frontier.counts.discovered
-        key = TAKEN + identity(path)
+        key = SEGMENTS + identity(path)
         with closing(_segment(path)) as segment:
             taken = self._taken(key) or Taken(str(path), segment.rows)
             for rows in segment.links(taken.at, URLS_A_STEP_MAX):
@@ -138,7 +136,7 @@ class Feeding:
         """Return, for each segment that was given, what was not taken in of it, with levels, as the file is sorted."""
         found = []
         for path in self._given:
-            taken = self._taken(TAKEN + identity(path))
+            taken = self._taken(SEGMENTS + identity(path))
             if taken is None or not taken.whole:
                 found.append(_rest(path, taken.at if taken is not None else 0))
         return found

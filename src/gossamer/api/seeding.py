@@ -11,10 +11,9 @@ from gossamer.assembly import Assembled
 from gossamer.config.seeds import domain_seeds, file_seeds
 from gossamer.model.links import SEED_ARGUMENT, SEED_FILE, Link
 from gossamer.scope.seeds import seed_url
-from gossamer.state.store import META_PARTITION
+from gossamer.state.schema import SEEDED
 from gossamer.url.url import Url
 
-_DONE = META_PARTITION + b"seeded"
 SEEDS_A_STEP_MAX = 500
 
 
@@ -24,7 +23,7 @@ class Seeding:
     def __init__(self, shard: Assembled) -> None:
         self._shard = shard
         self._schemes = shard.config.scope.schemes
-        self._done = shard.epochs.get("meta", _DONE) is not None
+        self._done = shard.epochs.get("meta", SEEDED) is not None
         membership = shard.membership
         self._has: Callable[[Url], bool] | None = membership.exchange.has if membership is not None else None
         if membership is not None:
@@ -62,7 +61,7 @@ class Seeding:
                 await self._add_all(file_seeds(Path(seeds.file), self._schemes))
             if seeds.domains_file:
                 await self._add_all(domain_seeds(Path(seeds.domains_file)))
-            self._shard.epochs.put("meta", _DONE, b"1")
+            self._shard.epochs.put("meta", SEEDED, b"1")
             self._done = True
             self._shard.shard.stir()
         await asyncio.Event().wait()

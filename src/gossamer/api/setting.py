@@ -14,10 +14,8 @@ from gossamer.config.toml import as_assignments, written
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import RefusedError, Set
 from gossamer.state.epoch import Epochs
-from gossamer.state.store import META_PARTITION
+from gossamer.state.schema import CHANGES, under
 
-_CHANGES = META_PARTITION + b"set:"
-_CHANGES_END = META_PARTITION + b"set;"
 CHANGES_TOLD_MAX = 100
 
 
@@ -71,7 +69,7 @@ class Setting:
         shard, now = self._shard, self._shard.clock.now()
         reconfigure(shard, config)
         kept = [Changed(now, *change) for change in changes]
-        shard.epochs.put("meta", _CHANGES + shard.epochs.number.to_bytes(8), msgspec.msgpack.encode(kept))
+        shard.epochs.put("meta", CHANGES + shard.epochs.number.to_bytes(8), msgspec.msgpack.encode(kept))
         self._on_change(config)
 
 
@@ -86,6 +84,6 @@ def assignments_of(request: Set) -> list[str]:
 def changes_of(epochs: Epochs) -> list[dict[str, object]]:
     """Return what was changed while the crawl ran, over all its runs, the last `CHANGES_TOLD_MAX`."""
     found: list[Changed] = []
-    for _, value in epochs.scan("meta", _CHANGES, _CHANGES_END):
+    for _, value in epochs.scan("meta", *under(CHANGES)):
         found += msgspec.msgpack.decode(value, type=list[Changed])
     return [msgspec.structs.asdict(change) for change in found[-CHANGES_TOLD_MAX:]]

@@ -18,12 +18,13 @@ from gossamer.config.gather import reopen
 from gossamer.crawl.options import LimitsOptions
 from gossamer.crawl.tally import Seeds, Totals
 from gossamer.frontier.budgets import stored_round
-from gossamer.frontier.counts import COUNTS_KEY, Counts
+from gossamer.frontier.counts import Counts
 from gossamer.model.damage import Damage
 from gossamer.model.modules import module_facts
 from gossamer.revisit.facts import whole_facts
 from gossamer.scope.traps import Traps
 from gossamer.state.epoch import Epochs
+from gossamer.state.schema import FRONTIER_COUNTS
 from gossamer.world.clock import WallClock
 
 TRAPS_TOLD_MAX = 100
@@ -128,7 +129,7 @@ def status_of(directory: str | Path) -> dict[str, object]:
 def _status_of(config: Config, directory: Path, shard: int) -> dict[str, object]:
     opened = open_stopped(config, directory, shard, config.cluster.workers)
     try:
-        stored = opened.store.get("meta", COUNTS_KEY)
+        stored = opened.store.get("meta", FRONTIER_COUNTS)
         counts = Counts() if stored is None else msgspec.msgpack.decode(stored, type=Counts)
         status = _common(counts, opened.totals, opened.totals.elapsed_s, config.limits)
         status["seeds"] = seeds_told(opened.totals.seeds, opened.story.why)

@@ -18,13 +18,12 @@ from gossamer.ports import Prioritizer
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.hosts_store import HostsStore, OtherVersionError
-from gossamer.state.store import META_PARTITION, Store
+from gossamer.state.schema import FRONTIER_COMPONENT
+from gossamer.state.store import Store
 from gossamer.url.name import Namer
 from gossamer.world.dice import Dice
 from gossamer.world.machine import ThisMachine
 from gossamer.world.process import DirectoryLock, boot_id
-
-FRONTIER = META_PARTITION + b"components.frontier"
 
 
 def frontier_for(
@@ -59,10 +58,10 @@ def _wrapped(
         ConfigError: it does not fit, or the crawl began with another one, which holds what is queued.
     """
     name, key = config.components.frontier, "components.frontier"
-    begun = epochs.get("meta", FRONTIER)
+    begun = epochs.get("meta", FRONTIER_COMPONENT)
     if begun is None:
         begun = b"" if epochs.number > 1 else name.rpartition(":")[2].encode()
-        epochs.put("meta", FRONTIER, begun)
+        epochs.put("meta", FRONTIER_COMPONENT, begun)
     if begun.decode() != name.rpartition(":")[2]:
         kept = begun.decode() or "none"
         raise ConfigError(f"{key}: this crawl began with {kept} and keeps it, for it holds what is queued; set it back")

@@ -13,12 +13,12 @@ from gossamer.archive.cdxj import INDEX, faults_of_index
 from gossamer.assembly.home import Home, homes
 from gossamer.assembly.parts import store_sizes, stored
 from gossamer.config import Config
-from gossamer.crawl.commit import MANIFEST
 from gossamer.model.damage import Damage, Kind, require_none
 from gossamer.model.errors import DamagedError
 from gossamer.state.journals import STATE, Entry, Phase, lacking
+from gossamer.state.schema import FAMILIES, MANIFEST
 from gossamer.state.slots import progress
-from gossamer.state.store import FAMILIES, DamagedStoreError, Store
+from gossamer.state.store import DamagedStoreError, Store
 
 WARCS, TABLE_LOGS, SEARCH_LOGS, SEEN = "warc/", "state/tables/", "state/search/", "state/seen/"
 

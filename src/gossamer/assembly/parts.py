@@ -79,8 +79,9 @@ from gossamer.seen.shingles import sketch
 from gossamer.seen.urls import RocksUrlSeen
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
+from gossamer.state.schema import FILTERS, OFFLINE, SEEN_FORM, URL_RULES
 from gossamer.state.slots import Slots
-from gossamer.state.store import META_PARTITION, Store
+from gossamer.state.store import Store
 from gossamer.url.name import Namer
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
@@ -92,14 +93,10 @@ T = TypeVar("T")
 
 LOCK_S_MAX = 5.0
 """How long a directory is waited for: a child whose supervisor was killed lets go within that."""
-SEEN_FORM = META_PARTITION + b"seen_form"
 SEEN_COMPONENT = "component"
 """What stands there when `components.url_seen` is no form of ours."""
-URL_RULES = META_PARTITION + b"url_rules"
-OFFLINE = META_PARTITION + b"offline"
 STALLED = "state/stalled.json"
 """Says where the event loop stands still, while it does."""
-FILTERS = META_PARTITION + b"filters"
 SEEN_FORMS = {
     "memory": "gossamer.seen.memory:MemoryUrlSeen",
     "diskmerge": "gossamer.seen.diskmerge:DiskMergeUrlSeen",

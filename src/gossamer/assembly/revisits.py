@@ -19,10 +19,10 @@ from gossamer.plugins import component, fitting
 from gossamer.ports import Namer, RevisitPolicy
 from gossamer.revisit.policies import POLICIES
 from gossamer.revisit.schedule import Schedule
-from gossamer.revisit.state import STATE_KEY
 from gossamer.scope.patterns import PatternSet
 from gossamer.seen.shingles import sketch, text_of
 from gossamer.state.epoch import Epochs
+from gossamer.state.schema import REVISIT_STATE
 from gossamer.state.store import Store
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
@@ -85,7 +85,7 @@ def schedule_of(config: Config, epochs: Epochs, frontier: Frontier | WrappedFron
         ConfigError: the frontier walks, the policy does not exist, or a continuous crawl was to become a batch one.
     """
     if not is_continuous(config):
-        if epochs.get("meta", STATE_KEY) is not None:
+        if epochs.get("meta", REVISIT_STATE) is not None:
             # Pages that are due would be fetched once more, and never again.
             raise ConfigError(
                 "crawl.mode: this crawl is continuous and stays so, for its pages have due times; --mode continuous "

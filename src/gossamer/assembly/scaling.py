@@ -8,7 +8,7 @@ with a plan does not run.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -21,21 +21,28 @@ from gossamer.assembly.integrity import opened_store
 from gossamer.assembly.parts import locked, stored
 from gossamer.assembly.schemes import namer_for
 from gossamer.cluster.frames import Batch, decode_batch, encode, links_of
-from gossamer.cluster.outbox import KEPT, Kept, Repacked, batch_key
+from gossamer.cluster.outbox import Kept, Repacked, batch_key
 from gossamer.cluster.partitions import FILE, PartitionMap
 from gossamer.config import Config
-from gossamer.crawl.beyond import COUNTS_KEY as BEYOND
 from gossamer.crawl.beyond import counted as beyond_counted
-from gossamer.crawl.commit import MANIFEST
-from gossamer.crawl.memory import REJECTED
-from gossamer.crawl.quarantine import SUSPECTS
-from gossamer.crawl.tally import KEY as TALLY
 from gossamer.crawl.tally import SEEDS_NAMED_MAX, Totals
-from gossamer.frontier.counts import COUNTS_KEY, Counts
+from gossamer.frontier.counts import Counts
 from gossamer.frontier.record import decode_record
 from gossamer.model.errors import ConfigError
 from gossamer.state.journals import Entry, Phase
-from gossamer.state.store import FAMILIES, META_PARTITION, STORE_KEYS, Range, Store
+from gossamer.state.schema import (
+    ABSORBED,
+    FAMILIES,
+    FRONTIER_COUNTS,
+    MANIFEST,
+    OUTBOX,
+    PARTITIONED,
+    PENDING_SCOPE,
+    TALLY,
+    Sharing,
+    with_sharing,
+)
+from gossamer.state.store import Range, Store
 from gossamer.url.fingerprint import PARTITIONS
 from gossamer.url.name import Namer
 from gossamer.world.files import sync_directory, write_whole
@@ -44,10 +51,6 @@ PLAN: Final = "state/scaling.json"
 STEP_KEYS_MAX: Final = 20_000
 """Moved in one commit of the receiving store: 60 ms, with a sync at its end."""
 STEP_BYTES_MAX: Final = 8 << 20
-ABSORBED: Final = META_PARTITION + b"absorbed"
-END: Final = b"\xff\xff\xff"
-OWN: Final = frozenset({MANIFEST, TALLY, COUNTS_KEY, BEYOND, REJECTED, KEPT, SUSPECTS, ABSORBED})
-"""Of the keys of a shard itself those that are not copied to a new one: they count what it did, not what it knows."""
 CROWD: Final = frozenset(("lock", "control.sock", "partitions.json", "coordinator.json", "scaling.json", "index.json"))
 """What lies in `state/` and is the whole crawl's."""
 
@@ -202,7 +205,9 @@ def _settle_meta(directory: Path, stores: list[Store], plan: Plan) -> None:
     """Tell new shards what all of them know, and leave what those that go did to shard 0."""
     totals = [stored(store, TALLY, Totals, Totals()) for store in stores]
     latest = max(one.incarnation for one in totals)
-    known = {key: value for key, value in stores[0].scan("meta", META_PARTITION, END) if _is_shared(key)}
+    known = {
+        key: value for one in with_sharing(Sharing.COPIED) for key, value in stores[0].scan(one.family, *one.range)
+    }
     for number in range(plan.before, plan.after):
         # Files of an earlier shard of this number may be there: no name may come twice.
         named = [path.name.split("-") for path in directory.glob(f"*/*-{number:03d}-[0-9]*")]
@@ -211,27 +216,13 @@ def _settle_meta(directory: Path, stores: list[Store], plan: Plan) -> None:
         _put(stores[number], "meta", {**known, TALLY: encode(fresh)})
     if plan.after < plan.before and store_says(stores[0]) != plan.version:
         leaving = [stores[number] for number in range(plan.after, plan.before)]
-        counts = stored(stores[0], COUNTS_KEY, Counts, Counts())
-        files = {
-            entry.name: entry for store in (stores[0], *leaving) for entry in stored(store, MANIFEST, list[Entry], [])
-        }
-        for gone in [stored(store, COUNTS_KEY, Counts, Counts()) for store in leaving]:
-            for outcome, urls in gone.terminal.items():
-                counts.terminal[outcome] = counts.terminal.get(outcome, 0) + urls
         # In one commit, and with the word that it is done: what is added up twice is wrong.
-        _put(
-            stores[0],
-            "meta",
-            {
-                TALLY: encode(_summed(totals[0], totals[plan.after : plan.before])),
-                COUNTS_KEY: encode(counts),
-                MANIFEST: encode(list(files.values())),
-                ABSORBED: encode(plan.version),
-            },
-        )
-    inbox = FAMILIES.index("inbox")
-    for store in stores:  # Whoever has a number now need not be who had it before.
-        _commit(store, [(inbox, META_PARTITION, END)], {})
+        sums = {one.key: ADD[one.key](stores[0], leaving) for one in with_sharing(Sharing.ADDED)}
+        _put(stores[0], "meta", {**sums, ABSORBED: encode(plan.version)})
+    # Another shard may have a number now than had it before.
+    cleared = [(FAMILIES.index(one.family), *one.range) for one in with_sharing(Sharing.CLEARED)]
+    for store in stores:
+        _commit(store, cleared, {})
 
 
 def store_says(store: Store) -> int:
@@ -239,25 +230,43 @@ def store_says(store: Store) -> int:
     return stored(store, ABSORBED, int, 0)
 
 
-def _is_shared(key: bytes) -> bool:
-    return key not in OWN and not key.startswith(STORE_KEYS)
-
-
-def _summed(kept: Totals, others: Iterable[Totals]) -> Totals:
-    outcomes = Counter(kept.outcomes)
-    for one in others:
-        kept.pages += one.pages
-        kept.attempts += one.attempts
-        kept.wire_bytes += one.wire_bytes
-        kept.body_bytes += one.body_bytes
-        kept.fetch_s += one.fetch_s
-        kept.incarnation = max(kept.incarnation, one.incarnation)
-        kept.seeds.count += one.seeds.count
-        kept.seeds.first = (kept.seeds.first + one.seeds.first)[:SEEDS_NAMED_MAX]
-        kept.seeds.any_fetched |= one.seeds.any_fetched
+def _tally(kept: Store, leaving: Sequence[Store]) -> bytes:
+    totals = stored(kept, TALLY, Totals, Totals())
+    outcomes = Counter(totals.outcomes)
+    for one in (stored(store, TALLY, Totals, Totals()) for store in leaving):
+        totals.pages += one.pages
+        totals.attempts += one.attempts
+        totals.wire_bytes += one.wire_bytes
+        totals.body_bytes += one.body_bytes
+        totals.fetch_s += one.fetch_s
+        totals.incarnation = max(totals.incarnation, one.incarnation)
+        totals.seeds.count += one.seeds.count
+        totals.seeds.first = (totals.seeds.first + one.seeds.first)[:SEEDS_NAMED_MAX]
+        totals.seeds.any_fetched |= one.seeds.any_fetched
         outcomes.update(one.outcomes)
-    kept.outcomes = dict(outcomes)
-    return kept
+    totals.outcomes = dict(outcomes)
+    return encode(totals)
+
+
+def _counts(kept: Store, leaving: Sequence[Store]) -> bytes:
+    counts = stored(kept, FRONTIER_COUNTS, Counts, Counts())
+    for gone in (stored(store, FRONTIER_COUNTS, Counts, Counts()) for store in leaving):
+        for outcome, urls in gone.terminal.items():
+            counts.terminal[outcome] = counts.terminal.get(outcome, 0) + urls
+    return encode(counts)
+
+
+def _manifest(kept: Store, leaving: Sequence[Store]) -> bytes:
+    files = {entry.name: entry for store in (kept, *leaving) for entry in stored(store, MANIFEST, list[Entry], [])}
+    return encode(list(files.values()))
+
+
+ADD: Final[dict[bytes, Callable[[Store, Sequence[Store]], bytes]]] = {
+    TALLY: _tally,
+    FRONTIER_COUNTS: _counts,
+    MANIFEST: _manifest,
+}
+"""How the values that shards count each for themselves are added up."""
 
 
 # ---- partitions
@@ -283,7 +292,7 @@ def _copy(stores: list[Store], partitions: PartitionMap, target: PartitionMap, n
         moved += end - begin
         note(f"partitions {begin} to {end - 1} go from shard {source} to shard {to}")
     for store in stores[target.shards :]:  # Links that wait for the scope to grow stand with who found them.
-        kept = (pair for pair in store.scan("scope", bytes(2), META_PARTITION) if pair[0][2:3] == b"l")
+        kept = (pair for pair in store.scan("scope", *PARTITIONED) if pair[0][2:3] == b"l")
         _pour(kept, stores[0], "scope")
     return moved, keys
 
@@ -313,9 +322,9 @@ def _recount(stores: list[Store]) -> list[float]:
     """Make each shard's counts those of what it has now; return the hosts of each partition."""
     weights = [0.0] * PARTITIONS
     for store in stores:
-        counts = stored(store, COUNTS_KEY, Counts, Counts())
+        counts = stored(store, FRONTIER_COUNTS, Counts, Counts())
         counts.pending = counts.hosts = counts.working = counts.deferred = 0
-        for key, data in store.scan("host", bytes(2), META_PARTITION):
+        for key, data in store.scan("host", *PARTITIONED):
             record = decode_record(data)
             weights[int.from_bytes(key[:2])] += 1
             counts.hosts += 1
@@ -323,8 +332,8 @@ def _recount(stores: list[Store]) -> list[float]:
             counts.working += bool(record.queued)
             counts.deferred += record.index_family == "deferred"
         counts.discovered = counts.pending + sum(counts.terminal.values())
-        scope = beyond_counted(store.scan("scope", bytes(2), META_PARTITION))
-        _put(store, "meta", {COUNTS_KEY: encode(counts), BEYOND: encode(scope)})
+        scope = beyond_counted(store.scan("scope", *PARTITIONED))
+        _put(store, "meta", {FRONTIER_COUNTS: encode(counts), PENDING_SCOPE: encode(scope)})
     return weights
 
 
@@ -335,18 +344,18 @@ def _readdress(stores: list[Store], plan: Plan, target: PartitionMap, namer: Nam
     """Give what is in the outboxes to the shards that have its partitions now, under new numbers."""
     outbox = FAMILIES.index("outbox")
     for number, store in enumerate(stores):
-        kept = stored(store, KEPT, Kept, Kept())
+        kept = stored(store, OUTBOX, Kept, Kept())
         if not any(channel.first <= channel.last for channel in kept.channels.values()):
             continue
         heir = store if number < plan.after else stores[0]
-        repacked = Repacked(stored(heir, KEPT, Kept, Kept()), partial(_put, heir, "outbox"), keep=heir is not store)
+        repacked = Repacked(stored(heir, OUTBOX, Kept, Kept()), partial(_put, heir, "outbox"), keep=heir is not store)
         for to, channel in kept.channels.items():
             for at in range(channel.first, channel.last + 1):
                 data = store.get("outbox", batch_key(to, at))
                 if data is not None:
                     _repack(decode_batch(data), repacked, target, namer)
         # From this word on the new batches count, and the old ones do not.
-        _put(heir, "meta", {KEPT: encode(repacked.finish())})
+        _put(heir, "meta", {OUTBOX: encode(repacked.finish())})
         if heir is store:
             ranges = [
                 (outbox, batch_key(to, channel.first), batch_key(to, channel.last + 1))

@@ -9,10 +9,9 @@ from gossamer.model.errors import ConfigError
 from gossamer.plugins import component
 from gossamer.robots.robots import WITHOUT
 from gossamer.state.epoch import Epochs
-from gossamer.state.store import META_PARTITION
+from gossamer.state.schema import ADDED_SCHEMES
 from gossamer.url.name import SCHEMES, Namer
 
-ADDED = META_PARTITION + b"schemes"
 PORT_MAX = 65_535
 
 
@@ -62,7 +61,7 @@ def keep_schemes(config: Config, epochs: Epochs) -> None:
         ConfigError: one is missing, or has another default port.
     """
     ports = added_ports(config)
-    stored = epochs.get("meta", ADDED)
+    stored = epochs.get("meta", ADDED_SCHEMES)
     begun = {} if stored is None else msgspec.msgpack.decode(stored, type=dict[str, int])
     for scheme, port in begun.items():
         key = f"components.protocols.{scheme}"
@@ -71,4 +70,4 @@ def keep_schemes(config: Config, epochs: Epochs) -> None:
         if ports[scheme] != port:
             raise ConfigError(f"{key}: this crawl began with the default port {port} and keeps it; set it back")
     if ports != begun:
-        epochs.put("meta", ADDED, msgspec.msgpack.encode(ports))
+        epochs.put("meta", ADDED_SCHEMES, msgspec.msgpack.encode(ports))

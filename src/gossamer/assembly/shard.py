@@ -70,7 +70,6 @@ from gossamer.crawl.quarantine import Quarantine
 from gossamer.crawl.rooms import Rooms
 from gossamer.crawl.shard import Shard
 from gossamer.crawl.story import Story
-from gossamer.crawl.tally import KEY as TALLY
 from gossamer.crawl.tally import Tally, Totals
 from gossamer.crawl.trapping import Trapping
 from gossamer.crawl.watchdogs import Watchdogs
@@ -101,6 +100,7 @@ from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.hosts_store import HostsStore
 from gossamer.state.journals import Journals
+from gossamer.state.schema import TALLY
 from gossamer.state.slots import Slots
 from gossamer.state.store import Store
 from gossamer.url.name import Namer

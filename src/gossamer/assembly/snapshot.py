@@ -12,8 +12,8 @@ import msgspec
 from gossamer.archive.checkpoints import STORE, Taken
 from gossamer.assembly.parts import stored
 from gossamer.assembly.shard import Assembled
-from gossamer.crawl.commit import MANIFEST
 from gossamer.state.journals import Entry, Phase
+from gossamer.state.schema import MANIFEST
 
 
 class Snapshot(msgspec.Struct, frozen=True):

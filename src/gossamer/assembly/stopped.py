@@ -28,7 +28,6 @@ from gossamer.config.lists import scope_lists
 from gossamer.crawl.history import History
 from gossamer.crawl.memory import ScopeMemory
 from gossamer.crawl.story import Story
-from gossamer.crawl.tally import KEY as TALLY
 from gossamer.crawl.tally import Tally, Totals
 from gossamer.crawl.trapping import Trapping
 from gossamer.frontier.facts import facts_of
@@ -45,6 +44,7 @@ from gossamer.scope.traps import Trapped, Traps
 from gossamer.seen.groups import FOLDER as SEEN_FOLDER
 from gossamer.seen.shingles import sketch
 from gossamer.state.epoch import Epochs
+from gossamer.state.schema import TALLY
 from gossamer.state.store import Store
 from gossamer.world.process import DirectoryLock
 

@@ -8,7 +8,7 @@ import msgspec
 
 from gossamer.cluster.frames import Position, encode
 from gossamer.state.epoch import Epochs
-from gossamer.state.store import META_PARTITION
+from gossamer.state.schema import POSITIONS, under
 
 FAMILY: Final = "inbox"
 INCARNATIONS_MAX: Final = 16
@@ -28,7 +28,7 @@ class Inbox:
         self._epochs = epochs
         self._needs_cover = needs_cover
         self._taken: dict[int, Numbers] = {}
-        for key, value in epochs.scan("inbox", META_PARTITION, META_PARTITION + b"\xff\xff\xff"):
+        for key, value in epochs.scan(FAMILY, *under(POSITIONS)):
             self._taken[int.from_bytes(key[2:4])] = msgspec.msgpack.decode(value, type=Numbers)
         self._arrived = {sender: dict(numbers) for sender, numbers in self._taken.items()}
         self._committed = {sender: dict(numbers) for sender, numbers in self._taken.items()}
@@ -58,7 +58,7 @@ class Inbox:
         """Give the open epoch the positions that changed."""
         self._cut = {sender: dict(self._taken[sender]) for sender in self._changed}
         for sender, numbers in self._cut.items():
-            self._epochs.put(FAMILY, META_PARTITION + sender.to_bytes(2), encode(numbers))
+            self._epochs.put(FAMILY, POSITIONS + sender.to_bytes(2), encode(numbers))
         self._changed = set()
 
     def committed(self, epoch: int) -> set[int]:

@@ -9,9 +9,8 @@ import msgspec
 
 from gossamer.cluster.frames import FRAME_BYTES_MAX, Packing, encode
 from gossamer.state.epoch import Epochs
-from gossamer.state.store import META_PARTITION
+from gossamer.state.schema import BATCHES, OUTBOX
 
-KEPT: Final = META_PARTITION + b"outbox"
 FAMILY: Final = "outbox"
 
 
@@ -42,7 +41,7 @@ class Outbox:
         under the same numbers again, and must not be taken for the same.
         """
         self._epochs = epochs
-        stored = epochs.get("meta", KEPT)
+        stored = epochs.get("meta", OUTBOX)
         self._kept = Kept() if stored is None else msgspec.msgpack.decode(stored, type=Kept)
         self._changed = stored is None
         if rolled_back_at is not None:
@@ -96,7 +95,7 @@ class Outbox:
         self._packing.clear()
         self.memory_bytes = 0
         if self._changed:
-            self._epochs.put("meta", KEPT, encode(self._kept))
+            self._epochs.put("meta", OUTBOX, encode(self._kept))
             self._changed = False
         return {to: channel.last for to, channel in self._kept.channels.items()}
 
@@ -172,7 +171,7 @@ class Repacked:
 
 def batch_key(to: int, number: int) -> bytes:
     """Return where the store keeps a batch. A batch has links of many partitions; it is the shard's, not theirs."""
-    return META_PARTITION + to.to_bytes(2) + number.to_bytes(8)
+    return BATCHES + to.to_bytes(2) + number.to_bytes(8)
 
 
 def waiting(channels: Iterable[Channel]) -> int:

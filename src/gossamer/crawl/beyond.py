@@ -14,14 +14,13 @@ import msgspec
 from gossamer.model.links import NOT_SEED, Link
 from gossamer.ports import Chain, Namer
 from gossamer.state.epoch import Epochs
-from gossamer.state.store import META_PARTITION
+from gossamer.state.schema import PARTITIONED, PENDING_SCOPE
 from gossamer.url.url import Url
 
 LINKS_MAX = 100_000
 """Links kept at once, each once; about 15 MB on disk. More are rejected for good, as if no seed were open."""
 SCOPE = "scope"
 """The filter whose rejections may pass."""
-COUNTS_KEY = META_PARTITION + b"beyond"
 
 
 class Counts(msgspec.Struct, array_like=True):
@@ -57,7 +56,7 @@ class Beyond:
         self._committed_open = 0
         self.activity = 0
         """Grows with every seed, and target of a seed's redirect, that was offered."""
-        stored = epochs.get("meta", COUNTS_KEY)
+        stored = epochs.get("meta", PENDING_SCOPE)
         self._counts = Counts() if stored is None else msgspec.msgpack.decode(stored, type=Counts)
         self._regained: list[Link] = []
         self._changed = False
@@ -149,9 +148,9 @@ class Beyond:
         if not self._changed:
             return
         if not self.is_open and self._counts.kept:
-            self._epochs.delete_range("scope", b"\0\0", META_PARTITION)
+            self._epochs.delete_range("scope", *PARTITIONED)
             self._counts.kept = 0
-        self._epochs.put("meta", COUNTS_KEY, _encode(self._counts))
+        self._epochs.put("meta", PENDING_SCOPE, _encode(self._counts))
         self._changed = False
 
 

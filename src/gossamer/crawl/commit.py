@@ -10,7 +10,6 @@ from typing import Protocol, TypeVar, runtime_checkable
 import msgspec
 
 from gossamer.crawl.logs import Logs
-from gossamer.crawl.tally import KEY as TALLY
 from gossamer.crawl.tally import Tally
 from gossamer.model.visits import EpochRow, Visited
 from gossamer.ports import Archive
@@ -18,11 +17,10 @@ from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.hosts_store import HostsStore
 from gossamer.state.journals import Entry, Journals
-from gossamer.state.store import META_PARTITION
+from gossamer.state.schema import MANIFEST, TALLY
 from gossamer.world.clock import Clock
 from gossamer.world.huge_pages import HugePages
 
-MANIFEST = META_PARTITION + b"manifest"
 T = TypeVar("T")
 _encode = msgspec.msgpack.Encoder().encode
 

@@ -10,15 +10,15 @@ from gossamer.crawl.revisiting import Revisiting
 from gossamer.model.revisits import Sight
 from gossamer.ports import L, Namer
 from gossamer.state.epoch import Epochs
-from gossamer.state.store import META_PARTITION, Store
+from gossamer.state.schema import ENROLLED, PARTITIONED
+from gossamer.state.store import Store
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
 
-ENROLLED_KEY = META_PARTITION + b"enrolled"
 SLICE = 100
 PAUSE_S = 0.05
 """Between slices: some 2,000 pages a second at the most."""
-_BEGIN, _END = bytes(2), META_PARTITION
+_BEGIN, _END = PARTITIONED
 
 
 class Enrolment(Generic[L]):
@@ -52,7 +52,7 @@ class Enrolment(Generic[L]):
 
     def enrol_some(self) -> bool:
         """Enrol a slice; say whether there may be more. About 10 ms."""
-        cursor = self._epochs.get("meta", ENROLLED_KEY) or _BEGIN
+        cursor = self._epochs.get("meta", ENROLLED) or _BEGIN
         if cursor >= _END:
             return False
         last = b""
@@ -64,7 +64,7 @@ class Enrolment(Generic[L]):
                 self._enrol(value)
         else:
             last = _END
-        self._epochs.put("meta", ENROLLED_KEY, last)
+        self._epochs.put("meta", ENROLLED, last)
         return True
 
     def _enrol(self, value: bytes) -> None:

@@ -8,12 +8,7 @@ import msgspec
 
 from gossamer.crawl.beyond import Beyond
 from gossamer.state.epoch import Epochs
-from gossamer.state.store import META_PARTITION
-
-_ROOTS = META_PARTITION + b"roots:"
-_ROOTS_END = META_PARTITION + b"roots;"
-_EXCLUDED = META_PARTITION + b"excluded"
-REJECTED = META_PARTITION + b"rejected"
+from gossamer.state.schema import EXCLUDED, REJECTED, ROOTS, under
 
 
 class GrowingRoots(Protocol):
@@ -53,9 +48,9 @@ class ScopeMemory:
         self._rejected = rejected
         self.beyond = Beyond(epochs, alone=alone)
         """Links that may come into scope yet."""
-        for _, dumped in list(epochs.scan("meta", _ROOTS, _ROOTS_END)):
+        for _, dumped in list(epochs.scan("meta", *under(ROOTS))):
             roots.load(dumped)
-        excluded = epochs.get("meta", _EXCLUDED)
+        excluded = epochs.get("meta", EXCLUDED)
         if excluded is not None:
             exclusions.load(excluded)
         counts = epochs.get("meta", REJECTED)
@@ -68,9 +63,9 @@ class ScopeMemory:
         """Give the open epoch what is new."""
         new = self._roots.take_new()
         if new is not None:
-            self._epochs.put("meta", _ROOTS + self._epochs.number.to_bytes(8), new)
+            self._epochs.put("meta", ROOTS + self._epochs.number.to_bytes(8), new)
         if self._exclusions.revision != self._revision:
             self._revision = self._exclusions.revision
-            self._epochs.put("meta", _EXCLUDED, self._exclusions.dump())
+            self._epochs.put("meta", EXCLUDED, self._exclusions.dump())
         self.beyond.cut()
         self._epochs.put("meta", REJECTED, msgspec.msgpack.encode(self._rejected))

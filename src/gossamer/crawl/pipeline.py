@@ -30,11 +30,10 @@ from gossamer.model.links import SITEMAP_FILE, Link
 from gossamer.model.outcomes import WITH_CONTENT
 from gossamer.model.revisits import Held, Notice
 from gossamer.model.visits import Contact, Errand, Failure, Reply, Request
-from gossamer.ports import L
+from gossamer.ports import NEW, SHORTER, L
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 
-NEW, SHORTER = 1, 2
 HUB_BYTES_MAX = 65_536
 """What is read of a hub's answer: it says why it refuses."""
 SITEMAP_GATHER_S = 10.0

@@ -11,10 +11,9 @@ import msgspec
 from gossamer.crawl.examine import Examined, Examiner
 from gossamer.model.visits import LargeBody, Reply
 from gossamer.state.epoch import Epochs
+from gossamer.state.schema import SUSPECTS
 from gossamer.state.slots import Suspect
-from gossamer.state.store import META_PARTITION
 
-SUSPECTS = META_PARTITION + b"suspects"
 SUSPECTS_MAX = 100_000
 START_S_MAX = 5.0
 """What a process of one's own takes to begin, on a busy machine: no page's fault."""

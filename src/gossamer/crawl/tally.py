@@ -15,9 +15,7 @@ from gossamer.model.errors import CrawlFailedError
 from gossamer.model.modules import ModuleCounts, ModuleError
 from gossamer.model.outcomes import SUCCEEDED, WITH_CONTENT
 from gossamer.model.visits import Awaited, PageRow, Visited
-from gossamer.state.store import META_PARTITION
 
-KEY = META_PARTITION + b"tally"
 NOTES_MAX = 1000
 RATE_SAMPLES = 10
 MEDIA_TYPES_MAX = 50

@@ -20,10 +20,10 @@ from gossamer.model.sketches import Sketch
 from gossamer.model.visits import Content, PageRow
 from gossamer.ports import Namer
 from gossamer.state.epoch import Epochs
+from gossamer.state.schema import PARTITIONED
 from gossamer.url.url import Url
 
 _WATCHED = b"\0watch:"
-_PARTITIONS_END = b"\xff\xff"
 SCANNED_A_SLICE = 1_000
 """Page records that are looked at before others have a turn."""
 NAMES_MAX, NAMES_BYTES_MAX = 256, 1 << 18
@@ -75,7 +75,7 @@ class Trapping:
         self._epochs = epochs
         self._sketcher = sketcher
         self._tally = tally
-        for key, dumped in list(epochs.scan("trap", bytes(2), _PARTITIONS_END)):
+        for key, dumped in list(epochs.scan("trap", *PARTITIONED)):
             traps.load(int.from_bytes(key[:2]), dumped)
 
     def reason(self, url: Url) -> str | None:

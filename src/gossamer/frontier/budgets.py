@@ -22,15 +22,13 @@ from gossamer.frontier.host import Host
 from gossamer.frontier.linking import linking_sites
 from gossamer.frontier.options import BudgetOptions
 from gossamer.frontier.remembered import Remembered
-from gossamer.frontier.reputation import KEY as LINKING_MAX
 from gossamer.frontier.reputation import Reputation
 from gossamer.model.visits import BudgetFacts, Contact
 from gossamer.state.epoch import Epochs
-from gossamer.state.store import META_PARTITION
+from gossamer.state.schema import BUDGET_ROUND, LINKING_MAX
 from gossamer.url.site import site_of
 from gossamer.url.url import Url
 
-KEY = META_PARTITION + b"budgets"
 SITES_MAX = 65_536
 """Hosts whose site is remembered: about 8 MB."""
 LOOK_AGAIN_S = 1.0
@@ -69,7 +67,7 @@ class Budgets:
         self._host_budget = host_budget(options, "")
         self._site_budget = site_budget(options, "")
         self._has_site_budgets = _has_site_budgets(options)
-        stored = epochs.get("meta", KEY)
+        stored = epochs.get("meta", BUDGET_ROUND)
         self._round = Round(1, now) if stored is None else msgspec.msgpack.decode(stored, type=Round)
         self._remembered = remembered
         last = remembered.round() if remembered is not None else None
@@ -155,7 +153,7 @@ class Budgets:
 
     def cut(self) -> None:
         """Give the open epoch where the rounds stand; the accounts are their owner's to cut."""
-        self._epochs.put("meta", KEY, msgspec.msgpack.encode(self._round))
+        self._epochs.put("meta", BUDGET_ROUND, msgspec.msgpack.encode(self._round))
         if self._remembered is not None:
             self._remembered.keep_round(self._round.number, self._round.began_at)
 
@@ -200,7 +198,7 @@ def budget_facts(epochs: Epochs, options: BudgetOptions, url: Url) -> BudgetFact
 
 def stored_round(epochs: Epochs) -> int:
     """Return the number of the round that the last commit knows."""
-    stored = epochs.get("meta", KEY)
+    stored = epochs.get("meta", BUDGET_ROUND)
     return 1 if stored is None else msgspec.msgpack.decode(stored, type=Round).number
 
 

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from gossamer.state.store import META_PARTITION
-
-COUNTS_KEY = META_PARTITION + b"frontier"
-
 
 class Counts(msgspec.Struct):
     """`discovered = pending + the sum of terminal` at every commit; `pending` is what is queued or under way."""

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from gossamer.frontier.host import Host
 from gossamer.state.epoch import Epochs
+from gossamer.state.schema import PARTITIONED
 from gossamer.state.store import Store
 from gossamer.world.dice import Dice
-
-_END = b"\xff\xff"
 
 
 class Deferred:
@@ -31,7 +30,7 @@ class Deferred:
     def load(self, store: Store) -> None:
         """Look through the index after a start: a seek for each partition that holds something."""
         begin = b"\0\0"
-        while (key := next((key for key, _ in store.scan("deferred", begin, _END)), None)) is not None:
+        while (key := next((key for key, _ in store.scan("deferred", begin, PARTITIONED[1])), None)) is not None:
             self._later.add(int.from_bytes(key[:2]))
             begin = (int.from_bytes(key[:2]) + 1).to_bytes(2)
 

@@ -10,7 +10,7 @@ from xxhash import xxh3_64_intdigest
 from gossamer.frontier.bench import Bench
 from gossamer.frontier.bias import LevelBias
 from gossamer.frontier.control import Control
-from gossamer.frontier.counts import COUNTS_KEY, Counts
+from gossamer.frontier.counts import Counts
 from gossamer.frontier.door import AddressDoor, Shared
 from gossamer.frontier.facts import facts_of
 from gossamer.frontier.health import settle
@@ -32,7 +32,8 @@ from gossamer.model.visits import Again, Awaited, Contact, HostFacts
 from gossamer.ports import Prioritizer
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
-from gossamer.state.store import META_PARTITION, Store
+from gossamer.state.schema import FRONTIER_COUNTS, PARTITIONED
+from gossamer.state.store import Store
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice
 
@@ -74,10 +75,10 @@ class Frontier:
         is_new = contacts.recovered.missing and not store.epoch
         if contacts.recovered.missing and not is_new:
             contacts.lost(now)
-        for _, data in store.scan("host", b"\0\0", META_PARTITION):
+        for _, data in store.scan("host", *PARTITIONED):
             decode_record(data)  # A crawl of another version is refused here, not in the middle of a visit.
             break
-        counts = store.get("meta", COUNTS_KEY)
+        counts = store.get("meta", FRONTIER_COUNTS)
         self.counts = Counts() if counts is None else msgspec.msgpack.decode(counts, type=Counts)
         bias = LevelBias(options.level_bias, dice)
         self._remembered = remembered
@@ -446,7 +447,7 @@ class Frontier:
         index = self._index
         self.counts.working, self.counts.deferred = index.hosts, index.hosts_deferred
         self.counts.most = index.hosts_most
-        self._epochs.put("meta", COUNTS_KEY, msgspec.msgpack.encode(self.counts))
+        self._epochs.put("meta", FRONTIER_COUNTS, msgspec.msgpack.encode(self.counts))
 
     # ---- inside
 

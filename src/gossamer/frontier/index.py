@@ -19,12 +19,13 @@ from gossamer.frontier.deferred import Deferred
 from gossamer.frontier.host import Host
 from gossamer.frontier.record import host_prefix, micros, range_end
 from gossamer.state.epoch import Epochs
+from gossamer.state.schema import PARTITIONED
 from gossamer.state.store import Store
 from gossamer.world.dice import Dice
 
 ON_BENCH = 0xFF
 PARTITIONS = 4096
-_FIRST, _END = b"\0\0", b"\xff\xff"
+_FIRST, _END = PARTITIONED
 
 
 class _Partitions:

@@ -16,7 +16,8 @@ from gossamer.frontier.record import (
     range_end,
 )
 from gossamer.model.links import Link
-from gossamer.state.store import META_PARTITION, Store
+from gossamer.state.schema import PARTITIONED
+from gossamer.state.store import Store
 from gossamer.url.site import site_of
 from gossamer.url.url import Url
 
@@ -28,7 +29,7 @@ def remaining(store: Store, name_url: Callable[[str], Url | None]) -> Iterator[t
     """
     names: list[tuple[str, str]] = []
     partition = b""
-    for key, data in store.scan("host", b"\0\0", META_PARTITION):
+    for key, data in store.scan("host", *PARTITIONED):
         if key[:2] != partition:
             yield from _of_partition(store, partition, names, name_url)
             partition, names = key[:2], []

@@ -7,11 +7,10 @@ import msgspec
 from gossamer.frontier.host import Host
 from gossamer.frontier.record import HostRecord, Origin, host_prefix
 from gossamer.state.hosts_store import HostsStore
-from gossamer.state.store import META_PARTITION
+from gossamer.state.schema import HOSTS_ROUND
 
 VERSION = 2
 _KIND, _ACCOUNT = b"h", b"a"
-_ROUND = META_PARTITION + b"round"
 
 
 class HostMemory(msgspec.Struct, array_like=True, frozen=True):
@@ -105,12 +104,12 @@ class Remembered:
 
     def round(self) -> tuple[int, float] | None:
         """Return number and beginning of the budget round that the last crawl was in."""
-        data = self._store.get(_ROUND)
+        data = self._store.get(HOSTS_ROUND)
         return None if data is None else msgspec.msgpack.decode(data, type=tuple[int, float])
 
     def keep_round(self, number: int, began_at: float) -> None:
         """Keep the round."""
-        self._store.put(_ROUND, _encode((number, began_at)))
+        self._store.put(HOSTS_ROUND, _encode((number, began_at)))
 
 
 def _decoded(data: bytes) -> HostMemory | None:

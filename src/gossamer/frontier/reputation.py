@@ -12,10 +12,9 @@ from gossamer.frontier.accounts import HOST, SITE, Account, Accounts, Holder
 from gossamer.frontier.linking import add_linking, linking_sites
 from gossamer.model.links import Link
 from gossamer.state.epoch import Epochs
-from gossamer.state.store import META_PARTITION
+from gossamer.state.schema import LINKING_MAX
 from gossamer.url.url import Url
 
-KEY = META_PARTITION + b"linking_max"
 PAIRS_MAX = 100_000
 """Pairs of sites that are known to link, remembered to be quick: about 8 MB."""
 
@@ -37,7 +36,7 @@ class Reputation:
         self._counts_linking = linking
         self._moves_cash = cash
         self._pairs: set[int] = set()
-        stored = epochs.get("meta", KEY)
+        stored = epochs.get("meta", LINKING_MAX)
         self.linking_max = msgspec.msgpack.decode(stored, type=float) if stored is not None else 0.0
         """Most sites that link to any one."""
 
@@ -64,7 +63,7 @@ class Reputation:
     def cut(self) -> None:
         """Give the open epoch what changed; the accounts are their owner's to cut."""
         if self._counts_linking:
-            self._epochs.put("meta", KEY, msgspec.msgpack.encode(self.linking_max))
+            self._epochs.put("meta", LINKING_MAX, msgspec.msgpack.encode(self.linking_max))
 
     def _count(self, page: Url, links: Sequence[Link]) -> None:
         source = xxh3_64_intdigest(page.site.encode())

@@ -12,13 +12,9 @@ from collections.abc import Iterator
 import msgspec
 
 from gossamer.state.epoch import Epochs
-from gossamer.state.store import META_PARTITION
+from gossamer.state.schema import PARTITIONED, WALK_COUNTS, WALKED_HOSTS, WALKERS
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice
-
-_COUNTS = META_PARTITION + b"c"
-_WALKER = META_PARTITION + b"w"
-_HOST = META_PARTITION + b"h"
 
 
 class WalkedPage(msgspec.Struct, array_like=True):
@@ -67,7 +63,7 @@ class Walked:
     def __init__(self, epochs: Epochs, dice: Dice) -> None:
         self._epochs = epochs
         self._dice = dice
-        stored = epochs.get("walk", _COUNTS)
+        stored = epochs.get("walk", WALK_COUNTS)
         self.counts = WalkCounts() if stored is None else msgspec.msgpack.decode(stored, type=WalkCounts)
 
     def page(self, partition: int, fingerprint: int) -> WalkedPage | None:
@@ -86,7 +82,7 @@ class Walked:
         stored = self._epochs.get("walk", known)
         number = int.from_bytes(stored) if stored is not None else 0
         if not number:
-            self._epochs.put("walk", _HOST + self.counts.hosts.to_bytes(8), _encode((url.partition, url.host)))
+            self._epochs.put("walk", WALKED_HOSTS + self.counts.hosts.to_bytes(8), _encode((url.partition, url.host)))
             self.counts.hosts += 1
         self._epochs.put("walk", known, (number + 1).to_bytes(8))
         self._epochs.put("walk", _index_key(url.partition, url.host, number), url.fingerprint.to_bytes(8))
@@ -95,7 +91,7 @@ class Walked:
         """Return a random page of a random host, as partition and fingerprint; None while none is known."""
         if not self.counts.hosts:
             return None
-        stored = self._epochs.get("walk", _HOST + self._dice.below(self.counts.hosts).to_bytes(8))
+        stored = self._epochs.get("walk", WALKED_HOSTS + self._dice.below(self.counts.hosts).to_bytes(8))
         assert stored is not None
         partition, host = _decode_place(stored)
         pages = self._epochs.get("walk", partition.to_bytes(2) + b"n" + host.encode())
@@ -109,25 +105,25 @@ class Walked:
         """Return the walkers as the last epoch has them, new ones where there are fewer."""
         found = []
         for number in range(count):
-            stored = self._epochs.get("walk", _WALKER + number.to_bytes(2))
+            stored = self._epochs.get("walk", WALKERS + number.to_bytes(2))
             found.append(Walker() if stored is None else _decode_walker(stored))
         return found
 
     def cut(self, walkers: list[Walker]) -> None:
         """Give the open epoch where everybody is. A few bytes each."""
         for number, walker in enumerate(walkers):
-            self._epochs.put("walk", _WALKER + number.to_bytes(2), _encode(walker))
-        self._epochs.put("walk", _COUNTS, _encode(self.counts))
+            self._epochs.put("walk", WALKERS + number.to_bytes(2), _encode(walker))
+        self._epochs.put("walk", WALK_COUNTS, _encode(self.counts))
 
 
 def has_walked(epochs: Epochs) -> bool:
     """Say whether a crawl with a commit is a walk: each of its commits has the counts."""
-    return epochs.get("walk", _COUNTS) is not None
+    return epochs.get("walk", WALK_COUNTS) is not None
 
 
 def all_pages(epochs: Epochs) -> Iterator[tuple[int, WalkedPage]]:
     """Yield fingerprint and record of every page. One pass over all that was walked."""
-    for key, value in epochs.scan("walk", b"\0\0", META_PARTITION):
+    for key, value in epochs.scan("walk", *PARTITIONED):
         if key[2:3] == b"p":
             yield int.from_bytes(key[3:]), _decode_page(value)
 

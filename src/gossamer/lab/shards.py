@@ -20,7 +20,8 @@ from gossamer.cluster.reports import Orders, Report
 from gossamer.cluster.termination import ScopeFinal, Termination
 from gossamer.config import Config
 from gossamer.crawl.history import read_page_record
-from gossamer.state.store import META_PARTITION, Store
+from gossamer.state.schema import PARTITIONED
+from gossamer.state.store import Store
 from gossamer.world.clock import WallClock
 from gossamer.world.dice import Dice
 
@@ -260,7 +261,7 @@ def ends_of(config: Config, directory: Path, shards: int) -> dict[str, str]:
     for number in range(shards):
         store = Store(Home(directory, number, shards).store)
         namer = namer_for(config)
-        for _, value in store.scan("page", bytes(2), META_PARTITION):
+        for _, value in store.scan("page", *PARTITIONED):
             record = read_page_record(value)
             url = namer.name(record.url)
             assert record.final, f"{record.url} is not finished"

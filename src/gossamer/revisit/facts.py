@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from gossamer.revisit.memory import FAMILY, decode_memory, memory_key
-from gossamer.revisit.state import STATE_KEY, State, decode_state
+from gossamer.revisit.state import State, decode_state
 from gossamer.state.epoch import Epochs
+from gossamer.state.schema import REVISIT_STATE
 from gossamer.url.url import Url
 
 
@@ -65,5 +66,5 @@ def whole_facts(state: State, now: float) -> dict[str, object]:
 
 def stored_state(epochs: Epochs) -> State | None:
     """Return the sums of a crawl that does not run; None where it never saw a page again."""
-    data = epochs.get("meta", STATE_KEY)
+    data = epochs.get("meta", REVISIT_STATE)
     return decode_state(data) if data is not None else None

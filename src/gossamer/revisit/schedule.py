@@ -16,8 +16,9 @@ from gossamer.revisit.memory import FAMILY, Kind, Memory, decode_memory, encode_
 from gossamer.revisit.options import RevisitOptions
 from gossamer.revisit.policies import Bounded
 from gossamer.revisit.rhythm import Rhythm, Rhythms, kind_of
-from gossamer.revisit.state import STATE_KEY, Promise, State, decode_state, encode_state
+from gossamer.revisit.state import Promise, State, decode_state, encode_state
 from gossamer.state.epoch import Epochs
+from gossamer.state.schema import REVISIT_STATE
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice
 
@@ -72,7 +73,7 @@ class Schedule:
         self._dice = dice
         self._rhythms = Rhythms(epochs, options.rhythms_cached_max)
         self._fade = 1.0 - 1.0 / options.memory_visits
-        stored = epochs.get("meta", STATE_KEY)
+        stored = epochs.get("meta", REVISIT_STATE)
         span_s = span_of(options.interval_s_mean, options.interval_s_max)
         self.state = State(Calendar(span_s)) if stored is None else decode_state(stored)
         self._given = self._promises(span_s)
@@ -176,7 +177,7 @@ class Schedule:
         """Give the open epoch what changed."""
         if self._is_dirty:
             self._rhythms.cut()
-            self._epochs.put("meta", STATE_KEY, encode_state(self.state))
+            self._epochs.put("meta", REVISIT_STATE, encode_state(self.state))
             self._is_dirty = False
 
     @property

@@ -7,9 +7,6 @@ import msgspec
 from gossamer.revisit.calendar import Calendar
 from gossamer.revisit.census import Census
 from gossamer.revisit.rhythm import Pool
-from gossamer.state.store import META_PARTITION
-
-STATE_KEY = META_PARTITION + b"revisit"
 
 
 class Promise(msgspec.Struct, array_like=True):

@@ -16,6 +16,7 @@ from xxhash import xxh3_64_intdigest
 
 from gossamer.model.links import Link
 from gossamer.model.sketches import Sketch
+from gossamer.ports import NEW
 from gossamer.scope.watch import Node, NodeRecord, node_of
 from gossamer.url.name import host_of
 from gossamer.url.site import site_of
@@ -172,8 +173,8 @@ class Farms:
         self._look_closer(site, farm)
         return farm
 
-    def offered(self, links: Sequence[Link], answers: Sequence[int], new: int) -> None:
-        """Take in which of a page's links were `new`. Costs nothing unless a site is watched closely."""
+    def offered(self, links: Sequence[Link], answers: Sequence[int]) -> None:
+        """Take in which of a page's links were new. Costs nothing unless a site is watched closely."""
         if not self._close or not links or not links[0].referrer:
             return
         page_host = host_of(links[0].referrer) or ""
@@ -185,12 +186,12 @@ class Farms:
         for link, answer in zip(links, answers, strict=True):
             if link.url.site == page_site:
                 total += link.url.host != page_host
-                named += answer == new and link.url.host != page_host
+                named += answer == NEW and link.url.host != page_host
             elif (other := self._close.get(link.url.site)) is not None:
                 if ours is not None:
-                    other.named(int(answer == new), 1)  # Farms that name each other are one.
+                    other.named(int(answer == NEW), 1)  # Farms that name each other are one.
                 else:
-                    other.outside += answer == new
+                    other.outside += answer == NEW
                     other.dirty = True
         if ours is not None and total:
             ours.named(named, total)

@@ -19,6 +19,7 @@ import msgspec
 
 from gossamer.model.links import Link
 from gossamer.model.sketches import Sketch
+from gossamer.ports import NEW
 from gossamer.scope.farms import ANY, Farm, Farms, fingerprint_of, packed, unpacked
 from gossamer.scope.options import ScopeOptions
 from gossamer.scope.patterns import PatternSet
@@ -26,8 +27,6 @@ from gossamer.scope.templates import literal_start, templates_of, width_of, year
 from gossamer.scope.watch import WATCHED_FROM_PAGES, Node, NodeRecord, node_of
 from gossamer.url.url import Url
 
-NEW = 1
-"""The answer of `UrlSeen` for an address that nobody named before."""
 HOST_FROM_PAGES = 32
 """A host is only counted until it has so many pages: most have fewer."""
 HOSTS_COUNTED_MAX = 100_000
@@ -263,7 +262,7 @@ class Traps:
 
     def offered(self, links: Sequence[Link], answers: Sequence[int]) -> None:
         """Take in which of a page's links were new (1) and which were known. Costs nothing but for suspected hosts."""
-        self._farms.offered(links, answers, NEW)
+        self._farms.offered(links, answers)
         if not self._curious or not links or not links[0].referrer:
             return
         host = _host_of(links[0].referrer)

@@ -17,10 +17,10 @@ from pathlib import Path
 from rbloom import Bloom
 from xxhash import xxh3_64_intdigest
 
+from gossamer.ports import KNOWN, NEW
 from gossamer.seen.groups import FOLDER, GROUPS
 from gossamer.seen.offers import Offers
 from gossamer.seen.options import SeenOptions
-from gossamer.seen.ways import KNOWN, NEW
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.state.sums import Sums, crc

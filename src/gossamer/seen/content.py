@@ -7,7 +7,7 @@ from xxhash import xxh3_64_digest
 
 from gossamer.model.visits import Original
 from gossamer.state.epoch import Epochs
-from gossamer.state.store import META_PARTITION
+from gossamer.state.schema import CONTENT
 from gossamer.url.url import Url
 
 
@@ -46,6 +46,6 @@ class ExactContentSeen:
 
     def _key(self, digest: bytes, url: Url) -> bytes:
         if self._scope == "shard":
-            return META_PARTITION + digest
+            return CONTENT + digest
         owner = url.host if self._scope == "host" else url.site
         return url.partition.to_bytes(2) + xxh3_64_digest(owner.encode()) + digest

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gossamer.ports import KNOWN, NEW, SHORTER
 from gossamer.seen.groups import GROUP_SHIFT
 from gossamer.seen.offers import Offers
-from gossamer.seen.ways import KNOWN, NEW, SHORTER, depth_and_hops, least_of, way_of
+from gossamer.seen.ways import depth_and_hops, least_of, way_of
 from gossamer.state.epoch import Epochs
 from gossamer.url.url import Url
 

@@ -12,7 +12,7 @@ from xxhash import xxh3_64_digest
 
 from gossamer.model.sketches import Sketch
 from gossamer.state.epoch import Epochs
-from gossamer.state.store import META_PARTITION
+from gossamer.state.schema import CONTENT
 from gossamer.url.url import Url
 
 BITS_MAX = 3
@@ -72,6 +72,6 @@ class NearContentSeen:
 
     def _owner(self, url: Url) -> bytes:
         if self._scope == "shard":
-            return META_PARTITION
+            return CONTENT
         name = url.host if self._scope == "host" else url.site
         return url.partition.to_bytes(2) + xxh3_64_digest(name.encode())

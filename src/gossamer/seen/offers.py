@@ -14,7 +14,7 @@ from typing import Literal
 
 from gossamer.seen.groups import GROUP_SHIFT, GROUPS
 from gossamer.state.epoch import Epochs
-from gossamer.state.store import META_PARTITION
+from gossamer.state.schema import PARTITIONED
 
 VALUE_URLS_MAX = 16_384
 """192 KiB: a large value holds up the loop while it is put."""
@@ -48,7 +48,7 @@ class Offers:
 
     def replay(self) -> Iterator[tuple[int, array[int], array[int]]]:
         """Yield group, fingerprints and ways of all that was committed and not forgotten, oldest first in a group."""
-        for key, value in self._epochs.scan("seen", bytes(2), META_PARTITION):
+        for key, value in self._epochs.scan("seen", *PARTITIONED):
             count = len(value) // _ENTRY_BYTES
             yield (
                 int.from_bytes(key[:2]) >> GROUP_SHIFT,

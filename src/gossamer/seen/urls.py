@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from xxhash import xxh32_intdigest
 
+from gossamer.ports import KNOWN, NEW, SHORTER
 from gossamer.seen.popular import Popular
-from gossamer.seen.ways import KNOWN, NEW, SHORTER, depth_and_hops, least_of
+from gossamer.seen.ways import depth_and_hops, least_of
 from gossamer.state.epoch import Epochs
 from gossamer.url.url import Url
 

@@ -1,8 +1,7 @@
-"""Ways: how far a URL is from the seeds, as one small number, and what an offer is answered with."""
+"""Ways: how far a URL is from the seeds, as one small number."""
 
 from __future__ import annotations
 
-KNOWN, NEW, SHORTER = 0, 1, 2
 DEPTH_MAX = 0xFFFF
 HOPS_MAX = 0xFF
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Mapping, Sequence
 
-from gossamer.state.store import FAMILIES, Range, Store
+from gossamer.state.schema import FAMILIES
+from gossamer.state.store import Range, Store
 
 _NUMBER = {name: number for number, name in enumerate(FAMILIES)}
 _SCANNED = frozenset(_NUMBER[name] for name in ("ready", "sleep", "due", "deferred", "waiting", "scope"))

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from rocksdict import AccessType, Rdict, WriteBatch
 
-from gossamer.state.store import META_PARTITION, refusals, store_options
+from gossamer.state.schema import HOSTS_VERSION
+from gossamer.state.store import refusals, store_options
 from gossamer.world.clock import give_way
 
 VERSION = b"1"
@@ -19,7 +20,6 @@ WRITE_BUFFER_BYTES = 4 << 20
 SLICE_ITEMS_MAX = 500
 SLICE_BYTES_MAX = 512 << 10
 """Of what is written before the loop has a turn."""
-_VERSION = META_PARTITION + b"version"
 
 
 class OtherVersionError(Exception):
@@ -41,11 +41,11 @@ class HostsStore:
             path.mkdir(parents=True, exist_ok=True)
             options = store_options(cache_bytes, WRITE_BUFFER_BYTES)
             self._db = Rdict(str(path), options, access_type=AccessType.read_write())
-            found = self._db.get(_VERSION)
+            found = self._db.get(HOSTS_VERSION)
         self.is_new = found is None
         """Nobody has used it before."""
         if found is None:
-            self._db.put(_VERSION, VERSION)
+            self._db.put(HOSTS_VERSION, VERSION)
         elif found != VERSION:
             self._db.close()
             raise OtherVersionError(found.decode("ascii", "replace"))

@@ -37,14 +37,10 @@ from rocksdict import (
     WriteBatch,
 )
 
+from gossamer.state.schema import APPLIED, COMMITTED, FAMILIES, LAST, REDO, under
 from gossamer.world.clock import give_way, pause
 from gossamer.world.files import NO_ROOM, sync_directory
 
-FAMILIES = (
-    "queue", "host", "ready", "sleep", "due", "seen", "content", "page", "outbox", "inbox", "meta", "deferred",
-    "account", "walk", "scope", "trap", "revisit", "rhythm",
-    "told", "websub", "waiting",
-)  # fmt: skip
 ASKED_BY_KEY = ("seen", "host", "queue", "content", "page", "account")
 """Families whose keys are asked for one by one."""
 KEPT_LONG = ("content", "page", "scope", "trap")
@@ -59,8 +55,6 @@ LEVEL0_FILES = 8
 """Of those families, before they are compacted: twice RocksDB's, and half the work; who asks looks at four filters
 more.
 """
-META_PARTITION = b"\xff\xff"
-"""Partitions end at 4095, so keys of the shard itself stand after all of them."""
 SLICE_OPERATIONS_MAX = 2000
 """About 1 ms of applying, 0.6 µs each."""
 PART_OPERATIONS_MAX = 100
@@ -74,14 +68,6 @@ FLUSHING_MAX = 2
 LEVEL0_FILES_MAX = 24
 """Files that wait for compaction, beyond which a commit waits too."""
 BACKGROUND_WAIT_S, BACKGROUND_WAIT_S_MAX = 0.005, 60.0
-
-_REDO = META_PARTITION + b"redo:"
-STORE_KEYS = (_REDO, META_PARTITION + b"committed", META_PARTITION + b"applied")
-"""What keys of the store itself begin with."""
-_LAST_KEY = b"\xff" * 8
-_REDO_END = META_PARTITION + b"redo;"
-_COMMITTED = META_PARTITION + b"committed"
-_APPLIED = META_PARTITION + b"applied"
 
 _UNREADABLE = ("Corruption", "No such file or directory", "missing", "mismatch", "does not exist", "Not implemented")
 """What RocksDB says of a store whose files are missing or hold other bytes than it wrote."""
@@ -215,7 +201,7 @@ class Store:
                 self._put_meta(_redo_key(epoch, len(chunks)), _encoder.encode(chunk))
                 chunks.append(chunk)
                 give_way()
-            self._put_meta(_COMMITTED, _encoder.encode(Committed(epoch, len(chunks))))
+            self._put_meta(COMMITTED, _encoder.encode(Committed(epoch, len(chunks))))
             self._db.flush_wal(True)
         self.epoch = epoch
         self._to_apply = epoch, chunks
@@ -250,7 +236,7 @@ class Store:
         """
         keys = 0
         for family in FAMILIES:
-            pairs = self.scan(family, b"", _LAST_KEY)
+            pairs = self.scan(family, b"", LAST)
             while part := [key for key, _ in islice(pairs, SLICE_OPERATIONS_MAX)]:
                 self.get_many(family, part)
                 keys += len(part)
@@ -273,9 +259,9 @@ class Store:
         self._undo.close()
 
     def _recover(self) -> int:
-        word = self._meta.get(_COMMITTED)
+        word = self._meta.get(COMMITTED)
         committed = msgspec.msgpack.decode(word, type=Committed) if word is not None else Committed(0, 0)
-        if word is not None and self._meta.get(_APPLIED) != word:
+        if word is not None and self._meta.get(APPLIED) != word:
             if not self._writable:
                 raise OSError(errno.EROFS, "its last commit has to be finished first, and it cannot be written")
             for number in range(committed.chunks):
@@ -284,7 +270,7 @@ class Store:
                     raise DamagedStoreError(errno.EIO, "part of the last commit is missing")
                 self._db.write(self._batch(_chunk_decoder.decode(chunk)))
             self._forget_redo(committed.epoch, committed.chunks)
-        for key in [key for key, _ in self.scan("meta", _REDO, _REDO_END)] if self._writable else ():
+        for key in [key for key, _ in self.scan("meta", *under(REDO))] if self._writable else ():
             self._meta.delete(key)  # Half a redo record: an epoch that never was.
         return committed.epoch
 
@@ -307,7 +293,7 @@ class Store:
         meta = self._handles[FAMILIES.index("meta")]
         for number in range(chunks):
             batch.delete(_redo_key(epoch, number), meta)
-        batch.put(_APPLIED, _encoder.encode(Committed(epoch, chunks)), meta)
+        batch.put(APPLIED, _encoder.encode(Committed(epoch, chunks)), meta)
         self._db.write(batch)
 
     def _put_meta(self, key: bytes, value: bytes) -> None:
@@ -393,7 +379,7 @@ def _refusal(what: str, error: Exception) -> OSError:
 
 
 def _redo_key(epoch: int, number: int) -> bytes:
-    return _REDO + epoch.to_bytes(8) + number.to_bytes(4)
+    return REDO + epoch.to_bytes(8) + number.to_bytes(4)
 
 
 def _options(cache: Cache, write_buffer_bytes: int) -> Options:

@@ -30,6 +30,9 @@ from gossamer.model.visits import (
     Visited,
 )
 from gossamer.ports import (
+    KNOWN,
+    NEW,
+    SHORTER,
     Archive,
     ContentSeen,
     Filter,
@@ -45,7 +48,6 @@ from gossamer.url.canonical import Canonicalizer
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
 
-KNOWN, NEW, SHORTER = 0, 1, 2
 MANY = 2_000
 FETCH_S_MAX = 30.0
 LEVEL_MAX = 7

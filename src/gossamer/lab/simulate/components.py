@@ -18,14 +18,13 @@ from gossamer.model.extras import require
 from gossamer.model.links import Link
 from gossamer.model.visits import Errand, Failure
 from gossamer.plugins import build
-from gossamer.ports import HostControl, Prioritizer, UrlSeen
+from gossamer.ports import NEW, HostControl, Prioritizer, UrlSeen
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.robots import SiteRobots
 from gossamer.seen.diskmerge import DiskMergeUrlSeen
 from gossamer.seen.memory import MemoryUrlSeen
 from gossamer.seen.options import SeenOptions
 from gossamer.seen.urls import RocksUrlSeen
-from gossamer.seen.ways import NEW
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals

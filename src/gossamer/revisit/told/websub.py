@@ -16,6 +16,7 @@ from gossamer.model.links import HUB, SELF, Found
 from gossamer.model.visits import Errand, Failure, Reply
 from gossamer.revisit.told.options import WebsubOptions
 from gossamer.state.epoch import Epochs
+from gossamer.state.schema import PARTITIONED
 from gossamer.url.url import Url
 
 TOKEN_BYTES, SECRET_BYTES = 24, 32
@@ -26,7 +27,6 @@ REDIRECTS = frozenset((307, 308))
 """Section 5.1: a hub may send a subscriber elsewhere by these."""
 LEASE_S_MIN, LEASE_S_MAX = 60, 10 * 365 * 86_400
 REASON_CHARACTERS_MAX = 200
-_ALL = b"\0\0", b"\xff\xff\xff"
 
 
 class Subscription(msgspec.Struct):
@@ -95,7 +95,7 @@ class Subscriptions:
         self._unguessable = unguessable
         self._by_token: dict[str, Subscription] = {}
         self._by_topic: dict[str, Subscription] = {}
-        for _, value in list(epochs.scan("websub", *_ALL)):
+        for _, value in list(epochs.scan("websub", *PARTITIONED)):
             one = _decode(value)
             if one.pending:  # The request, or its answer, may have been lost with a process.
                 one.next_at = now

@@ -1,0 +1,151 @@
+"""Schema: the families of a shard's store, and each durable key in them that is not that of a URL, a host or a site.
+
+Every key begins with two bytes of partition. Keys of hosts and URLs are built by their owners under the partition of
+their site, and move with it. A key of the shard itself stands under `META_PARTITION`, behind all of them; it is
+declared here, and nowhere else. `assembly.scaling` derives from `sharing` what a new shard gets.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final, NamedTuple
+
+FAMILIES: Final = (
+    "queue", "host", "ready", "sleep", "due", "seen", "content", "page", "outbox", "inbox", "meta", "deferred",
+    "account", "walk", "scope", "trap", "revisit", "rhythm",
+    "told", "websub", "waiting",
+)  # fmt: skip
+"""Redo records name families by their place, so new ones go last."""
+HOSTS_STORE: Final = "hosts store"
+"""In place of a family: the key is of the store that hosts are kept in from crawl to crawl."""
+META_PARTITION: Final = b"\xff\xff"
+"""Partitions end at 4095, so keys of the shard itself stand after all of them."""
+PARTITIONED: Final = (b"\0\0", META_PARTITION)
+"""First key, and first key that is not included, of all that belongs to a partition."""
+LAST: Final = b"\xff" * 8
+"""Behind all keys."""
+
+
+class Sharing(Enum):
+    """Whose the value of a key is, and so what becomes of it when the number of shards changes."""
+
+    COPIED = "copied"
+    """All shards know the same: a new shard gets the value of shard 0."""
+    ADDED = "added"
+    """Each shard's own: a new shard begins without, and what a shard that goes has is added to that of shard 0."""
+    OWN = "own"
+    """Each shard's own: a new shard begins without, and it goes with its shard."""
+    CLEARED = "cleared"
+    """About other shards by their numbers: deleted in all of them."""
+
+
+class Key(NamedTuple):
+    """A declared key, or a prefix of keys."""
+
+    family: str
+    key: bytes
+    owner: str
+    """The module that writes it."""
+    value: str
+    """The type that a MessagePack value decodes to; `bytes` for a value that is kept as it is."""
+    sharing: Sharing
+    is_prefix: bool
+    version: int
+    """Of the value's layout: 1 more with each change that an older crawl cannot be read with."""
+
+    @property
+    def range(self) -> tuple[bytes, bytes]:
+        """First key that it declares, and first key behind those."""
+        return under(self.key) if self.is_prefix else (self.key, self.key + b"\0")
+
+
+_declared: list[Key] = []
+
+
+def _key(
+    family: str, name: bytes, owner: str, value: str, sharing: Sharing, *, prefix: bool = False, version: int = 1
+) -> bytes:
+    key = META_PARTITION + name
+    _declared.append(Key(family, key, f"gossamer.{owner}", value, sharing, prefix, version))
+    return key
+
+
+_COPIED, _ADDED, _OWN, _CLEARED = Sharing.COPIED, Sharing.ADDED, Sharing.OWN, Sharing.CLEARED
+
+# The store itself.
+REDO: Final = _key("meta", b"redo:", "state.store", "gossamer.state.store.Chunk", _OWN, prefix=True)
+COMMITTED: Final = _key("meta", b"committed", "state.store", "gossamer.state.store.Committed", _OWN)
+APPLIED: Final = _key("meta", b"applied", "state.store", "gossamer.state.store.Committed", _OWN)
+
+# What a crawl began with, and keeps.
+URL_RULES: Final = _key("meta", b"url_rules", "assembly.parts", "bytes", _COPIED)
+ADDED_SCHEMES: Final = _key("meta", b"schemes", "assembly.schemes", "dict[str, int]", _COPIED)
+"""Schemes of components, each with its default port."""
+OFFLINE: Final = _key("meta", b"offline", "assembly.parts", "bytes", _COPIED)
+SEEN_FORM: Final = _key("meta", b"seen_form", "assembly.parts", "bytes", _COPIED)
+FRONTIER_COMPONENT: Final = _key("meta", b"components.frontier", "assembly.frontiers", "bytes", _COPIED)
+FILTERS: Final = _key("meta", b"filters", "assembly.parts", "bytes", _COPIED)
+COMPONENTS: Final = _key("meta", b"component:", "plugins", "bytes", _COPIED, prefix=True)
+"""For components that are not ours: a name of theirs follows."""
+
+# Seeds, segments and settings.
+SEEDED: Final = _key("meta", b"seeded", "api.seeding", "bytes", _COPIED)
+SEGMENTS: Final = _key("meta", b"segment:", "api.feeding", "gossamer.api.feeding.Taken", _COPIED, prefix=True)
+"""The segment's identity follows."""
+CHANGES: Final = _key("meta", b"set:", "api.setting", "list[gossamer.api.setting.Changed]", _COPIED, prefix=True)
+"""The number of the epoch follows."""
+
+# The scope.
+ROOTS: Final = _key("meta", b"roots:", "crawl.memory", "bytes", _COPIED, prefix=True)
+"""The number of the epoch follows."""
+EXCLUDED: Final = _key("meta", b"excluded", "crawl.memory", "bytes", _COPIED)
+REJECTED: Final = _key("meta", b"rejected", "crawl.memory", "dict[str, int]", _OWN)
+PENDING_SCOPE: Final = _key("meta", b"beyond", "crawl.beyond", "gossamer.crawl.beyond.Counts", _OWN)
+"""Counted anew after scaling."""
+
+# What was done.
+MANIFEST: Final = _key("meta", b"manifest", "crawl.commit", "list[gossamer.state.journals.Entry]", _ADDED)
+TALLY: Final = _key("meta", b"tally", "crawl.tally", "gossamer.crawl.tally.Totals", _ADDED)
+SUSPECTS: Final = _key("meta", b"suspects", "crawl.quarantine", "dict[int, str]", _OWN)
+ENROLLED: Final = _key("meta", b"enrolled", "crawl.enrolment", "bytes", _COPIED)
+ABSORBED: Final = _key("meta", b"absorbed", "assembly.scaling", "int", _OWN)
+"""Version of the partition map when the shard last took in what shards that went had done."""
+
+# The frontier.
+FRONTIER_COUNTS: Final = _key("meta", b"frontier", "frontier.frontier", "gossamer.frontier.counts.Counts", _ADDED)
+BUDGET_ROUND: Final = _key("meta", b"budgets", "frontier.budgets", "gossamer.frontier.budgets.Round", _COPIED)
+LINKING_MAX: Final = _key("meta", b"linking_max", "frontier.reputation", "float", _COPIED)
+WALK_COUNTS: Final = _key("walk", b"c", "frontier.walked", "gossamer.frontier.walked.WalkCounts", _OWN)
+WALKERS: Final = _key("walk", b"w", "frontier.walked", "gossamer.frontier.walked.Walker", _OWN, prefix=True)
+"""The walker's number follows."""
+WALKED_HOSTS: Final = _key("walk", b"h", "frontier.walked", "tuple[int, str]", _OWN, prefix=True)
+"""The host's number follows."""
+
+# Visits again, duplicates.
+REVISIT_STATE: Final = _key("meta", b"revisit", "revisit.state", "gossamer.revisit.state.State", _COPIED)
+CONTENT: Final = _key("content", b"", "seen.content", "bytes", _OWN, prefix=True)
+"""Where duplicates are found within a shard: the digest, or a block of the simhash, follows."""
+
+# Other shards.
+OUTBOX: Final = _key("meta", b"outbox", "cluster.outbox", "gossamer.cluster.outbox.Kept", _OWN)
+"""Scaling packs what is in the outboxes anew."""
+BATCHES: Final = _key("outbox", b"", "cluster.outbox", "gossamer.cluster.frames.Batch", _OWN, prefix=True)
+"""The receiver's number and the batch's follow."""
+POSITIONS: Final = _key("inbox", b"", "cluster.inbox", "dict[int, int]", _CLEARED, prefix=True)
+"""The sender's number follows."""
+
+# What is kept of hosts from crawl to crawl.
+HOSTS_VERSION: Final = _key(HOSTS_STORE, b"version", "state.hosts_store", "bytes", _OWN)
+HOSTS_ROUND: Final = _key(HOSTS_STORE, b"round", "frontier.remembered", "tuple[int, float]", _OWN)
+
+KEYS: Final = tuple(_declared)
+
+
+def with_sharing(sharing: Sharing) -> list[Key]:
+    """Return the keys that are shared among shards in one way."""
+    return [one for one in KEYS if one.sharing is sharing]
+
+
+def under(prefix: bytes) -> tuple[bytes, bytes]:
+    """Return the first key that begins with a prefix, and the first one behind all of those."""
+    return prefix, LAST if prefix == META_PARTITION else prefix[:-1] + bytes((prefix[-1] + 1,))
