@@ -16,15 +16,13 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from gossamer.frontier.accounts import Accounts
+from gossamer.frontier.accounts import Accounts, Reputation
 from gossamer.frontier.budgets import Budgets
 from gossamer.frontier.host import Host
-from gossamer.frontier.host_priority import Combined, HostOpic, LargerSites
 from gossamer.frontier.options import BudgetOptions, PolitenessOptions
 from gossamer.frontier.politeness import politeness
-from gossamer.frontier.priority import BestFirst, BreadthFirst
+from gossamer.frontier.priority import BestFirst, BreadthFirst, Combined, HostOpic, LargerSites
 from gossamer.frontier.record import RECORD_VERSION, HostRecord, host_prefix
-from gossamer.frontier.reputation import Reputation
 from gossamer.model.links import Link
 from gossamer.model.standing import Standing
 from gossamer.model.visits import Contact

@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from gossamer.frontier.bench import Bench, Place
 from gossamer.frontier.host import Host
 from gossamer.frontier.options import PolitenessOptions
 from gossamer.frontier.politeness import politeness
 from gossamer.frontier.record import RECORD_VERSION, HostRecord
+from gossamer.frontier.workbench import Place, Workbench
 from tests.frontier.names import T0
 
 POLITE = politeness(PolitenessOptions())
@@ -20,20 +20,20 @@ def host(name: str) -> Host:
     return Host(HostRecord(RECORD_VERSION, name), 1, name.encode(), 1, POLITE)
 
 
-def placed(bench: Bench, name: str, address: str, at: float, rest_until: float = 0.0) -> Host:
+def placed(bench: Workbench, name: str, address: str, at: float, rest_until: float = 0.0) -> Host:
     made = host(name)
     bench.settle(made, bench.place(address, 1, rest_until))
     bench.offer(made, at)
     return made
 
 
-def taken(bench: Bench, now: float) -> str | None:
+def taken(bench: Workbench, now: float) -> str | None:
     found = bench.take(now)
     return found.name if found is not None else None
 
 
 def test_nobody_is_taken_before_his_time() -> None:
-    bench = Bench(1)
+    bench = Workbench(1)
     placed(bench, "a", "10.0.0.1", T0 + 1)
 
     assert taken(bench, T0) is None
@@ -44,7 +44,7 @@ def test_nobody_is_taken_before_his_time() -> None:
 
 
 def test_who_has_been_free_for_longest_comes_first_then_who_came_first() -> None:
-    bench = Bench(0)
+    bench = Workbench(0)
     for name, at in (("c", 3), ("a", 1), ("b2", 2), ("b1", 2)):
         placed(bench, name, f"10.0.0.{name}", T0 + at)
 
@@ -52,7 +52,7 @@ def test_who_has_been_free_for_longest_comes_first_then_who_came_first() -> None
 
 
 def test_hosts_that_must_be_looked_up_have_their_turn_too() -> None:
-    bench = Bench(1)
+    bench = Workbench(1)
     lost = host("lost")
     bench.offer(lost, T0 + 1)
 
@@ -62,7 +62,7 @@ def test_hosts_that_must_be_looked_up_have_their_turn_too() -> None:
 
 
 def test_an_address_in_use_holds_back_its_hosts_and_nobody_elses() -> None:
-    bench = Bench(1)
+    bench = Workbench(1)
     first = placed(bench, "a", "10.0.0.1", T0)
     placed(bench, "b", "10.0.0.1", T0)
     placed(bench, "c", "10.0.0.2", T0)
@@ -80,7 +80,7 @@ def test_an_address_in_use_holds_back_its_hosts_and_nobody_elses() -> None:
 
 @pytest.mark.parametrize(("per_address", "at_once"), [(1, 1), (2, 2), (0, 5)])
 def test_so_many_at_once_to_an_address(per_address: int, at_once: int) -> None:
-    bench = Bench(per_address)
+    bench = Workbench(per_address)
     for number in range(5):
         placed(bench, str(number), "10.0.0.1", T0)
     count = 0
@@ -93,7 +93,7 @@ def test_so_many_at_once_to_an_address(per_address: int, at_once: int) -> None:
 
 
 def test_a_later_offer_or_a_withdrawal_undoes_the_earlier() -> None:
-    bench = Bench(1)
+    bench = Workbench(1)
     one = placed(bench, "a", "10.0.0.1", T0)
     bench.offer(one, T0 + 5)
     assert taken(bench, T0 + 4) is None
@@ -106,7 +106,7 @@ def test_a_later_offer_or_a_withdrawal_undoes_the_earlier() -> None:
 
 
 def test_a_host_that_moves_is_offered_at_its_new_address_alone() -> None:
-    bench = Bench(1)
+    bench = Workbench(1)
     one = placed(bench, "a", "10.0.0.1", T0)
     bench.settle(one, bench.place("10.0.0.2", 2, T0 + 7))
     assert taken(bench, T0 + 9) is None
@@ -116,7 +116,7 @@ def test_a_host_that_moves_is_offered_at_its_new_address_alone() -> None:
 
 
 def test_an_address_is_remembered_while_it_rests_or_is_used_and_then_forgotten() -> None:
-    bench = Bench(1)
+    bench = Workbench(1)
     one = placed(bench, "a", "10.0.0.1", T0)
     place = one.place
     assert place is not None
@@ -134,7 +134,7 @@ def test_an_address_is_remembered_while_it_rests_or_is_used_and_then_forgotten()
 
 
 def test_an_address_that_was_left_and_found_again_is_kept_and_forgotten_when_it_is_left_for_good() -> None:
-    bench = Bench(1)
+    bench = Workbench(1)
     one = placed(bench, "a", "10.0.0.1", T0)
     place = one.place
     bench.settle(one, None)
@@ -150,7 +150,7 @@ def test_an_address_that_was_left_and_found_again_is_kept_and_forgotten_when_it_
 @pytest.mark.parametrize("span_s", [0.01, 1.0, 300.0])
 def test_turns_come_in_the_order_of_their_times_however_far_ahead_they_lie(span_s: float) -> None:
     """Against a list that is sorted anew each time; at each step turns are given, taken or changed, or time goes on."""
-    bench, dice, now = Bench(1), random.Random(1), T0
+    bench, dice, now = Workbench(1), random.Random(1), T0
     expected: dict[str, tuple[float, int]] = {}
     hosts = {str(number): host(str(number)) for number in range(40)}
     for name, one in hosts.items():
@@ -173,7 +173,7 @@ def test_turns_come_in_the_order_of_their_times_however_far_ahead_they_lie(span_
 
 
 def test_a_rest_is_never_shortened() -> None:
-    bench = Bench(2)
+    bench = Workbench(2)
     one = placed(bench, "a", "10.0.0.1", T0)
     assert isinstance(one.place, Place)
     bench.occupy(one.place)
@@ -185,7 +185,7 @@ def test_a_rest_is_never_shortened() -> None:
 
 def test_heaps_stay_as_small_as_what_is_on_the_bench() -> None:
     """Entries that count no more are left behind at each change of a turn: they must not pile up."""
-    bench, dice = Bench(1), random.Random(1)
+    bench, dice = Workbench(1), random.Random(1)
     hosts = [placed(bench, str(number), f"10.0.0.{number % 3}", T0 + number) for number in range(30)]
     now = T0
     for _ in range(3000):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gossamer.frontier.bench import Bench
 from gossamer.frontier.host import Host
 from gossamer.frontier.options import PolitenessOptions
 from gossamer.frontier.politeness import politeness
 from gossamer.frontier.record import HostRecord
+from gossamer.frontier.workbench import Workbench
 
 POLITE = politeness(PolitenessOptions())
 
@@ -16,7 +16,7 @@ def host(name: str) -> Host:
 
 
 def test_a_withdrawn_turn_is_not_waited_for() -> None:
-    bench = Bench(1)
+    bench = Workbench(1)
     early, late = host("early"), host("late")
     place = bench.place("127.0.0.1", 1, 0.0)
     for one, at in ((early, 10.0), (late, 20.0)):

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from gossamer.frontier.budget import Budget, growth, host_budget, site_budget
-from gossamer.frontier.facts import facts_of
+from gossamer.frontier.budgets import Budget, growth, host_budget, site_budget
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.options import BudgetOptions, BudgetOverride, PolitenessOptions
+from gossamer.frontier.overview import facts_of
 from gossamer.model.links import Link
 from gossamer.model.visits import Again, Contact, Errand
 from tests.frontier.disk import check_disk
@@ -325,7 +325,7 @@ def test_a_round_ends_by_the_clock_while_the_bench_is_full(opened: Open) -> None
     shard = opened(host_pages=1, round_s=30.0, preset="polite", bench_hosts_first=1)
     frontier, now = shard.frontier, T0
     for number in range(20):
-        if number and frontier.benched == frontier._turns.room.hosts:
+        if number and frontier.benched == frontier._scheduler.room.hosts:
             break
         add(shard, f"slow{number}.test", 1)
         frontier.control.hold(named(f"http://slow{number}.test/"), T0 + 100, "a test", now)

@@ -10,8 +10,8 @@ import pytest
 
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
+from gossamer.frontier.limits import PAGES_A_HOST
 from gossamer.frontier.options import PolitenessOptions
-from gossamer.frontier.sites import PAGES_A_HOST
 from gossamer.model.links import Link
 from gossamer.model.visits import Contact
 from tests.frontier.disk import check_disk
@@ -88,7 +88,7 @@ class World:
                 self._under_way.append((self.now + FETCH_S, lease))
             else:
                 frontier.give_back(lease, self.now)
-        benched = Counter(host.site.name for host in frontier._turns.benched.values() if host.site is not None)
+        benched = Counter(host.site.name for host in frontier._scheduler.benched.values() if host.site is not None)
         self.benched_most |= benched
 
     def _end(self, lease: Lease) -> None:

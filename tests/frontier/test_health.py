@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from gossamer.frontier.health import settle
 from gossamer.frontier.host import Host
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
+from gossamer.frontier.origins import settle
 from gossamer.frontier.politeness import politeness
 from gossamer.frontier.record import RECORD_VERSION, HostRecord, Origin
 from gossamer.model.visits import Contact

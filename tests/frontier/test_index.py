@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.frontier.bias import LevelBias
 from gossamer.frontier.host import Host
 from gossamer.frontier.index import ON_BENCH, PARTITIONS, HostIndex
 from gossamer.frontier.options import PolitenessOptions
 from gossamer.frontier.politeness import politeness
+from gossamer.frontier.priority import LevelBias
 from gossamer.frontier.record import RECORD_VERSION, HostRecord, host_prefix
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.frontier.bias import LevelBias
-from gossamer.frontier.host_priority import Combined, HostOpic, LargerSites
 from gossamer.frontier.options import PolitenessOptions
-from gossamer.frontier.priority import BestFirst, BreadthFirst
+from gossamer.frontier.priority import BestFirst, BreadthFirst, Combined, HostOpic, LargerSites, LevelBias
 from gossamer.frontier.record import LEVELS
 from gossamer.model.links import SEED_ARGUMENT, Link
 from gossamer.model.standing import Standing

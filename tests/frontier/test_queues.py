@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.frontier.bias import LevelBias
 from gossamer.frontier.host import Host
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
 from gossamer.frontier.politeness import politeness
+from gossamer.frontier.priority import LevelBias
 from gossamer.frontier.queues import BLOCK_URLS_MAX, Queues
 from gossamer.frontier.record import RECORD_VERSION, Entry, HostRecord, Item, decode_record, encode_record, host_prefix
 from gossamer.model.links import Link

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.frontier.accounts import HOST, SITE, Accounts
-from gossamer.frontier.linking import SMALLEST_MAX, add_linking, linking_sites
-from gossamer.frontier.reputation import Reputation
+from gossamer.frontier.accounts import HOST, SITE, SMALLEST_MAX, Accounts, Reputation, add_linking, linking_sites
 from gossamer.model.links import Link
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store

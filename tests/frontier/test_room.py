@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
-from gossamer.frontier.room import HOST_BYTES, SLACK, SPAN_S, Room
+from gossamer.frontier.workbench import HOST_BYTES, SLACK, SPAN_S, WorkbenchSize
 from gossamer.model.visits import Contact
 from tests.frontier.names import T0, Shard, linked
 
 
-def room(**options: Any) -> Room:
-    return Room(FrontierOptions(**options))
+def room(**options: Any) -> WorkbenchSize:
+    return WorkbenchSize(FrontierOptions(**options))
 
 
 def test_it_begins_small_and_grows_by_one_for_whoever_waits() -> None:

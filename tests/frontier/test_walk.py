@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from gossamer.frontier.options import PolitenessOptions, WalkOptions
-from gossamer.frontier.sample import sample
 from gossamer.frontier.walk import Walk
-from gossamer.frontier.walked import all_pages
+from gossamer.frontier.walked import all_pages, sample
 from gossamer.model.links import SEED_ARGUMENT, Link
 from gossamer.model.visits import Contact
 from gossamer.world.dice import Dice

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.frontier.room import HOST_BYTES
+from gossamer.frontier.workbench import HOST_BYTES
 from gossamer.lab.simulate.costs import Footprint, footprint_of, seen_disk_bytes, seen_memory_bytes
 from gossamer.lab.simulate.options import MachineOptions, SimulateOptions, WebOptions
 from gossamer.seen.options import SeenOptions

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gossamer.config import Config
 from gossamer.crawl.story import offered_to
-from gossamer.frontier.remaining import remaining
+from gossamer.frontier.overview import remaining
 from gossamer.model.links import Link
 from gossamer.model.product import PRODUCT, __version__
 from gossamer.ports import UrlSeen

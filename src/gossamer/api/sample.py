@@ -7,7 +7,7 @@ from pathlib import Path
 from gossamer.api.given import directory_of
 from gossamer.assembly import namer_for, open_stopped
 from gossamer.config.gather import reopen
-from gossamer.frontier.sample import sample
+from gossamer.frontier.walked import sample
 from gossamer.model.errors import ConfigError
 from gossamer.state.epoch import Epochs
 from gossamer.world.dice import Dice

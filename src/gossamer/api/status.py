@@ -18,7 +18,7 @@ from gossamer.config.gather import reopen
 from gossamer.crawl.options import LimitsOptions
 from gossamer.crawl.tally import Seeds, Totals
 from gossamer.frontier.budgets import stored_round
-from gossamer.frontier.counts import Counts
+from gossamer.frontier.record import Counts
 from gossamer.model.damage import Damage
 from gossamer.model.modules import module_facts
 from gossamer.revisit.facts import whole_facts

@@ -7,10 +7,10 @@ from pathlib import Path
 from gossamer.assembly.parts import LOCK_S_MAX, budget_of
 from gossamer.assembly.revisits import frontier_options_of, share_new_of
 from gossamer.config import Config
-from gossamer.frontier.forms import frontier_of
 from gossamer.frontier.frontier import Frontier
+from gossamer.frontier.hosts import Remembered
 from gossamer.frontier.politeness import Politeness
-from gossamer.frontier.remembered import Remembered
+from gossamer.frontier.walk import frontier_of
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.errors import ConfigError
 from gossamer.plugins import build

@@ -42,7 +42,7 @@ from gossamer.fetch.gopher import GopherModule
 from gossamer.fetch.http import HttpModule
 from gossamer.fetch.options import FetchOptions
 from gossamer.fetch.registry import Protocols
-from gossamer.frontier import forms
+from gossamer.frontier import priority
 from gossamer.frontier.options import BudgetOptions, BudgetOverride
 from gossamer.frontier.politeness import Politeness, politeness
 from gossamer.model.errors import ConfigError
@@ -275,7 +275,7 @@ def prioritizer_of(config: Config) -> Prioritizer:
     name = config.components.prioritizer
     if name:
         return cast("Prioritizer", fitting(name, "components.prioritizer", Prioritizer))
-    return forms.prioritizer_of(config.frontier, PatternSet)
+    return priority.prioritizer_of(config.frontier, PatternSet)
 
 
 def crawl_options_of(config: Config) -> CrawlOptions:

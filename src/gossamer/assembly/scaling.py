@@ -26,8 +26,7 @@ from gossamer.cluster.partitions import FILE, PartitionMap
 from gossamer.config import Config
 from gossamer.crawl.beyond import counted as beyond_counted
 from gossamer.crawl.tally import SEEDS_NAMED_MAX, Totals
-from gossamer.frontier.counts import Counts
-from gossamer.frontier.record import decode_record
+from gossamer.frontier.record import Counts, decode_record
 from gossamer.model.errors import ConfigError
 from gossamer.state.journals import Entry, Phase
 from gossamer.state.schema import (

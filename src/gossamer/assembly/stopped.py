@@ -30,7 +30,7 @@ from gossamer.crawl.memory import ScopeMemory
 from gossamer.crawl.story import Story
 from gossamer.crawl.tally import Tally, Totals
 from gossamer.crawl.trapping import Trapping
-from gossamer.frontier.facts import facts_of
+from gossamer.frontier.overview import facts_of
 from gossamer.model.damage import Damage
 from gossamer.ports import (
     UrlSeen,

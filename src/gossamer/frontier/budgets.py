@@ -1,14 +1,15 @@
-"""Budgets: who has used up what a round allows, and the rounds.
+"""Budgets: what a host or a site may take of a round, what it has used up, and the rounds.
 
-Whoever has used up his budget is not dropped but deferred (BEAST, Lee and others 2008): the host leaves the workbench
-for an index of its own with all that is queued for it, at the cost of one entry, however many URLs that are. A round
-ends when all others are through, or after `round_s`; then everybody's budget is whole again and the deferred are drawn
-by chance. So a crawl with budgets ends like one without: in each round somebody gets at least one page.
+A host or site that has used up its budget is not dropped but deferred (BEAST, Lee and others 2008): the host leaves the
+workbench for an index of its own with all that is queued for it, at the cost of one entry, however many URLs that are.
+A round ends when all others are through, or after `round_s`. Then every budget is whole again and the deferred hosts
+are drawn by chance. So a crawl with budgets ends like one without: each round fetches at least one page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 from typing import Literal
@@ -16,18 +17,95 @@ from typing import Literal
 import msgspec
 from xxhash import xxh3_64_intdigest
 
-from gossamer.frontier.accounts import HOST, SITE, Account, Accounts, Holder, account_key, read_account
-from gossamer.frontier.budget import Budget, growth, host_budget, site_budget
+from gossamer.frontier.accounts import (
+    ACCOUNT_BYTES,
+    HOST,
+    SITE,
+    Account,
+    Accounts,
+    Holder,
+    Reputation,
+    account_key,
+    linking_sites,
+    read_account,
+)
 from gossamer.frontier.host import Host
-from gossamer.frontier.linking import linking_sites
+from gossamer.frontier.hosts import Remembered
 from gossamer.frontier.options import BudgetOptions
-from gossamer.frontier.remembered import Remembered
-from gossamer.frontier.reputation import Reputation
+from gossamer.frontier.record import LEVELS
+from gossamer.model.standing import Standing
 from gossamer.model.visits import BudgetFacts, Contact
+from gossamer.ports import HostPrioritizer, Prioritizer
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import BUDGET_ROUND, LINKING_MAX
 from gossamer.url.site import site_of
 from gossamer.url.url import Url
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What may be spent in a round; None: as much as there is."""
+
+    pages: float | None = None
+    """Requests for URLs, whatever came of them."""
+    wire_bytes: float | None = None
+    time_s: float | None = None
+    """Seconds that requests took."""
+
+    @property
+    def is_set(self) -> bool:
+        """There is a limit."""
+        return not (self.pages is None and self.wire_bytes is None and self.time_s is None)
+
+    def grown(self, factor: float) -> Budget:
+        """Return so many times as much."""
+        if factor == 1.0:
+            return self
+        return Budget(_times(self.pages, factor), _times(self.wire_bytes, factor), _times(self.time_s, factor))
+
+    def used_up(self, pages: int, wire_bytes: int, time_s: float) -> str:
+        """Return what is used up, for people; empty while there is something left of everything."""
+        if self.pages is not None and pages >= int(self.pages):
+            return f"{int(self.pages)} page{'s' * (int(self.pages) != 1)}"
+        if self.wire_bytes is not None and wire_bytes >= self.wire_bytes:
+            return f"{int(self.wire_bytes)} bytes"
+        if self.time_s is not None and time_s >= self.time_s:
+            return f"{self.time_s:g} s"
+        return ""
+
+
+def growth(linking: float, linking_max: float, growth_max: float) -> float:
+    """Return how many times its budget a site gets: from 1 for one that nobody links to, up to `growth_max` for the one
+    that most others link to, in proportion (STAR: B_min + (B_max - B_min) · d / d_max).
+    """
+    if linking_max <= 0.0:
+        return 1.0
+    return 1.0 + (growth_max - 1.0) * min(linking / linking_max, 1.0)
+
+
+def host_budget(options: BudgetOptions, host: str) -> Budget:
+    """Return a host's budget before growth: its own keys before those of all hosts."""
+    own = options.overrides.get(host)
+    return Budget(
+        options.host_pages if own is None or own.pages is None else own.pages,
+        options.host_bytes if own is None or own.bytes is None else own.bytes,
+        options.host_time_s if own is None or own.time_s is None else own.time_s,
+    )
+
+
+def site_budget(options: BudgetOptions, site: str) -> Budget:
+    """Return a site's budget before growth; its own keys stand under its name with a dot before it."""
+    own = options.overrides.get("." + site)
+    return Budget(
+        options.site_pages if own is None or own.pages is None else own.pages,
+        options.site_bytes if own is None or own.bytes is None else own.bytes,
+        options.site_time_s if own is None or own.time_s is None else own.time_s,
+    )
+
+
+def _times(limit: float | None, factor: float) -> float | None:
+    return None if limit is None else limit * factor
+
 
 SITES_MAX = 65_536
 """Hosts whose site is remembered: about 8 MB."""
@@ -232,3 +310,79 @@ def _told(account: Account, number: int, budget: Budget) -> dict[str, object]:
         told["time_s"] = {"spent": round(spent[2], 3), "of": round(budget.time_s, 3)}
     used_up = budget.used_up(*spent)
     return {**told, "used_up": used_up} if used_up else told
+
+
+class Ledger:
+    """Budgets, reputation and host levels. Those that nobody configured are None and cost nothing."""
+
+    def __init__(
+        self,
+        epochs: Epochs,
+        options: BudgetOptions,
+        prioritizer: Prioritizer | None,
+        cached_max: int,
+        now: float,
+        remembered: Remembered | None = None,
+    ) -> None:
+        self.options = options
+        self._epochs = epochs
+        self._remembered = remembered
+        self._accounts = Accounts(epochs, cached_max, remembered)
+        self._prioritizer = prioritizer if isinstance(prioritizer, HostPrioritizer) else None
+        needs = set(self._prioritizer.needs) if self._prioritizer is not None else set()
+        linking = "linking_sites" in needs or (options.is_set and options.growth_max > 1.0)
+        cash = "cash" in needs
+        self.reputation: Reputation | None = None
+        if linking or cash:
+            self.reputation = Reputation(epochs, self._accounts, linking=linking, cash=cash)
+        grows = self.reputation if options.growth_max > 1.0 else None
+        self.budgets = Budgets(epochs, self._accounts, grows, options, now, remembered) if options.is_set else None
+        self.host_level: Callable[[Host], int] | None = self._level if self._prioritizer is not None else None
+        """Says how urgent a host is among those that wait; None: as urgent as its most urgent URL."""
+
+    @property
+    def linking(self) -> Callable[[int, str], float] | None:
+        """What says how many other sites link to one, by partition and name; None where that is not counted."""
+        reputation = self.reputation
+        if reputation is None:
+            return None
+        return lambda partition, site: reputation.linking(self._accounts.get(SITE, partition, site).account)
+
+    def reconfigure(self, options: BudgetOptions, hosts: Iterable[Host], now: float) -> None:
+        """Go by other budgets from now on; `hosts` are those in memory. A round begins: who was put off for what the
+        budgets were may come again.
+        """
+        if options == self.options:
+            return
+        self.options = options
+        is_new = self.budgets is None
+        if self.budgets is None:
+            self.budgets = Budgets(self._epochs, self._accounts, None, options, now, self._remembered)
+        self.budgets.reconfigure(options, hosts, is_new=is_new)
+        self.budgets.begin_round(now)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory of the accounts that wait for the next `cut`, about."""
+        return self._accounts.dirty * ACCOUNT_BYTES
+
+    def cut(self) -> None:
+        """Give the open epoch what changed."""
+        if self.budgets is not None:
+            self.budgets.cut()
+        if self.reputation is not None:
+            self.reputation.cut()
+        self._accounts.cut()
+
+    def _level(self, host: Host) -> int:
+        assert self._prioritizer is not None
+        level = self._prioritizer.host_level(self._standing(host))
+        return max(0, min(level, LEVELS - 1))
+
+    def _standing(self, host: Host) -> Standing:
+        record, linking, cash = host.record, 0.0, 0.0
+        if self.reputation is not None:
+            site = self._accounts.get(SITE, host.partition, site_of(host.name))
+            linking = self.reputation.linking(site.account)
+            cash = self.reputation.cash(host.partition, host.name)
+        return Standing(host.name, record.queued, record.requests, record.failures, linking, cash)

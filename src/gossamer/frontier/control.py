@@ -6,7 +6,7 @@ from gossamer.frontier.host import Host
 from gossamer.frontier.hosts import Hosts
 from gossamer.frontier.origins import admit, key_of
 from gossamer.frontier.politeness import Politeness
-from gossamer.frontier.turns import Turns
+from gossamer.frontier.scheduler import Scheduler
 from gossamer.model.counters import Counters
 from gossamer.model.visits import Errand
 from gossamer.state.contacts import Contacts
@@ -22,11 +22,11 @@ class Control:
     """Errands, waits and closings (`ports.HostControl`). Each is durable with the epoch; a delay outlives any death."""
 
     def __init__(
-        self, hosts: Hosts, turns: Turns, contacts: Contacts, politeness: Politeness, remembered_s: float
+        self, hosts: Hosts, scheduler: Scheduler, contacts: Contacts, politeness: Politeness, remembered_s: float
     ) -> None:
         """`remembered_s` is how long an origin that was given up stays closed."""
         self._hosts = hosts
-        self._turns = turns
+        self._scheduler = scheduler
         self._contacts = contacts
         self._politeness = politeness
         self._remembered_s = remembered_s
@@ -38,7 +38,7 @@ class Control:
     def prolong(self, host: Host, until: float, now: float) -> None:
         """Leave a host in memory alone until an instant, unless it rests for longer."""
         self._prolong(host, until)
-        self._turns.schedule(host, now)
+        self._scheduler.schedule(host, now)
 
     def run_errand(self, errand: Errand, now: float) -> bool:
         """Have a request made that no queue holds, through the gates of its host; False when that host is closed, or,
@@ -48,19 +48,19 @@ class Control:
         if host.record.closed or not (errand.is_robots_of(errand.url) or self._takes(host, errand.url, now)):
             return False
         host.errands = [*(host.errands or ()), errand]
-        self._turns.activate(host, now)
-        self._turns.schedule(host, now)
+        self._scheduler.activate(host, now)
+        self._scheduler.schedule(host, now)
         return True
 
     def park(self, url: Url, now: float) -> None:
         """Lend nothing of a host but errands: it waits for its robots.txt."""
         host = self._host(url)
         host.parked = True
-        self._turns.schedule(host, now)
+        self._scheduler.schedule(host, now)
 
     def unpark(self, url: Url, now: float) -> None:
         """Lend a host's URLs again."""
-        self._turns.unpark(self._host(url), now)
+        self._scheduler.unpark(self._host(url), now)
 
     def hold(self, url: Url, until: float, reason: str, now: float) -> None:
         """Request nothing of a URL's origin until an instant, and one URL at a time from then on until it answers.
@@ -72,7 +72,7 @@ class Control:
         if one is not None:
             one.wait_until, one.reason = max(one.wait_until, until), reason
         self._hosts.touch(host)
-        self._turns.schedule(host, now)
+        self._scheduler.schedule(host, now)
 
     def release(self, url: Url, now: float) -> None:
         """Let URLs of an origin be lent again that `hold` holds; one at a time until it answers."""
@@ -81,7 +81,7 @@ class Control:
         if one is not None and not one.closed:
             one.wait_until = min(one.wait_until, now)
             self._hosts.touch(host)
-        self._turns.schedule(host, now)
+        self._scheduler.schedule(host, now)
 
     def set_crawl_delay(self, url: Url, delay_s: float | None, now: float) -> None:
         """Obey a Crawl-delay; one that is too long closes the host.
@@ -114,7 +114,7 @@ class Control:
             self.close(url, f"its Crawl-delay of {delay_s:.0f} s is more than we wait", now)
             return
         self._prolong(host, now + (delay_s or 0.0))
-        self._turns.schedule(host, now)
+        self._scheduler.schedule(host, now)
 
     def close(self, url: Url, reason: str, now: float) -> None:
         """End all URLs of a host, those to come included, with the outcome `host_closed`."""
@@ -122,8 +122,8 @@ class Control:
         host.record.closed = reason
         host.contacted = True
         self._hosts.touch(host)
-        self._turns.close(host, now)
-        self._turns.schedule(host, now)
+        self._scheduler.close(host, now)
+        self._scheduler.schedule(host, now)
 
     @staticmethod
     def _is_waiting(host: Host, url: Url, now: float) -> bool:

@@ -7,26 +7,21 @@ from collections.abc import Callable, Sequence
 import msgspec
 from xxhash import xxh3_64_intdigest
 
-from gossamer.frontier.bench import Bench
-from gossamer.frontier.bias import LevelBias
+from gossamer.frontier.budgets import Ledger
 from gossamer.frontier.control import Control
-from gossamer.frontier.counts import Counts
-from gossamer.frontier.door import AddressDoor, Shared
-from gossamer.frontier.facts import facts_of
-from gossamer.frontier.health import settle
 from gossamer.frontier.host import Host, Lease
-from gossamer.frontier.hosts import HOST_BYTES, Hosts
+from gossamer.frontier.hosts import HOST_BYTES, Hosts, Remembered
 from gossamer.frontier.index import HostIndex
-from gossamer.frontier.ledger import Ledger
+from gossamer.frontier.limits import AddressLeases, SharedAddresses, Sites
 from gossamer.frontier.options import BudgetOptions, FrontierOptions
-from gossamer.frontier.origins import free_at, key_of, queue_of, tidy
-from gossamer.frontier.overview import overview
+from gossamer.frontier.origins import free_at, key_of, queue_of, settle, tidy
+from gossamer.frontier.overview import facts_of, overview
 from gossamer.frontier.politeness import Politeness
+from gossamer.frontier.priority import LevelBias
 from gossamer.frontier.queues import Queues
-from gossamer.frontier.record import Entry, Item, decode_record
-from gossamer.frontier.remembered import Remembered
-from gossamer.frontier.sites import Sites
-from gossamer.frontier.turns import NextTurn, Turns
+from gossamer.frontier.record import Counts, Entry, Item, decode_record
+from gossamer.frontier.scheduler import NextTurn, Scheduler
+from gossamer.frontier.workbench import Workbench
 from gossamer.model.links import NOT_SEED, Link
 from gossamer.model.visits import Again, Awaited, Contact, HostFacts
 from gossamer.ports import Prioritizer
@@ -89,8 +84,8 @@ class Frontier:
         if self.counts.levels:
             self._queues.by_level = self.counts.levels
         self.counts.levels = self._queues.by_level
-        self._bench = Bench(politeness.per_address, politeness.per_site, politeness.site_delay_s)
-        self._shared: Shared | None = None
+        self._bench = Workbench(politeness.per_address, politeness.per_site, politeness.site_delay_s)
+        self._shared: SharedAddresses | None = None
         self._index = index = HostIndex(epochs, dice, bias)
         index.hosts, index.hosts_deferred = self.counts.working, self.counts.deferred
         index.hosts_most = max(index.hosts, self.counts.most)
@@ -101,16 +96,16 @@ class Frontier:
         self._resumed_at = 0.0 if is_new else now
         resting_until = now + politeness.site_delay_s if self._resumed_at else 0.0
         self._sites = sites = Sites(self._bench, resting_until, options, ledger.linking, index.sites_waiting(store))
-        self._turns = Turns(
+        self._scheduler = Scheduler(
             self._hosts, self._queues, index, self._bench, self.counts, options, sites,
             ledger.budgets, ledger.host_level, coin,
         )  # fmt: skip
-        self.control = Control(self._hosts, self._turns, contacts, politeness, options.errors_remembered_s)
+        self.control = Control(self._hosts, self._scheduler, contacts, politeness, options.errors_remembered_s)
         self._lent: set[int] = set()
         self.under_way = 0
         """Leases with an address that are not ended."""
         for partition, name in index.load(store):
-            self._turns.resume(self._hosts.get(name, partition), now)
+            self._scheduler.resume(self._hosts.get(name, partition), now)
 
     def reconfigure(self, politeness: Politeness, options: FrontierOptions, budget: BudgetOptions, now: float) -> None:
         """Go by other rules from now on. A host in memory that would rest for longer by them does so at once, counted
@@ -120,7 +115,7 @@ class Frontier:
         hosts = self._hosts.reconfigure(politeness)
         self._ledger.reconfigure(budget, hosts, now)
         self._budgets = self._ledger.budgets
-        self._turns.reconfigure(options, self._budgets)
+        self._scheduler.reconfigure(options, self._budgets)
         self.control.reconfigure(politeness)
         self._bench.reconfigure(politeness.per_address)
         for host in hosts:
@@ -132,7 +127,7 @@ class Frontier:
             if record.requests and more_s > 0.0 and not record.reason and record.rest_until + more_s > now:
                 self.control.prolong(host, record.rest_until + more_s, now)
             else:
-                self._turns.schedule(host, now)
+                self._scheduler.schedule(host, now)
 
     @property
     def memory_bytes(self) -> int:
@@ -142,7 +137,7 @@ class Frontier:
     @property
     def benched(self) -> int:
         """Hosts in memory with work."""
-        return len(self._turns.benched)
+        return len(self._scheduler.benched)
 
     @property
     def hosts_left(self) -> int:
@@ -163,15 +158,15 @@ class Frontier:
         """Number of the budget round."""
         return self._budgets.round if self._budgets is not None else 0
 
-    def share_addresses(self, door: AddressDoor) -> Shared | None:
+    def share_addresses(self, door: AddressLeases) -> SharedAddresses | None:
         """Have addresses borrowed before they are asked: other shards may use them too. Before all else."""
         if self.politeness.per_address or self.politeness.address_delay_s:
-            self._shared = Shared(self._bench, door)
+            self._shared = SharedAddresses(self._bench, door)
         return self._shared
 
     def shrink(self) -> None:
         """Have fewer hosts in memory from now on: memory is short. They come back when requests wait for hosts."""
-        self._turns.room.shrink()
+        self._scheduler.room.shrink()
 
     # ---- links in
 
@@ -188,7 +183,7 @@ class Frontier:
         )
         if not host.dirty:
             self._hosts.touch(host)
-        self._turns.bring(host, level, now)
+        self._scheduler.bring(host, level, now)
 
     def linked(self, page: Url, links: Sequence[Link]) -> None:
         """Take in what a page that was just finished links to: what others are worth by it (`ports.LinkWatcher`)."""
@@ -222,14 +217,14 @@ class Frontier:
         else:
             self._queues.put_due(target, entry, again.at, again.url.fingerprint)
             self._hosts.touch(target)
-            self._turns.bring(target, 0, now)
-        self._turns.schedule(host, now)
+            self._scheduler.bring(target, 0, now)
+        self._scheduler.schedule(host, now)
 
     # ---- visits out
 
     def select(self, now: float) -> Lease | None:
         """Lend the visit whose turn it is, or None when no gate is open before `wake_at`."""
-        turns = self._turns
+        turns = self._scheduler
         while True:
             if len(turns.benched) < turns.room.hosts:
                 turns.fill(now)  # Each time: a host that turns out to have nothing now makes room for another.
@@ -244,7 +239,7 @@ class Frontier:
 
     def wake_at(self) -> float | None:
         """Return when `select` may have something again; None when only the end of a visit can bring it."""
-        instants = [at for at in (self._bench.next_at(), self._turns.wake_at()) if at is not None]
+        instants = [at for at in (self._bench.next_at(), self._scheduler.wake_at()) if at is not None]
         return min(instants) if instants else None
 
     def locate(self, lease: Lease, address: str, until: float, now: float) -> None:
@@ -298,10 +293,10 @@ class Frontier:
             is_robots = lease.errand is not None and lease.errand.is_robots_of(lease.url)
             settle(host, lease.origin, contact, now, self._options, jitter, nobody=nobody, is_robots=is_robots)
             host.contacted = True
-            self._turns.room.rested(host.record.rest_until - now)
+            self._scheduler.room.rested(host.record.rest_until - now)
             if contact.kind == "failed":
                 host.located_until, host.located_anew = 0.0, False  # Another of its addresses may answer.
-                self._turns.note_closed(host, lease.origin)
+                self._scheduler.note_closed(host, lease.origin)
             self._hosts.touch(host)
         if place is not None:
             self.under_way -= 1
@@ -320,8 +315,8 @@ class Frontier:
                 self._bench.release_site(lease.site, now + self.politeness.site_delay_s if contact is not None else 0.0)
                 lease.site = None
         if host.record.closed:
-            self._turns.close(host, now)
-        self._turns.schedule(host, now)
+            self._scheduler.close(host, now)
+        self._scheduler.schedule(host, now)
 
     def finish(self, lease: Lease, outcome: str, now: float) -> None:
         """Take a lent URL off its queue for good, with this epoch."""
@@ -333,7 +328,7 @@ class Frontier:
         if not host.dirty:
             self._hosts.touch(host)
         if host.window is None or host.turn_at is None or host.turn_at - now > self._options.sleep_s_min:
-            self._turns.schedule(host, now)  # Else it has its turn, and this changed nothing about it.
+            self._scheduler.schedule(host, now)  # Else it has its turn, and this changed nothing about it.
 
     # ---- visits again
 
@@ -353,7 +348,7 @@ class Frontier:
             return False
         entry = Entry(url.text, depth, 0, "", referrer, 1, NOT_SEED, "", revisit=True)
         self._queues.put_due(host, entry, at, url.fingerprint)
-        self._turns.await_url(host, at, now)
+        self._scheduler.await_url(host, at, now)
         return True
 
     def move(self, url: Url, at: float, to: float, now: float) -> bool:
@@ -361,7 +356,7 @@ class Frontier:
         host = self._hosts.get(url.host, url.partition)
         if host.record.closed or not self._queues.move_due(host, url.fingerprint, at, to):
             return False
-        self._turns.await_url(host, to, now)
+        self._scheduler.await_url(host, to, now)
         return True
 
     def permitted_per_s(self, url: Url) -> float:
@@ -408,19 +403,19 @@ class Frontier:
     @property
     def closings(self) -> list[tuple[str, str]]:
         """Hosts that were closed last in this process, and why."""
-        return list(self._turns.closings)
+        return list(self._scheduler.closings)
 
     def overview(self, now: float, most: int) -> dict[str, object]:
         """Return hosts that are active, slow or failing, for people."""
-        return overview(self._turns.benched.values(), self._hosts.in_memory(), now, most)
+        return overview(self._scheduler.benched.values(), self._hosts.in_memory(), now, most)
 
     def awaited(self, most: int) -> list[Awaited]:
         """Return some of the hosts that can be requested later, those that can be first."""
-        return self._turns.awaited(most)
+        return self._scheduler.awaited(most)
 
     def next_turn(self) -> NextTurn | None:
         """Return when the next host may be asked, and which and why not before; for `status` when nothing happens."""
-        return self._turns.next_turn()
+        return self._scheduler.next_turn()
 
     # ---- the epoch
 
@@ -439,7 +434,7 @@ class Frontier:
                 self.counts.hosts += 1
                 host.is_new = False
         self._queues.fresh_bytes = 0
-        self._turns.room.fit(now)
+        self._scheduler.room.fit(now)
         forgotten = self._bench.forget_rested(now)
         if self._shared is not None:
             self._shared.leave(forgotten)
@@ -484,7 +479,7 @@ class Frontier:
             self.under_way += 1
             self._bench.occupy(place, lease.site)
         if host.out < host.rules.per_host and place is not None:
-            self._turns.schedule(host, now)  # Else its turn is over until this one comes back.
+            self._scheduler.schedule(host, now)  # Else its turn is over until this one comes back.
         return lease
 
     def _returned(self, lease: Lease) -> Item:

@@ -4,6 +4,9 @@ Each host with work has exactly one entry: `ready` under its level and a random 
 which it wakes, `deferred` under the budget round in which it used up its budget, `waiting` under its site while that
 has enough hosts in memory, or `ready` under the level `ON_BENCH` while it is in memory, so that a restart finds it
 again.
+
+Hosts that have used up their budget are in an index of their own, by the round in which they did: `partition | round |
+host`, one entry a host however many URLs it has. A host that was deferred in an earlier round may be drawn.
 """
 
 from __future__ import annotations
@@ -14,9 +17,8 @@ from heapq import nsmallest
 from itertools import islice
 from math import inf
 
-from gossamer.frontier.bias import LevelBias
-from gossamer.frontier.deferred import Deferred
 from gossamer.frontier.host import Host
+from gossamer.frontier.priority import LevelBias
 from gossamer.frontier.record import host_prefix, micros, range_end
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import PARTITIONED
@@ -275,3 +277,61 @@ def _instant(key: bytes) -> int:
 
 def _first(store: Store, family: str, begin: bytes) -> bytes | None:
     return next((key for key, _ in store.scan(family, begin, _END)), None)
+
+
+class Deferred:
+    """Finds a host whose time to wait is over. In memory: which partitions may hold some, never which hosts."""
+
+    def __init__(self, epochs: Epochs, dice: Dice) -> None:
+        self._epochs = epochs
+        self._dice = dice
+        self._listed: list[int] = []
+        """Partitions that may hold hosts of earlier rounds than `_round`."""
+        self._later: set[int] = set()
+        """Partitions that may hold some of `_round`."""
+        self._round = 0
+        self._floor: dict[int, int] = {}
+        """Partition to the first round of which it may hold hosts: a seek there passes over all who have gone."""
+
+    def load(self, store: Store) -> None:
+        """Look through the index after a start: a seek for each partition that holds something."""
+        begin = b"\0\0"
+        while (key := next((key for key, _ in store.scan("deferred", begin, PARTITIONED[1])), None)) is not None:
+            self._later.add(int.from_bytes(key[:2]))
+            begin = (int.from_bytes(key[:2]) + 1).to_bytes(2)
+
+    def key(self, host: Host, number: int) -> bytes:
+        """Return where a host goes that is deferred in a round."""
+        self._later.add(host.partition)
+        return host.partition.to_bytes(2) + number.to_bytes(4) + host.name.encode()
+
+    def has_any(self, number: int) -> bool:
+        """Say whether `draw` may find somebody in a round."""
+        return bool(self._listed) or (self._round != number and bool(self._later))
+
+    def draw(self, number: int) -> tuple[int, str] | None:
+        """Return partition and name of a host deferred before a round: a seek. Move it before drawing again."""
+        if self._round != number:
+            self._round = number
+            self._listed = sorted({*self._listed, *self._later})
+            self._later.clear()
+        listed = self._listed
+        while listed:
+            at = self._dice.below(len(listed))
+            partition = listed[at]
+            prefix = partition.to_bytes(2)
+            begin, end = prefix + self._floor.get(partition, 0).to_bytes(4), (partition + 1).to_bytes(2)
+            key = next((key for key, _ in self._epochs.scan("deferred", begin, end)), None)
+            if key is not None:
+                self._floor[partition] = since = round_of(key)
+                if since < number:
+                    return partition, key[6:].decode()
+                self._later.add(partition)
+            listed[at] = listed[-1]
+            listed.pop()
+        return None
+
+
+def round_of(key: bytes) -> int:
+    """Return the round in which a host was deferred, from its entry."""
+    return int.from_bytes(key[2:6])

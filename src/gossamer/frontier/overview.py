@@ -1,17 +1,42 @@
-"""Overview: hosts told to people: who is active and what limits him, who is slow, who fails and why."""
+"""Overview: what others see of the frontier: hosts by what limits them, one host's facts, the URLs that are left.
+
+A crawl that does not run is read off its last commit.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from heapq import nlargest
 from itertools import islice
 
 import msgspec
 
+from gossamer.frontier.budgets import budget_facts
 from gossamer.frontier.host import Host
-from gossamer.frontier.origins import facts_of_origins, why_waiting
-from gossamer.frontier.record import Origin
+from gossamer.frontier.index import round_of
+from gossamer.frontier.options import BudgetOptions
+from gossamer.frontier.origins import facts_of_origins, key_of, name_of, why_waiting
+from gossamer.frontier.record import (
+    Entry,
+    HostRecord,
+    Origin,
+    block_key,
+    decode_block,
+    decode_entry,
+    decode_record,
+    due_time,
+    host_prefix,
+    level_of,
+    range_end,
+)
+from gossamer.model.links import Link
+from gossamer.model.visits import BudgetFacts, HostFacts
+from gossamer.state.epoch import Epochs
+from gossamer.state.schema import PARTITIONED
+from gossamer.state.store import Store
+from gossamer.url.site import site_of
+from gossamer.url.url import Url
 
 LOOKED_AT_MAX = 20_000
 """Hosts that are looked at: about 1 µs each, on the loop."""
@@ -85,3 +110,93 @@ def _origins(host: Host) -> Mapping[str, Origin]:
 def _worst(host: Host) -> tuple[int, int]:
     """Return waits and failures in a row of the origin that failed most often."""
     return max(((one.sleeps, one.failures) for one in _origins(host).values()), default=(0, 0))
+
+
+def facts_of(
+    epochs: Epochs,
+    url: Url,
+    host: Host | None = None,
+    site_gate: str = "",
+    budget: BudgetOptions | None = None,
+    stands: BudgetFacts | None = None,
+) -> HostFacts:
+    """Return what is known of a URL's host, and when the URL itself is due again. A pass over the host's due URLs.
+
+    `budget` are the budgets, `stands` is where they stand now; None: as the last commit has it.
+    """
+    prefix = host_prefix(url.partition, url.host)
+    if host is not None:
+        record: HostRecord | None = host.record
+    else:
+        data = epochs.get("host", prefix)
+        record = decode_record(data) if data is not None else None
+    if record is None:
+        return HostFacts(url.host)
+    due_at, attempt, error = None, 1, ""
+    if record.due:
+        for key, value in epochs.scan("due", prefix, range_end(prefix)):
+            if key.endswith(url.fingerprint.to_bytes(8)):
+                entry = decode_entry(value)
+                due_at, attempt, error = due_time(key), entry.attempt, entry.error
+                break
+    rest_until, reason = record.rest_until, record.reason
+    if host is not None and host.site is not None and host.site.rest_until > rest_until:
+        rest_until, reason = host.site.rest_until, f"its site {host.site.name} rests (politeness.site_delay_s)"
+    if stands is None and budget is not None:
+        stands = budget_facts(epochs, budget, url)
+    name = name_of(record.name, key_of(url))
+    origin = next((one for one in facts_of_origins(record) if one.origin == name), None)
+    failures = origin.failures if origin is not None else 0
+    return HostFacts(
+        record.name, record.queued, rest_until, reason, record.closed, record.crawl_delay_s,
+        record.requests, failures, host.out if host else 0, host.parked if host else False,
+        due_at, attempt, error, site_gate,
+        stands is not None and record.index_family == "deferred" and round_of(record.index_key) >= stands.round,
+        stands, origin,
+    )  # fmt: skip
+
+
+def remaining(store: Store, name_url: Callable[[str], Url | None]) -> Iterator[tuple[Link, int]]:
+    """Yield every URL that is not finished, with its level, by partition, site and host; within a host in the order of
+    its queue, what waits for another attempt first. A pass over all hosts, 1 µs each; in memory are the names of one
+    partition's that have something left.
+    """
+    names: list[tuple[str, str]] = []
+    partition = b""
+    for key, data in store.scan("host", *PARTITIONED):
+        if key[:2] != partition:
+            yield from _of_partition(store, partition, names, name_url)
+            partition, names = key[:2], []
+        record = decode_record(data)
+        if record.queued:
+            names.append((site_of(record.name), record.name))
+    yield from _of_partition(store, partition, names, name_url)
+
+
+def _of_partition(
+    store: Store, partition: bytes, names: list[tuple[str, str]], name_url: Callable[[str], Url | None]
+) -> Iterator[tuple[Link, int]]:
+    for _, name in sorted(names):
+        prefix = host_prefix(int.from_bytes(partition), name)
+        data = store.get("host", prefix)
+        assert data is not None, f"{name} is listed and has no record"
+        for entry, level in _of_host(store, prefix, decode_record(data)):
+            url = name_url(entry.url)
+            if url is not None:
+                yield Link(url, entry.link_type, entry.depth, entry.hops, entry.referrer, entry.seed), level
+
+
+def _of_host(store: Store, prefix: bytes, record: HostRecord) -> Iterator[tuple[Entry, int]]:
+    if record.due:
+        for _, data in store.scan("due", prefix, range_end(prefix)):
+            yield decode_entry(data), 0
+    for lane, queue in sorted(record.levels.items()):
+        first = queue.block
+        while first < queue.tail:
+            stored = store.get("queue", block_key(prefix, lane, first))
+            assert stored is not None, f"{record.name} lacks the block {first} of queue {lane}"
+            block = decode_block(stored)
+            for number, entry in enumerate(block.entries(record.name), first):
+                if not queue.finished(number):
+                    yield entry, level_of(lane)
+            first += block.count

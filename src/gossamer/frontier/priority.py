@@ -1,15 +1,22 @@
-"""Priority: how urgent a URL is. Levels go from 0, the most urgent, to 7.
+"""Priority: how urgent links and hosts are, from level 0, the most urgent, to 7; and by which chance one level goes
+before another.
 
-Level 0 is for seeds. What is embedded in a page comes one level after a page found in the same place.
+Level 0 is for seeds. What is embedded in a page comes one level after a page found in the same place. The priorities of
+hosts leave the order within a host to depth (or to patterns): a host's first pages should not wait because more of its
+pages were found since.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from math import log2
 
+from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.record import LEVELS
 from gossamer.model.links import Link
-from gossamer.ports import PatternMatcher
+from gossamer.model.standing import Standing
+from gossamer.ports import PatternMatcher, Prioritizer
+from gossamer.world.dice import Dice
 
 LAST = LEVELS - 1
 MIDDLE = 4
@@ -50,3 +57,134 @@ def placed(link: Link, level: int) -> int:
     if link.link_type == "seed":
         return 0
     return max(0, min(level + (link.link_type == "embed"), LAST))
+
+
+LINKING_WEIGHT = 1.0
+"""How much a doubling of the sites that link in counts, in doublings of what is queued."""
+FAILURE_WEIGHT = 2.0
+"""How many doublings a failure takes back."""
+DOUBLINGS_A_LEVEL = 2.0
+"""16,384 URLs are seven levels away from one."""
+
+
+class LargerSites:
+    """The host with the most URLs that wait goes first (Baeza-Yates and others 2005): with a delay per host a crawl
+    ends no sooner than its largest host, so that one must never wait. Needs no graph of links, costs nothing.
+    """
+
+    needs = ()
+
+    def __init__(self) -> None:
+        self._within = BreadthFirst()
+
+    def level(self, link: Link) -> int:
+        """Return the order within the host: by depth."""
+        return self._within.level(link)
+
+    def host_level(self, standing: Standing) -> int:
+        """Return one level less for each fourfold of what is queued."""
+        return _level(log2(1 + standing.queued))
+
+
+class Combined:
+    """Size, reputation and trouble of a host in one figure, in doublings:
+
+        log2(1 + queued) + a · log2(1 + other sites that link to its site) - b · failures in a row
+
+    Within a host patterns decide where there are any, else depth; a home page stands before its siblings.
+    """
+
+    needs = ("linking_sites",)
+
+    def __init__(self, scored: BestFirst | None = None) -> None:
+        self._scored = scored
+        self._within = BreadthFirst()
+
+    def level(self, link: Link) -> int:
+        """Return the order within the host. 2 µs with patterns, 0.5 µs without."""
+        level = self._within.level(link)
+        if link.link_type == "seed":
+            return level
+        if self._scored is not None:
+            level -= self._scored.score(link)
+        return max(1, min(level - _is_home(link), LAST))
+
+    def host_level(self, standing: Standing) -> int:
+        """Return the level of the figure above."""
+        return _level(
+            log2(1 + standing.queued)
+            + LINKING_WEIGHT * log2(1 + standing.linking_sites)
+            - FAILURE_WEIGHT * standing.failures
+        )
+
+
+class HostOpic:
+    """On-line importance of hosts (Abiteboul, Preda and Cobena 2003, by host): a page that is fetched gives its share
+    of its host's cash to the hosts of its links; whoever holds most comes first. `Cash` keeps the accounts.
+    """
+
+    needs = ("cash",)
+
+    def __init__(self) -> None:
+        self._within = BreadthFirst()
+
+    def level(self, link: Link) -> int:
+        """Return the order within the host: by depth."""
+        return self._within.level(link)
+
+    def host_level(self, standing: Standing) -> int:
+        """Return 4 for the mean host's cash, and one level less for each doubling of it."""
+        if standing.cash <= 0.0:
+            return LAST
+        return max(0, min(round(MIDDLE - log2(standing.cash)), LAST))
+
+
+def _level(doublings: float) -> int:
+    return max(0, min(LAST - int(doublings / DOUBLINGS_A_LEVEL), LAST))
+
+
+def _is_home(link: Link) -> bool:
+    text = link.url.text
+    return text.find("/", text.find("://") + 3) == len(text) - 1
+
+
+class LevelBias:
+    """Draws a level from those that hold something: each `bias` times as likely as the next less urgent one.
+
+    Every level that holds something has its chance at every draw, so none starves (Heydon and Najork 1999, section
+    3.1, draw their front queues the same way). With `bias` 1 all are alike.
+    """
+
+    __slots__ = ("_dice", "_weights")
+
+    def __init__(self, bias: float, dice: Dice) -> None:
+        self._dice = dice
+        self._weights = tuple(bias ** (LEVELS - 1 - level) for level in range(LEVELS))
+
+    def choose(self, levels: Sequence[int]) -> int:
+        """Return one of some levels, at least one."""
+        if len(levels) == 1:
+            return levels[0]
+        weights = self._weights
+        throw = self._dice.uniform(0.0, sum([weights[level] for level in levels]))
+        for level in levels:
+            throw -= weights[level]
+            if throw <= 0:
+                return level
+        return levels[-1]
+
+
+def prioritizer_of(options: FrontierOptions, patterns: Callable[[tuple[str, ...]], PatternMatcher]) -> Prioritizer:
+    """Return the prioritizer that `priority` names; `patterns` makes one matcher of several regular expressions."""
+    scored = BestFirst(options.scores, patterns(tuple(options.scores))) if options.scores else None
+    match options.priority:
+        case "best_first":
+            return scored or BestFirst({}, patterns(()))
+        case "larger_sites":
+            return LargerSites()
+        case "opic":
+            return HostOpic()
+        case "combined":
+            return Combined(scored)
+        case _:
+            return BreadthFirst()

@@ -8,7 +8,7 @@ from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.options import BudgetOptions, FrontierOptions
 from gossamer.frontier.politeness import Politeness
-from gossamer.frontier.turns import NextTurn
+from gossamer.frontier.scheduler import NextTurn
 from gossamer.model.links import Link
 from gossamer.model.visits import Again, Awaited, Contact, HostFacts
 from gossamer.url.url import Url

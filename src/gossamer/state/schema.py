@@ -112,7 +112,7 @@ ABSORBED: Final = _key("meta", b"absorbed", "assembly.scaling", "int", _OWN)
 """Version of the partition map when the shard last took in what shards that went had done."""
 
 # The frontier.
-FRONTIER_COUNTS: Final = _key("meta", b"frontier", "frontier.frontier", "gossamer.frontier.counts.Counts", _ADDED)
+FRONTIER_COUNTS: Final = _key("meta", b"frontier", "frontier.frontier", "gossamer.frontier.record.Counts", _ADDED)
 BUDGET_ROUND: Final = _key("meta", b"budgets", "frontier.budgets", "gossamer.frontier.budgets.Round", _COPIED)
 LINKING_MAX: Final = _key("meta", b"linking_max", "frontier.reputation", "float", _COPIED)
 WALK_COUNTS: Final = _key("walk", b"c", "frontier.walked", "gossamer.frontier.walked.WalkCounts", _OWN)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from gossamer.frontier.room import HOST_BYTES
+from gossamer.frontier.workbench import HOST_BYTES
 from gossamer.lab.simulate.options import ExchangeOptions, MachineOptions, SimulateOptions, WebOptions
 from gossamer.seen.options import SeenOptions
 from gossamer.seen.popular import POPULAR_BYTES

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from gossamer.frontier.room import HOST_BYTES
+from gossamer.frontier.workbench import HOST_BYTES
 from gossamer.lab.simulate.costs import shard_bytes_per_s, shard_cores
 from gossamer.lab.simulate.options import SimulateOptions
 

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from gossamer.frontier.room import HOST_BYTES
+from gossamer.frontier.workbench import HOST_BYTES
 from gossamer.lab.simulate.components import Components
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.lab.simulate.result import Ended, Simulated, result_of

@@ -1,4 +1,4 @@
-"""Turns: which hosts are on the workbench, which wait on disk, and when each one there has its next turn."""
+"""Scheduler: which hosts are on the workbench, which wait on disk, and when each one there has its next turn."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ from collections.abc import Callable
 from heapq import nsmallest
 from typing import NamedTuple
 
-from gossamer.frontier.bench import Bench
 from gossamer.frontier.budgets import LOOK_AGAIN_S, Budgets
-from gossamer.frontier.counts import Counts
 from gossamer.frontier.host import Host
 from gossamer.frontier.hosts import Hosts
 from gossamer.frontier.index import HostIndex, level_waiting
+from gossamer.frontier.limits import TURNS_MAX, Sites
 from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.origins import NEVER, name_of, why_waiting
 from gossamer.frontier.queues import Queues
-from gossamer.frontier.record import HostRecord, level_of
-from gossamer.frontier.room import Room
-from gossamer.frontier.sites import TURNS_MAX, Sites
+from gossamer.frontier.record import Counts, HostRecord, level_of
+from gossamer.frontier.workbench import Workbench, WorkbenchSize
 from gossamer.model.visits import Awaited
 
 CLOSINGS_TOLD_MAX = 10
@@ -38,7 +36,7 @@ class NextTurn(NamedTuple):
     """For people."""
 
 
-class Turns:
+class Scheduler:
     """Promises: each host with work is on the bench, in the index of those that are ready or asleep, or waits for
     what is lent of it; a host without work is nowhere.
     """
@@ -48,7 +46,7 @@ class Turns:
         hosts: Hosts,
         queues: Queues,
         index: HostIndex,
-        bench: Bench,
+        bench: Workbench,
         counts: Counts,
         options: FrontierOptions,
         sites: Sites,
@@ -67,7 +65,7 @@ class Turns:
         self._host_level = host_level
         self._is_turn_of_new = is_turn_of_new
         self._is_turn_of_deferred = self._is_turn_of_waiting = False
-        self.room = Room(options)
+        self.room = WorkbenchSize(options)
         self.benched: dict[str, Host] = {}
         """Hosts in memory with work, by name."""
         self.closings: deque[tuple[str, str]] = deque(maxlen=CLOSINGS_TOLD_MAX)
