@@ -20,8 +20,7 @@ from pathlib import Path
 from gossamer.cluster.exchange import Exchange
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
-from gossamer.cluster.reports import Report
-from gossamer.cluster.termination import Termination
+from gossamer.cluster.reports import Report, Termination
 from gossamer.model.links import Link
 from gossamer.model.visits import Errand, Failure, Reply
 from gossamer.seen.urls import RocksUrlSeen

@@ -18,7 +18,7 @@ from gossamer.lab.simweb.web import Web
 from gossamer.model.sketches import Sketch
 from gossamer.scope.watch import Node
 from gossamer.seen import shingles
-from gossamer.seen.near import NearContentSeen
+from gossamer.seen.content import NearContentSeen
 from gossamer.seen.shingles import sketch
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store

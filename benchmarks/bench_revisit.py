@@ -21,11 +21,10 @@ from pathlib import Path
 
 from gossamer.lab.simulate.revisits import ChangingOptions, ChangingWeb, Watched, best, crawl, watched
 from gossamer.model.revisits import Habits
-from gossamer.revisit.census import Census
-from gossamer.revisit.estimate import rate_of
-from gossamer.revisit.history import History
+from gossamer.revisit.estimate import History, rate_of
 from gossamer.revisit.options import DAY_S, RevisitOptions
 from gossamer.revisit.policies import POLICIES, Optimal
+from gossamer.revisit.rhythm import Census
 
 DAYS, BURN_IN_DAYS, INTERVAL_DAYS = 56.0, 24.0, 4.0
 WEEK = 7.0

@@ -23,7 +23,7 @@ from gossamer.lab.simweb.judge import Promise, judge
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.web import Web
-from gossamer.revisit.memory import decode_memory
+from gossamer.revisit.state import decode_memory
 from gossamer.state.store import Store
 from tests.ring.crawls import BRIEF, CommandLine, command_line, rows, until
 

@@ -151,7 +151,7 @@ def test_an_address_that_one_shard_uses_is_lent_once() -> None:
     for _ in range(2_000):
         world.step(asking=False)
         world._ask(0, user)
-    loans = sum(node.addresses.lending.loans_made for node in world.nodes.values())
+    loans = sum(node.addresses.server.loans_made for node in world.nodes.values())
     messages = sum(node.addresses.messages_sent for node in world.nodes.values())
     assert loans <= len(ADDRESSES) * (1 + 2_000 * STEP_S)  # `leave` by the dice, and lent again.
     assert messages < 2_000 * STEP_S * 20
@@ -159,9 +159,9 @@ def test_an_address_that_one_shard_uses_is_lent_once() -> None:
 
 def test_after_an_owners_restart_who_had_an_address_goes_on_and_others_wait() -> None:
     world = World(2, 2, lost=0.0, doubled=0.0, late_s=0.0)
-    owner = world.nodes[0].addresses.borrowing.owner_of(ADDRESSES[0])
+    owner = world.nodes[0].addresses.client.owner_of(ADDRESSES[0])
     user = 1 - owner
-    mine = [one for one in ADDRESSES if world.nodes[0].addresses.borrowing.owner_of(one) == owner]
+    mine = [one for one in ADDRESSES if world.nodes[0].addresses.client.owner_of(one) == owner]
     for _ in range(40):
         world.step(asking=False)
         world._ask(user, world.nodes[user])

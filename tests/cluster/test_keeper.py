@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from gossamer.cluster.coordination import Look
-from gossamer.cluster.keeper import RESTARTS_MAX, Keeper, Start
 from gossamer.cluster.reports import Orders
+from gossamer.cluster.shard_process import RESTARTS_MAX, ShardProcess, Start
 from gossamer.state.slots import Slots
 from gossamer.world.clock import WallClock
 
@@ -66,7 +66,7 @@ asyncio.run(main())
 """
 
 
-def keeper_of(tmp_path: Path, *ways: str, carry: Callable[[int, bytes], Awaitable[bool]] | None = None) -> Keeper:
+def keeper_of(tmp_path: Path, *ways: str, carry: Callable[[int, bytes], Awaitable[bool]] | None = None) -> ShardProcess:
     Slots(tmp_path).close()
 
     def job(line: int) -> bytes:
@@ -77,7 +77,7 @@ def keeper_of(tmp_path: Path, *ways: str, carry: Callable[[int, bytes], Awaitabl
 
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     start = Start([sys.executable, "-c", CHILD], job, environment, tmp_path, 0.3)
-    return Keeper(start, carry or nowhere, WallClock())
+    return ShardProcess(start, carry or nowhere, WallClock())
 
 
 def test_a_page_that_a_process_died_of_is_accused_and_the_process_starts_again(tmp_path: Path) -> None:

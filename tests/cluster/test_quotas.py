@@ -7,8 +7,7 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.cluster.quotas import Quotas, Share
-from gossamer.cluster.reports import Report
+from gossamer.cluster.reports import Quotas, Report, Share
 
 
 class Shard:

@@ -9,7 +9,7 @@ import pytest
 
 from gossamer import Crawler
 from gossamer.api.status import status_of
-from gossamer.cluster.standing import LISTED_MAX, REVISIT_SUMS, whole
+from gossamer.cluster.aggregate import LISTED_MAX, REVISIT_SUMS, whole
 from gossamer.config import configure
 from gossamer.model.modules import ModuleCounts, module_facts
 

@@ -7,7 +7,7 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.cluster.tenure import Tenancy, Tenure
+from gossamer.cluster.coordination import Tenancy, Tenure
 
 TERM_S, REQUEST_S_MAX = 5.0, 3.0
 

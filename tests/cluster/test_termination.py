@@ -8,8 +8,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.cluster.reports import Report
-from gossamer.cluster.termination import ScopeFinal, Termination
+from gossamer.cluster.reports import Report, ScopeFinal, Termination
 
 
 class Shard(msgspec.Struct):

@@ -48,8 +48,7 @@ from gossamer.scope.exclusions import ExcludedHost
 from gossamer.scope.options import ScopeOptions
 from gossamer.scope.roots import Roots
 from gossamer.scope.traps import Trapped, Traps
-from gossamer.seen.content import ExactContentSeen
-from gossamer.seen.near import NearContentSeen
+from gossamer.seen.content import ExactContentSeen, NearContentSeen
 from gossamer.seen.shingles import sketch
 from gossamer.seen.urls import RocksUrlSeen
 from gossamer.state.contacts import Contacts

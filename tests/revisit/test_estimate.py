@@ -9,8 +9,7 @@ import statistics
 import pytest
 
 from gossamer.model.headers import http_date
-from gossamer.revisit.estimate import RATE_MAX, RATE_MIN, rate_of
-from gossamer.revisit.history import History
+from gossamer.revisit.estimate import RATE_MAX, RATE_MIN, History, rate_of
 
 INTERVAL_S = 1_000.0
 

@@ -9,10 +9,10 @@ import pytest
 
 from gossamer.model.revisits import Habits
 from gossamer.ports import RevisitPolicy
-from gossamer.revisit.calendar import Calendar, span_of
-from gossamer.revisit.census import Census
-from gossamer.revisit.freshness import age_s, freshness
+from gossamer.revisit.estimate import age_s, freshness
 from gossamer.revisit.policies import POLICIES, Adaptive, Bounded, LambdaCrawl, Optimal, PoissonOptimal
+from gossamer.revisit.rhythm import Census
+from gossamer.revisit.state import Calendar, span_of
 from gossamer.testing import check_revisit_policy
 
 DAY_S = 86_400.0

@@ -13,12 +13,11 @@ import pytest
 from gossamer.lab.simweb.wire import http_date
 from gossamer.model.revisits import Notice, Sight
 from gossamer.model.visits import Original
-from gossamer.revisit.facts import page_facts, stored_state, whole_facts
-from gossamer.revisit.memory import Memory, decode_memory, memory_key
 from gossamer.revisit.options import DAY_S, RevisitOptions
 from gossamer.revisit.policies import POLICIES
 from gossamer.revisit.rhythm import KINDS_MAX, Rhythm, kind_of
 from gossamer.revisit.schedule import Schedule
+from gossamer.revisit.state import Memory, decode_memory, memory_key, page_facts, stored_state, whole_facts
 from gossamer.scope.patterns import PatternSet
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store

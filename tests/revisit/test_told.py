@@ -11,9 +11,8 @@ import pytest
 from gossamer.model.announced import Announced, Announcement
 from gossamer.model.links import FEED, FEED_FILE, SITEMAP, SITEMAP_FILE, Link
 from gossamer.model.revisits import Held, Notice, Sight
-from gossamer.revisit.told.hints import NESTED_MAX, SitemapHints, always_now
-from gossamer.revisit.told.options import ToldOptions
-from gossamer.revisit.told.polling import interval_s
+from gossamer.revisit.hints import NESTED_MAX, SitemapHints, always_now, interval_s
+from gossamer.revisit.options import ToldOptions
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.url.name import Namer

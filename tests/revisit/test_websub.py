@@ -12,9 +12,8 @@ import pytest
 
 from gossamer.model.links import Found
 from gossamer.model.visits import Errand, Failure
-from gossamer.revisit.told.options import WebsubOptions
-from gossamer.revisit.told.signature import Check
-from gossamer.revisit.told.websub import HUBS_MAX, Subscription, Subscriptions
+from gossamer.revisit.options import WebsubOptions
+from gossamer.revisit.websub import HUBS_MAX, Check, Subscription, Subscriptions
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.testing import reply

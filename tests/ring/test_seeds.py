@@ -11,7 +11,7 @@ from threading import Thread
 import pytest
 
 import gossamer.api.crawler as crawler
-import gossamer.resolve.guarded as guarded
+import gossamer.resolve.guard as guarded
 from gossamer.model.errors import ConfigError
 from tests.answering import Answering
 from tests.ring.crawls import OWN, Crawled, crawl

@@ -9,9 +9,8 @@ import msgspec
 from gossamer.ports import UrlSeen
 from gossamer.seen.bloom import BloomUrlSeen
 from gossamer.seen.diskmerge import DiskMergeUrlSeen
-from gossamer.seen.memory import MemoryUrlSeen
 from gossamer.seen.options import SeenOptions
-from gossamer.seen.urls import RocksUrlSeen
+from gossamer.seen.urls import MemoryUrlSeen, RocksUrlSeen
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Entry, Journals
 from gossamer.state.schema import MANIFEST

@@ -9,7 +9,7 @@ import pytest
 
 from gossamer.ports import KNOWN, NEW
 from gossamer.seen.bloom import BloomUrlSeen
-from gossamer.seen.groups import FOLDER, GROUPS
+from gossamer.seen.offers import FOLDER, GROUPS
 from gossamer.seen.options import SeenOptions
 from gossamer.url.fingerprint import fingerprint
 from gossamer.url.url import Url

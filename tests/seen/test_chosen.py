@@ -10,8 +10,8 @@ import pytest
 from gossamer.assembly import assemble, open_stopped
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError
-from gossamer.seen.memory import MemoryUrlSeen
 from gossamer.seen.options import SeenOptions
+from gossamer.seen.urls import MemoryUrlSeen
 from tests.seen.opened import FORMS, numbered
 
 NAMES = ("RocksUrlSeen", "MemoryUrlSeen", "DiskMergeUrlSeen", "BloomUrlSeen")

@@ -8,7 +8,7 @@ import pytest
 
 from gossamer.ports import KNOWN, NEW, SHORTER
 from gossamer.seen.diskmerge import FRONT_SPAN_MAX, DiskMergeUrlSeen
-from gossamer.seen.groups import FOLDER, GROUPS
+from gossamer.seen.offers import FOLDER, GROUPS
 from gossamer.seen.options import SeenOptions
 from gossamer.state.schema import PARTITIONED
 from tests.seen.opened import Opened, numbered

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gossamer.seen.offers import depth_and_hops, way_of
 from gossamer.seen.popular import TOGETHER_MIN, Popular
-from gossamer.seen.ways import depth_and_hops, way_of
 from gossamer.url.url import Url
 
 FINGERPRINTS = [0, 1, 7, 8, 15, 16, 1 << 63, (1 << 64) - 1]

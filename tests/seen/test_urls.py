@@ -15,9 +15,9 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from gossamer.ports import KNOWN, NEW, SHORTER
 from gossamer.seen import urls as urls_seen
+from gossamer.seen.offers import DEPTH_MAX, HOPS_MAX
 from gossamer.seen.popular import TOGETHER_MIN
 from gossamer.seen.urls import RocksUrlSeen
-from gossamer.seen.ways import DEPTH_MAX, HOPS_MAX
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.url.name import Namer

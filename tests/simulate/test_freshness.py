@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gossamer.lab.simulate.revisits import BEGUN_AT, ChangingOptions, ChangingWeb, Watched, best, crawl, watched
-from gossamer.revisit.freshness import freshness
+from gossamer.revisit.estimate import freshness
 from gossamer.revisit.options import DAY_S, RevisitOptions
 from gossamer.revisit.policies import POLICIES
 

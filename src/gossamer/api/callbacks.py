@@ -11,8 +11,7 @@ from gossamer.assembly import Assembled
 from gossamer.model.links import FEED, Link
 from gossamer.model.revisits import Notice
 from gossamer.model.visits import Failure
-from gossamer.revisit.told.signature import Check
-from gossamer.revisit.told.websub import Subscription, Subscriptions
+from gossamer.revisit.websub import Check, Subscription, Subscriptions
 from gossamer.url.url import Url
 
 LOOK_S = 1.0

@@ -25,11 +25,11 @@ from gossamer.api.verbs import checked
 from gossamer.archive.cdxj import entries_of_tables, write_index
 from gossamer.assembly import INDEX, locked, require_files
 from gossamer.assembly.told import may_be_called_back
+from gossamer.cluster.aggregate import whole
 from gossamer.cluster.coordination import Kept, Limits
 from gossamer.cluster.job import HERE, STATE_FILE, Plan, environment_of_a_cluster, environment_of_our_own
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
-from gossamer.cluster.standing import whole
 from gossamer.config import Config, configure, effective_toml
 from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists

@@ -26,11 +26,10 @@ from gossamer.api.restoring import vault_of
 from gossamer.api.shards import map_of
 from gossamer.assembly import Assembled, Home, assemble, locked
 from gossamer.cluster import line as said
-from gossamer.cluster.coordination import Look
+from gossamer.cluster.coordination import Look, Tenure
 from gossamer.cluster.job import Job
-from gossamer.cluster.keeper import LOOK
 from gossamer.cluster.line import Line
-from gossamer.cluster.tenure import Tenure
+from gossamer.cluster.shard_process import LOOK
 from gossamer.config.gather import reopen_text
 from gossamer.config.secret import holds_secrets
 from gossamer.crawl.control import Verb, answered

@@ -12,7 +12,7 @@ from gossamer.api.setting import changes_of
 from gossamer.api.shards import held_stopped, owner_of, require_here, told_last
 from gossamer.api.waiting import waiting
 from gossamer.assembly import Assembled, budget_of, homes, lost_views, open_stopped
-from gossamer.cluster.standing import whole
+from gossamer.cluster.aggregate import whole
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.crawl.options import LimitsOptions
@@ -21,7 +21,7 @@ from gossamer.frontier.budgets import stored_round
 from gossamer.frontier.record import Counts
 from gossamer.model.damage import Damage
 from gossamer.model.modules import module_facts
-from gossamer.revisit.facts import whole_facts
+from gossamer.revisit.state import whole_facts
 from gossamer.scope.traps import Traps
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import FRONTIER_COUNTS

@@ -65,15 +65,14 @@ from gossamer.process.chain import Modules, Watch
 from gossamer.process.choice import Chosen, chosen
 from gossamer.process.registry import MODULES, NEEDED
 from gossamer.process.text import TitleAndText
-from gossamer.resolve.guarded import GuardedResolver
+from gossamer.resolve.guard import GuardedResolver
 from gossamer.resolve.resolver import DnsResolver
 from gossamer.robots.robots import SiteRobots
 from gossamer.scope.chain import Chain
 from gossamer.scope.exclusions import ExcludedHost
 from gossamer.scope.patterns import PatternSet
 from gossamer.scope.traps import Traps
-from gossamer.seen.content import ExactContentSeen
-from gossamer.seen.near import NearContentSeen
+from gossamer.seen.content import ExactContentSeen, NearContentSeen
 from gossamer.seen.popular import POPULAR_BYTES
 from gossamer.seen.shingles import sketch
 from gossamer.seen.urls import RocksUrlSeen
@@ -98,7 +97,7 @@ SEEN_COMPONENT = "component"
 STALLED = "state/stalled.json"
 """Says where the event loop stands still, while it does."""
 SEEN_FORMS = {
-    "memory": "gossamer.seen.memory:MemoryUrlSeen",
+    "memory": "gossamer.seen.urls:MemoryUrlSeen",
     "diskmerge": "gossamer.seen.diskmerge:DiskMergeUrlSeen",
     "bloom": "gossamer.seen.bloom:BloomUrlSeen",
 }

@@ -20,8 +20,8 @@ from gossamer.assembly.home import Home
 from gossamer.assembly.integrity import opened_store
 from gossamer.assembly.parts import locked, stored
 from gossamer.assembly.schemes import namer_for
+from gossamer.cluster.channels import Kept, Repacked, batch_key
 from gossamer.cluster.frames import Batch, decode_batch, encode, links_of
-from gossamer.cluster.outbox import Kept, Repacked, batch_key
 from gossamer.cluster.partitions import FILE, PartitionMap
 from gossamer.config import Config
 from gossamer.crawl.beyond import counted as beyond_counted

@@ -86,9 +86,9 @@ from gossamer.ports import (
     UrlSeen,
 )
 from gossamer.process.links import redirect_target
-from gossamer.revisit.facts import page_facts
 from gossamer.revisit.schedule import Schedule
-from gossamer.revisit.told.websub import Subscriptions
+from gossamer.revisit.state import page_facts
+from gossamer.revisit.websub import Subscriptions
 from gossamer.robots.robots import SiteRobots
 from gossamer.scope.chain import Chain, Lists, scope_chain
 from gossamer.scope.exclusions import ExcludedHost

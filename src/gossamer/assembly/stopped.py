@@ -35,13 +35,12 @@ from gossamer.model.damage import Damage
 from gossamer.ports import (
     UrlSeen,
 )
-from gossamer.revisit.facts import page_facts, stored_state
-from gossamer.revisit.state import State
+from gossamer.revisit.state import State, page_facts, stored_state
 from gossamer.scope.chain import scope_chain
 from gossamer.scope.exclusions import ExcludedHost
 from gossamer.scope.roots import Roots
 from gossamer.scope.traps import Trapped, Traps
-from gossamer.seen.groups import FOLDER as SEEN_FOLDER
+from gossamer.seen.offers import FOLDER as SEEN_FOLDER
 from gossamer.seen.shingles import sketch
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import TALLY

@@ -8,8 +8,8 @@ from gossamer.config import Config
 from gossamer.crawl.permit import Permit
 from gossamer.model.links import FEED_FILE
 from gossamer.ports import Revisits
-from gossamer.revisit.told.hints import SitemapHints
-from gossamer.revisit.told.websub import Subscriptions
+from gossamer.revisit.hints import SitemapHints
+from gossamer.revisit.websub import Subscriptions
 from gossamer.scope.options import ScopeOptions
 from gossamer.state.epoch import Epochs
 from gossamer.url.name import Namer

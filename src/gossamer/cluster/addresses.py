@@ -15,16 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gossamer.cluster.borrowing import Borrowing
-from gossamer.cluster.lending import Lending
-from gossamer.cluster.loans import Message, decode_message, encode_message
+from gossamer.cluster.lease_client import LeaseClient
+from gossamer.cluster.lease_server import LeaseServer, Message, decode_message, encode_message
 
 ROUNDS_MAX = 3
 """How often the two sides of one shard answer each other at once: a want, a grant, a word of thanks."""
 
 
 class Addresses:
-    """Both sides of one shard (`frontier.door`)."""
+    """Both sides of one shard (`frontier.limits.AddressLeases`)."""
 
     def __init__(
         self,
@@ -42,46 +41,46 @@ class Addresses:
         here, so that nobody has anything from us.
         """
         self.shard = shard
-        self.borrowing = Borrowing(shard, shards, term_s, request_s_max, now)
+        self.client = LeaseClient(shard, shards, term_s, request_s_max, now)
         terms = (term_s, turn_s, request_s_max, rest_s)
-        self.lending = Lending(shard, shards, terms, now, is_new=is_new)
+        self.server = LeaseServer(shard, shards, terms, now, is_new=is_new)
         self.messages_sent = self.message_bytes_sent = 0
 
     def listen(
         self, opened: Callable[[str, float], None], closed: Callable[[str], None], outgoing: Callable[[], None]
     ) -> None:
         """Have somebody told when an address may be asked, when not any more, and when there is something to send."""
-        self.borrowing.on_opened, self.borrowing.on_closed = opened, closed
-        self.borrowing.on_outgoing = self.lending.on_outgoing = outgoing
+        self.client.on_opened, self.client.on_closed = opened, closed
+        self.client.on_outgoing = self.server.on_outgoing = outgoing
 
-    # ---- the user's side (`frontier.door`)
+    # ---- the user's side (`frontier.limits.AddressLeases`)
 
     def want(self, address: str, now: float) -> float | None:
-        at = self.borrowing.want(address)
-        if at is None and self.borrowing.owner_of(address) == self.shard:
+        at = self.client.want(address)
+        if at is None and self.client.owner_of(address) == self.shard:
             self._own(now)
-            at = self.borrowing.want(address)
+            at = self.client.want(address)
         return at
 
     def may_ask(self, address: str, now: float) -> bool:
-        return self.borrowing.may_ask(address, now)
+        return self.client.may_ask(address, now)
 
     def began(self, address: str) -> None:
-        self.borrowing.began(address)
+        self.client.began(address)
 
     def ended(self, address: str, rest_until: float) -> None:
-        self.borrowing.ended(address, rest_until)
+        self.client.ended(address, rest_until)
 
     def leave(self, address: str) -> None:
-        self.borrowing.leave(address)
+        self.client.leave(address)
 
     # ---- messages
 
     def outgoing(self, to: int, now: float) -> bytes:
         """Return what is to be said to a shard now; empty when nothing is."""
         message = Message()
-        says = self.borrowing.say(to, message, now)
-        says |= self.lending.say(to, message, now)
+        says = self.client.say(to, message, now)
+        says |= self.server.say(to, message, now)
         if not says:
             return b""
         data = encode_message(message)
@@ -93,43 +92,43 @@ class Addresses:
         """Take what a shard said; `opening` is ours."""
         message = decode_message(data)
         if message.opening == opening:
-            self.lending.hear(sender, message, now)
-        self.borrowing.hear(sender, message, now)
+            self.server.hear(sender, message, now)
+        self.client.hear(sender, message, now)
 
     def restarted(self, shard: int, opening: int, now: float) -> None:
         """Note that a shard is another process now."""
-        self.borrowing.restarted(shard, opening)
-        self.lending.restarted(shard, opening, now)
-        self.borrowing.on_outgoing()
+        self.client.restarted(shard, opening)
+        self.server.restarted(shard, opening, now)
+        self.client.on_outgoing()
 
     def tick(self, now: float) -> None:
         """Do what is due: turns that are over, loans that ran out, terms that were not renewed."""
-        self.borrowing.tick(now)
+        self.client.tick(now)
         self._own(now)
-        self.lending.tick(now)
+        self.server.tick(now)
 
     def facts(self) -> dict[str, int]:
         """Return counts, for people."""
         return {
-            "borrowed": self.borrowing.count("held"),
-            "wanted": self.borrowing.count("wanted"),
-            "lent": self.lending.lent,
-            "contended": self.lending.contended,
+            "borrowed": self.client.count("held"),
+            "wanted": self.client.count("wanted"),
+            "lent": self.server.lent,
+            "contended": self.server.contended,
             "messages_sent": self.messages_sent,
             "message_bytes_sent": self.message_bytes_sent,
-            "loans_made": self.lending.loans_made,
-            "recalls_made": self.lending.recalls_made,
+            "loans_made": self.server.loans_made,
+            "recalls_made": self.server.recalls_made,
         }
 
     def _own(self, now: float) -> None:
         """Let both sides of this shard speak with each other."""
         for _ in range(ROUNDS_MAX):
             asked, told = Message(), Message()
-            says = self.borrowing.say(self.shard, asked, now)
+            says = self.client.say(self.shard, asked, now)
             if says:
-                self.lending.hear(self.shard, asked, now)
-            answers = self.lending.say(self.shard, told, now)
+                self.server.hear(self.shard, asked, now)
+            answers = self.server.say(self.shard, told, now)
             if answers:
-                self.borrowing.hear(self.shard, told, now)
+                self.client.hear(self.shard, told, now)
             if not (says or answers):
                 return

@@ -10,6 +10,7 @@ went back has a new incarnation, whose numbers mean nothing to the old one's.
 from __future__ import annotations
 
 import asyncio
+from array import array
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Final, Protocol
@@ -17,30 +18,43 @@ from typing import Final, Protocol
 from xxhash import xxh3_64_intdigest
 
 from gossamer.cluster.addresses import Addresses
+from gossamer.cluster.channels import Inbox, Outbox, Peer, Sending
 from gossamer.cluster.errands import Errands, result_of
-from gossamer.cluster.frames import (
-    AskErrand,
-    Batch,
-    Frame,
-    Linking,
-    Root,
-    decode_batch,
-    decode_frame,
-    encode,
-    links_of,
-)
-from gossamer.cluster.inbox import Inbox
-from gossamer.cluster.known import Known
+from gossamer.cluster.frames import AskErrand, Batch, Frame, Linking, Root, decode_batch, decode_frame, encode, links_of
 from gossamer.cluster.options import ClusterOptions
-from gossamer.cluster.outbox import Outbox
 from gossamer.cluster.partitions import PartitionMap
-from gossamer.cluster.sending import Peer, Sending
 from gossamer.model.links import Link
 from gossamer.model.visits import Errand, Failure, Reply
 from gossamer.ports import Namer
 from gossamer.state.epoch import Epochs
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
+
+
+class Known:
+    """URLs of other shards that were sent lately, with their way: 12 bytes each, the newest stays."""
+
+    def __init__(self, urls_max: int) -> None:
+        places = 1 << max(urls_max.bit_length() - 1, 0)
+        self._mask = places - 1
+        self._fingerprints = array("Q", bytes(8 * places))
+        self._ways = array("I", b"\xff" * (4 * places))
+
+    def adds(self, link: Link) -> bool:
+        """Note a link; say whether it, or its way, is new. One that was forgotten counts as new."""
+        fingerprint = link.url.fingerprint
+        at = fingerprint & self._mask
+        depth, hops = min(link.depth, 0xFFFFFF), min(link.hops, 0xFF)
+        if self._fingerprints[at] == fingerprint:
+            way = self._ways[at]
+            known_depth, known_hops = way >> 8, way & 0xFF
+            if known_depth <= depth and known_hops <= hops:
+                return False
+            depth, hops = min(depth, known_depth), min(hops, known_hops)
+        self._fingerprints[at] = fingerprint
+        self._ways[at] = depth << 8 | hops
+        return True
+
 
 PAIRS_MAX: Final = 100_000
 """Pairs of sites that others were told of lately, so that they are told once: about 8 MB."""

@@ -1,7 +1,7 @@
 """Ray: the only file that knows it. It starts shards and a coordinator, starts them again, and carries what they say.
 
-Each shard is an actor that keeps a process (`Keeper`); the coordinator is one too, on the machine of whoever started
-the crawl. What they do stands in `keeper` and `coordination`; here is only how calls travel.
+Each shard is an actor that keeps a process going (`ShardProcess`); the coordinator is one too, on the machine that the
+crawl was started from. What they do is in `shard_process` and `coordination`; here is only how calls travel.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from gossamer.cluster.coordination import Coordination, Kept, Look, Seen
 from gossamer.cluster.job import ASKED, STATE_FILE, Job, Plan, encode
-from gossamer.cluster.keeper import Keeper, Start
 from gossamer.cluster.options import ClusterOptions
+from gossamer.cluster.shard_process import ShardProcess, Start
 from gossamer.model.errors import ConfigError
 from gossamer.world.allocators import FRUGAL
 from gossamer.world.clock import WallClock
@@ -64,7 +64,7 @@ class ShardActor:
         self._namespace = namespace
         self._node: str = self._plan.node or ray.get_runtime_context().get_node_id()
         self._peers: dict[int, Any] = {}
-        self._keeper: Keeper | None = None
+        self._process: ShardProcess | None = None
         self._keeping: asyncio.Task[None] | None = None
 
     async def look(self, question: bytes) -> bytes:
@@ -82,10 +82,10 @@ class ShardActor:
 
     async def deliver(self, sender: int, frame: bytes) -> bool:
         """Take a frame of another shard."""
-        return self._keeper is not None and self._keeper.deliver(sender, frame)
+        return self._process is not None and self._process.deliver(sender, frame)
 
-    def _started(self) -> Keeper:
-        if self._keeper is None:
+    def _started(self) -> ShardProcess:
+        if self._process is None:
             start = Start(
                 command=[sys.executable, "-P", *self._plan.command],
                 job=self._job,
@@ -93,10 +93,10 @@ class ShardActor:
                 slots=self._plan.state_on(self._node, self._shard),
                 process_s_max=self._plan.process_s_max,
             )
-            self._keeper = Keeper(start, self._carry, WallClock())
-            self._keeping = asyncio.create_task(self._keeper.run())
+            self._process = ShardProcess(start, self._carry, WallClock())
+            self._keeping = asyncio.create_task(self._process.run())
             self._keeping.add_done_callback(_ended)
-        return self._keeper
+        return self._process
 
     def _job(self, line: int) -> bytes:
         plan = self._plan

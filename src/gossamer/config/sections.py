@@ -25,8 +25,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.live import LIVE
 from gossamer.process.options import ProcessOptions
 from gossamer.resolve.options import ResolveOptions
-from gossamer.revisit.options import RevisitOptions
-from gossamer.revisit.told.options import ToldOptions, WebsubOptions
+from gossamer.revisit.options import RevisitOptions, ToldOptions, WebsubOptions
 from gossamer.robots.options import RobotsOptions
 from gossamer.scope.options import ScopeOptions
 from gossamer.scope.patterns import PatternSet

@@ -39,9 +39,9 @@ class Account(msgspec.Struct, array_like=True):
     wire_bytes: int = 0
     time_s: float = 0.0
     linking: list[int] = msgspec.field(default_factory=list)
-    """Of a site: hashes of the other sites that link to it, the smallest ones in order (see `linking`)."""
+    """Of a site: hashes of the other sites that link to it, the smallest ones in order (see `add_linking`)."""
     cash: float = 0.0
-    """Of a host: see `cash`."""
+    """Of a host: see `Reputation`."""
     known: bool = False
     """Of a host: it was given its first cash."""
 

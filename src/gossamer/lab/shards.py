@@ -15,9 +15,7 @@ from gossamer.api.seeding import Seeding
 from gossamer.assembly import Assembled, assemble, namer_for
 from gossamer.assembly.home import Home
 from gossamer.cluster.partitions import PartitionMap
-from gossamer.cluster.quotas import Quotas
-from gossamer.cluster.reports import Orders, Report
-from gossamer.cluster.termination import ScopeFinal, Termination
+from gossamer.cluster.reports import Orders, Quotas, Report, ScopeFinal, Termination
 from gossamer.config import Config
 from gossamer.crawl.history import read_page_record
 from gossamer.state.schema import PARTITIONED

@@ -12,7 +12,7 @@ from math import exp, inf, sqrt
 
 from gossamer.model.revisits import Habits
 from gossamer.ports import RevisitPolicy
-from gossamer.revisit.freshness import gain
+from gossamer.revisit.estimate import gain
 
 
 class Uniform:

@@ -9,14 +9,24 @@ from gossamer.model.headers import http_date
 from gossamer.model.outcomes import NEVER_AGAIN, SUCCEEDED
 from gossamer.model.revisits import Habits, Held, Notice, Sight
 from gossamer.ports import PatternMatcher, RevisitPolicy
-from gossamer.revisit.calendar import Calendar, span_of
-from gossamer.revisit.estimate import RATE_MAX, RATE_MIN, rate_of
-from gossamer.revisit.freshness import freshness
-from gossamer.revisit.memory import FAMILY, Kind, Memory, decode_memory, encode_memory, memory_key
+from gossamer.revisit.estimate import RATE_MAX, RATE_MIN, freshness, rate_of
 from gossamer.revisit.options import RevisitOptions
 from gossamer.revisit.policies import Bounded
 from gossamer.revisit.rhythm import Rhythm, Rhythms, kind_of
-from gossamer.revisit.state import Promise, State, decode_state, encode_state
+from gossamer.revisit.state import (
+    FAMILY,
+    Calendar,
+    Kind,
+    Memory,
+    Promise,
+    State,
+    decode_memory,
+    decode_state,
+    encode_memory,
+    encode_state,
+    memory_key,
+    span_of,
+)
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import REVISIT_STATE
 from gossamer.url.url import Url

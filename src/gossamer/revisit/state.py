@@ -1,12 +1,128 @@
-"""State: sums over all pages that may be visited again. Committed with the epoch, and never made anew from pages."""
+"""State: what is kept of one page between its visits, and sums over all pages that may be visited again.
+
+Both are committed with the epoch; the sums are never made anew from pages.
+"""
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
-from gossamer.revisit.calendar import Calendar
-from gossamer.revisit.census import Census
-from gossamer.revisit.rhythm import Pool
+from gossamer.model.visits import Original
+from gossamer.revisit.estimate import History
+from gossamer.revisit.rhythm import Census, Pool
+from gossamer.state.epoch import Epochs
+from gossamer.state.schema import REVISIT_STATE
+from gossamer.url.url import Url
+
+SPANS_MAX = 1_000
+
+
+class Calendar(msgspec.Struct, array_like=True):
+    """Counts by span; as many spans as the longest wait has."""
+
+    span_s: float
+    spans: dict[int, int] = msgspec.field(default_factory=dict)
+
+    def add(self, at: float, by: int = 1) -> None:
+        """Count a page that is due at `at`."""
+        span = int(at / self.span_s)
+        count = self.spans.get(span, 0) + by
+        if count:
+            self.spans[span] = count
+        else:
+            self.spans.pop(span, None)
+
+    def remove(self, at: float) -> None:
+        """Count it no more; `at` must be what it was added with."""
+        self.add(at, -1)
+
+    def before(self, at: float) -> int:
+        """Return how many are due before `at`, to a span's length."""
+        last = int(at / self.span_s)
+        return sum(count for span, count in self.spans.items() if span < last)
+
+
+def span_of(interval_s_mean: float, interval_s_max: float) -> float:
+    """Return a length of spans that is fine enough for the mean interval, and keeps their number bounded."""
+    return max(interval_s_mean / 24.0, interval_s_max / SPANS_MAX)
+
+
+FAMILY = "revisit"
+RECENT_MAX = 12
+Kind = Literal["first", "changed", "same", "failed", "gone"]
+
+
+class Memory(msgspec.Struct, array_like=True):
+    """One page. About 350 bytes on disk."""
+
+    address: str
+    """As it was fetched: validators belong to this form of it."""
+    first_at: float
+    visited_at: float
+    """The last visit that was answered with the page."""
+    due_at: float = 0.0
+    """0: it was given up."""
+    interval_s: float = 0.0
+    visits: int = 0
+    changes: int = 0
+    changed_at: float = 0.0
+    """When the last change happened, as far as known: dated, or seen."""
+    failures: int = 0
+    """In a row."""
+    change_rate: float = 0.0
+    importance: float = 1.0
+    counted: bool = False
+    """It is in the census, with these numbers."""
+    freshness: float = 0.0
+    """Share of the time in which our copy is the page's, expected."""
+    promise: int = -1
+    """Number of the pattern of `max_age_s` that it matches."""
+    digest: int = 0
+    payload: bytes = b""
+    etag: str = ""
+    last_modified: str = ""
+    original: tuple[str, float, str] | None = None
+    """Address, time and record of the archived response."""
+    told_at: float = 0.0
+    """The last change that somebody told of."""
+    is_told_all: bool = False
+    """Somebody tells of every change."""
+    hint_s: float = 0.0
+    fixed_s: float = 0.0
+    said_importance: float = 1.0
+    depth: int = 0
+    history: History = msgspec.field(default_factory=History)
+    recent: list[tuple[float, Kind]] = msgspec.field(default_factory=list)
+    """The last visits, and what they saw."""
+
+    @property
+    def held(self) -> Original | None:
+        return Original(*self.original) if self.original is not None else None
+
+    def note(self, at: float, kind: Kind) -> None:
+        """Remember a visit, and of the older ones the last few."""
+        self.recent = [*self.recent[1 - RECENT_MAX :], (at, kind)]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Memory).decode
+
+
+def encode_memory(memory: Memory) -> bytes:
+    """About 2 µs."""
+    return _encode(memory)
+
+
+def decode_memory(data: bytes) -> Memory:
+    """About 3 µs."""
+    return _decode(data)
+
+
+def memory_key(url: Url) -> bytes:
+    """Return where a page's memory stands."""
+    return url.partition.to_bytes(2) + url.fingerprint.to_bytes(8)
 
 
 class Promise(msgspec.Struct, array_like=True):
@@ -53,15 +169,76 @@ class State(msgspec.Struct, array_like=True):
     promises: list[Promise] = msgspec.field(default_factory=list)
 
 
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(State).decode
+_encode_sums = msgspec.msgpack.Encoder().encode
+_decode_sums = msgspec.msgpack.Decoder(State).decode
 
 
 def encode_state(state: State) -> bytes:
     """Return it as the store keeps it; about 50 µs."""
-    return _encode(state)
+    return _encode_sums(state)
 
 
 def decode_state(data: bytes) -> State:
     """Return what was kept."""
-    return _decode(data)
+    return _decode_sums(data)
+
+
+def page_facts(epochs: Epochs, url: Url) -> dict[str, object] | None:
+    """Return what is remembered of a page; instants are wall times. None where nothing is."""
+    data = epochs.get(FAMILY, memory_key(url))
+    if data is None:
+        return None
+    memory = decode_memory(data)
+    rate = memory.change_rate
+    return {
+        "next_due_at": memory.due_at or None,
+        "visits": memory.visits,
+        "changes": memory.changes,
+        "last_visit_at": memory.visited_at,
+        "changed_at": memory.changed_at or None,
+        "change_rate_per_day": rate * 86_400.0,
+        "importance": memory.importance,
+        "expected_freshness": memory.freshness,
+        "failures_in_a_row": memory.failures,
+        "given_up": not memory.due_at,
+        "etag": memory.etag,
+        "last_modified": memory.last_modified,
+        "told_of_change_at": memory.told_at or None,
+        "recent": list(memory.recent),
+    }
+
+
+def whole_facts(state: State, now: float) -> dict[str, object]:
+    """Return how fresh all pages are, about, and what is due. A pass over the calendar's spans, at most a thousand."""
+    return {
+        "pages": state.pages,
+        "given_up": state.retired,
+        "overdue": state.due.before(now),
+        "due_in_an_hour": state.due.before(now + 3_600.0) - state.due.before(now),
+        "importance": state.importance,
+        "expected_freshness": state.fresh / state.importance if state.importance > 0.0 else None,
+        "visits": state.visits,
+        "changes_seen": state.changes,
+        "unchanged": state.same,
+        "not_modified": state.not_modified,
+        "late": state.late,
+        "hosts_at_their_limit": state.capped_hosts,
+        "promises": [
+            {
+                "pattern": promise.pattern,
+                "max_age_s": promise.age_s_max,
+                "pages": promise.pages,
+                "older_now": promise.deadlines.before(now),
+                "kept": promise.kept,
+                "broken": promise.broken,
+                "late_s_worst": promise.late_s_worst,
+            }
+            for promise in state.promises
+        ],
+    }
+
+
+def stored_state(epochs: Epochs) -> State | None:
+    """Return the sums of a crawl that does not run; None where it never saw a page again."""
+    data = epochs.get("meta", REVISIT_STATE)
+    return decode_state(data) if data is not None else None

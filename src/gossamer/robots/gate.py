@@ -15,8 +15,7 @@ from gossamer.model.headers import max_age_s, retry_after_s
 from gossamer.model.outcomes import UNCONNECTED
 from gossamer.model.visits import Failure, Reply
 from gossamer.robots.options import RobotsOptions
-from gossamer.robots.recent import Recent
-from gossamer.robots.record import Kind, RobotsRecord
+from gossamer.robots.record import Kind, Recent, RobotsRecord
 from gossamer.robots.rules import Rules, cut
 from gossamer.url.join import join
 from gossamer.url.url import Url

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from gossamer.model.visits import Errand, Failure, Reply
 from gossamer.robots.gate import ALLOWED, Redirect, RobotsGate, Verdict, robots_url
 from gossamer.robots.options import RobotsOptions
-from gossamer.robots.recent import Recent
-from gossamer.robots.record import RobotsRecord, decode, encode
+from gossamer.robots.record import Recent, RobotsRecord, decode, encode
 from gossamer.state.epoch import Epochs
 from gossamer.state.hosts_store import HostsStore
 from gossamer.url.url import Url

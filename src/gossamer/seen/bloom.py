@@ -18,8 +18,7 @@ from rbloom import Bloom
 from xxhash import xxh3_64_intdigest
 
 from gossamer.ports import KNOWN, NEW
-from gossamer.seen.groups import FOLDER, GROUPS
-from gossamer.seen.offers import Offers
+from gossamer.seen.offers import FOLDER, GROUPS, Offers
 from gossamer.seen.options import SeenOptions
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals

@@ -16,12 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from gossamer.ports import KNOWN, NEW, SHORTER
-from gossamer.seen.groups import FOLDER, GROUP_SHIFT, GROUPS
-from gossamer.seen.offers import Offers
+from gossamer.seen.offers import FOLDER, GROUP_SHIFT, GROUPS, Offers, depth_and_hops, least_of
 from gossamer.seen.options import SeenOptions
 from gossamer.seen.popular import Popular
 from gossamer.seen.runs import Run, mask_of, merged, write_run
-from gossamer.seen.ways import depth_and_hops, least_of
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.state.sums import Sums, crc_of

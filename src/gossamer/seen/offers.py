@@ -3,6 +3,9 @@
 The forms that answer from memory or from files of their own need only this to be crash-safe: what an epoch brought is
 one value per group of partitions, put when the epoch is cut. It is committed or lost with everything else of that
 epoch, needs no fsync of its own, and is read once, when a crawl is opened.
+
+What all forms share is here too: ways (depth and hops as one small number), and groups of 256 partitions, so that a
+form that keeps files keeps few of them.
 """
 
 from __future__ import annotations
@@ -12,9 +15,37 @@ from array import array
 from collections.abc import Iterator
 from typing import Literal
 
-from gossamer.seen.groups import GROUP_SHIFT, GROUPS
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import PARTITIONED
+from gossamer.url.fingerprint import PARTITIONS
+
+GROUPS = 16
+GROUP_SHIFT = 8
+"""A URL's group is its partition shifted right by this."""
+FOLDER = "state/seen"
+"""Where the files of all forms are, in the crawl's directory."""
+
+assert GROUPS << GROUP_SHIFT == PARTITIONS
+
+
+DEPTH_MAX = 0xFFFF
+HOPS_MAX = 0xFF
+
+
+def way_of(depth: int, hops: int) -> int:
+    """Return depth and hops as one number below 2**24; what is too long to count stays at the most."""
+    return min(depth, DEPTH_MAX) << 8 | min(hops, HOPS_MAX)
+
+
+def least_of(one: int, other: int) -> int:
+    """Return the least depth and the least hops of two ways, each for itself."""
+    return min(one | HOPS_MAX, other | HOPS_MAX) & ~HOPS_MAX | min(one & HOPS_MAX, other & HOPS_MAX)
+
+
+def depth_and_hops(way: int) -> tuple[int, int]:
+    """Return what `way_of` was given."""
+    return way >> 8, way & HOPS_MAX
+
 
 VALUE_URLS_MAX = 16_384
 """192 KiB: a large value holds up the loop while it is put."""

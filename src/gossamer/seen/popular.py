@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gossamer.model.counters import Counters
-from gossamer.seen.ways import HOPS_MAX, way_of
+from gossamer.seen.offers import HOPS_MAX, way_of
 from gossamer.url.url import Url
 
 POPULAR_BYTES = 12

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xxhash import xxh3_64_intdigest
 
-from gossamer.seen.ways import HOPS_MAX
+from gossamer.seen.offers import HOPS_MAX
 from gossamer.world.clock import give_way
 from gossamer.world.files import publish, sync_directory
 

@@ -66,77 +66,81 @@ def _key(
     family: str, name: bytes, owner: str, value: str, sharing: Sharing, *, prefix: bool = False, version: int = 1
 ) -> bytes:
     key = META_PARTITION + name
-    _declared.append(Key(family, key, f"gossamer.{owner}", value, sharing, prefix, version))
+    _declared.append(Key(family, key, owner, value, sharing, prefix, version))
     return key
 
 
 _COPIED, _ADDED, _OWN, _CLEARED = Sharing.COPIED, Sharing.ADDED, Sharing.OWN, Sharing.CLEARED
 
 # The store itself.
-REDO: Final = _key("meta", b"redo:", "state.store", "gossamer.state.store.Chunk", _OWN, prefix=True)
-COMMITTED: Final = _key("meta", b"committed", "state.store", "gossamer.state.store.Committed", _OWN)
-APPLIED: Final = _key("meta", b"applied", "state.store", "gossamer.state.store.Committed", _OWN)
+REDO: Final = _key("meta", b"redo:", "gossamer.state.store", "gossamer.state.store.Chunk", _OWN, prefix=True)
+COMMITTED: Final = _key("meta", b"committed", "gossamer.state.store", "gossamer.state.store.Committed", _OWN)
+APPLIED: Final = _key("meta", b"applied", "gossamer.state.store", "gossamer.state.store.Committed", _OWN)
 
 # What a crawl began with, and keeps.
-URL_RULES: Final = _key("meta", b"url_rules", "assembly.parts", "bytes", _COPIED)
-ADDED_SCHEMES: Final = _key("meta", b"schemes", "assembly.schemes", "dict[str, int]", _COPIED)
+URL_RULES: Final = _key("meta", b"url_rules", "gossamer.assembly.parts", "bytes", _COPIED)
+ADDED_SCHEMES: Final = _key("meta", b"schemes", "gossamer.assembly.schemes", "dict[str, int]", _COPIED)
 """Schemes of components, each with its default port."""
-OFFLINE: Final = _key("meta", b"offline", "assembly.parts", "bytes", _COPIED)
-SEEN_FORM: Final = _key("meta", b"seen_form", "assembly.parts", "bytes", _COPIED)
-FRONTIER_COMPONENT: Final = _key("meta", b"components.frontier", "assembly.frontiers", "bytes", _COPIED)
-FILTERS: Final = _key("meta", b"filters", "assembly.parts", "bytes", _COPIED)
-COMPONENTS: Final = _key("meta", b"component:", "plugins", "bytes", _COPIED, prefix=True)
+OFFLINE: Final = _key("meta", b"offline", "gossamer.assembly.parts", "bytes", _COPIED)
+SEEN_FORM: Final = _key("meta", b"seen_form", "gossamer.assembly.parts", "bytes", _COPIED)
+FRONTIER_COMPONENT: Final = _key("meta", b"components.frontier", "gossamer.assembly.frontiers", "bytes", _COPIED)
+FILTERS: Final = _key("meta", b"filters", "gossamer.assembly.parts", "bytes", _COPIED)
+COMPONENTS: Final = _key("meta", b"component:", "gossamer.plugins", "bytes", _COPIED, prefix=True)
 """For components that are not ours: a name of theirs follows."""
 
 # Seeds, segments and settings.
-SEEDED: Final = _key("meta", b"seeded", "api.seeding", "bytes", _COPIED)
-SEGMENTS: Final = _key("meta", b"segment:", "api.feeding", "gossamer.api.feeding.Taken", _COPIED, prefix=True)
+SEEDED: Final = _key("meta", b"seeded", "gossamer.api.seeding", "bytes", _COPIED)
+SEGMENTS: Final = _key("meta", b"segment:", "gossamer.api.feeding", "gossamer.api.feeding.Taken", _COPIED, prefix=True)
 """The segment's identity follows."""
-CHANGES: Final = _key("meta", b"set:", "api.setting", "list[gossamer.api.setting.Changed]", _COPIED, prefix=True)
+CHANGES: Final = _key(
+    "meta", b"set:", "gossamer.api.setting", "list[gossamer.api.setting.Changed]", _COPIED, prefix=True
+)
 """The number of the epoch follows."""
 
 # The scope.
-ROOTS: Final = _key("meta", b"roots:", "crawl.memory", "bytes", _COPIED, prefix=True)
+ROOTS: Final = _key("meta", b"roots:", "gossamer.crawl.memory", "bytes", _COPIED, prefix=True)
 """The number of the epoch follows."""
-EXCLUDED: Final = _key("meta", b"excluded", "crawl.memory", "bytes", _COPIED)
-REJECTED: Final = _key("meta", b"rejected", "crawl.memory", "dict[str, int]", _OWN)
-PENDING_SCOPE: Final = _key("meta", b"beyond", "crawl.beyond", "gossamer.crawl.beyond.Counts", _OWN)
+EXCLUDED: Final = _key("meta", b"excluded", "gossamer.crawl.memory", "bytes", _COPIED)
+REJECTED: Final = _key("meta", b"rejected", "gossamer.crawl.memory", "dict[str, int]", _OWN)
+PENDING_SCOPE: Final = _key("meta", b"beyond", "gossamer.crawl.beyond", "gossamer.crawl.beyond.Counts", _OWN)
 """Counted anew after scaling."""
 
 # What was done.
-MANIFEST: Final = _key("meta", b"manifest", "crawl.commit", "list[gossamer.state.journals.Entry]", _ADDED)
-TALLY: Final = _key("meta", b"tally", "crawl.tally", "gossamer.crawl.tally.Totals", _ADDED)
-SUSPECTS: Final = _key("meta", b"suspects", "crawl.quarantine", "dict[int, str]", _OWN)
-ENROLLED: Final = _key("meta", b"enrolled", "crawl.enrolment", "bytes", _COPIED)
-ABSORBED: Final = _key("meta", b"absorbed", "assembly.scaling", "int", _OWN)
+MANIFEST: Final = _key("meta", b"manifest", "gossamer.crawl.commit", "list[gossamer.state.journals.Entry]", _ADDED)
+TALLY: Final = _key("meta", b"tally", "gossamer.crawl.tally", "gossamer.crawl.tally.Totals", _ADDED)
+SUSPECTS: Final = _key("meta", b"suspects", "gossamer.crawl.quarantine", "dict[int, str]", _OWN)
+ENROLLED: Final = _key("meta", b"enrolled", "gossamer.crawl.enrolment", "bytes", _COPIED)
+ABSORBED: Final = _key("meta", b"absorbed", "gossamer.assembly.scaling", "int", _OWN)
 """Version of the partition map when the shard last took in what shards that went had done."""
 
 # The frontier.
-FRONTIER_COUNTS: Final = _key("meta", b"frontier", "frontier.frontier", "gossamer.frontier.record.Counts", _ADDED)
-BUDGET_ROUND: Final = _key("meta", b"budgets", "frontier.budgets", "gossamer.frontier.budgets.Round", _COPIED)
-LINKING_MAX: Final = _key("meta", b"linking_max", "frontier.reputation", "float", _COPIED)
-WALK_COUNTS: Final = _key("walk", b"c", "frontier.walked", "gossamer.frontier.walked.WalkCounts", _OWN)
-WALKERS: Final = _key("walk", b"w", "frontier.walked", "gossamer.frontier.walked.Walker", _OWN, prefix=True)
+FRONTIER_COUNTS: Final = _key(
+    "meta", b"frontier", "gossamer.frontier.frontier", "gossamer.frontier.record.Counts", _ADDED
+)
+BUDGET_ROUND: Final = _key("meta", b"budgets", "gossamer.frontier.budgets", "gossamer.frontier.budgets.Round", _COPIED)
+LINKING_MAX: Final = _key("meta", b"linking_max", "gossamer.frontier.accounts", "float", _COPIED)
+WALK_COUNTS: Final = _key("walk", b"c", "gossamer.frontier.walked", "gossamer.frontier.walked.WalkCounts", _OWN)
+WALKERS: Final = _key("walk", b"w", "gossamer.frontier.walked", "gossamer.frontier.walked.Walker", _OWN, prefix=True)
 """The walker's number follows."""
-WALKED_HOSTS: Final = _key("walk", b"h", "frontier.walked", "tuple[int, str]", _OWN, prefix=True)
+WALKED_HOSTS: Final = _key("walk", b"h", "gossamer.frontier.walked", "tuple[int, str]", _OWN, prefix=True)
 """The host's number follows."""
 
 # Visits again, duplicates.
-REVISIT_STATE: Final = _key("meta", b"revisit", "revisit.state", "gossamer.revisit.state.State", _COPIED)
-CONTENT: Final = _key("content", b"", "seen.content", "bytes", _OWN, prefix=True)
+REVISIT_STATE: Final = _key("meta", b"revisit", "gossamer.revisit.state", "gossamer.revisit.state.State", _COPIED)
+CONTENT: Final = _key("content", b"", "gossamer.seen.content", "bytes", _OWN, prefix=True)
 """Where duplicates are found within a shard: the digest, or a block of the simhash, follows."""
 
 # Other shards.
-OUTBOX: Final = _key("meta", b"outbox", "cluster.outbox", "gossamer.cluster.outbox.Kept", _OWN)
+OUTBOX: Final = _key("meta", b"outbox", "gossamer.cluster.channels", "gossamer.cluster.channels.Kept", _OWN)
 """Scaling packs what is in the outboxes anew."""
-BATCHES: Final = _key("outbox", b"", "cluster.outbox", "gossamer.cluster.frames.Batch", _OWN, prefix=True)
+BATCHES: Final = _key("outbox", b"", "gossamer.cluster.channels", "gossamer.cluster.frames.Batch", _OWN, prefix=True)
 """The receiver's number and the batch's follow."""
-POSITIONS: Final = _key("inbox", b"", "cluster.inbox", "dict[int, int]", _CLEARED, prefix=True)
+POSITIONS: Final = _key("inbox", b"", "gossamer.cluster.channels", "dict[int, int]", _CLEARED, prefix=True)
 """The sender's number follows."""
 
 # What is kept of hosts from crawl to crawl.
-HOSTS_VERSION: Final = _key(HOSTS_STORE, b"version", "state.hosts_store", "bytes", _OWN)
-HOSTS_ROUND: Final = _key(HOSTS_STORE, b"round", "frontier.remembered", "tuple[int, float]", _OWN)
+HOSTS_VERSION: Final = _key(HOSTS_STORE, b"version", "gossamer.state.hosts_store", "bytes", _OWN)
+HOSTS_ROUND: Final = _key(HOSTS_STORE, b"round", "gossamer.frontier.hosts", "tuple[int, float]", _OWN)
 
 KEYS: Final = tuple(_declared)
 

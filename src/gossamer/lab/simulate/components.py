@@ -22,9 +22,8 @@ from gossamer.ports import NEW, HostControl, Prioritizer, UrlSeen
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.robots import SiteRobots
 from gossamer.seen.diskmerge import DiskMergeUrlSeen
-from gossamer.seen.memory import MemoryUrlSeen
 from gossamer.seen.options import SeenOptions
-from gossamer.seen.urls import RocksUrlSeen
+from gossamer.seen.urls import MemoryUrlSeen, RocksUrlSeen
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals

@@ -28,7 +28,7 @@ from gossamer.model.links import Link
 from gossamer.model.revisits import Habits, Notice, Sight
 from gossamer.model.visits import Contact
 from gossamer.ports import PatternMatcher, RevisitPolicy
-from gossamer.revisit.freshness import age_s, freshness
+from gossamer.revisit.estimate import age_s, freshness
 from gossamer.revisit.options import DAY_S, RevisitOptions
 from gossamer.revisit.policies import POLICIES, Optimal
 from gossamer.revisit.schedule import Schedule

@@ -1,4 +1,4 @@
-"""Keeper: keeps one shard going although its process may die at any time, and carries what it says.
+"""Shard process: keeps one shard going although its process may die at any time, and carries its messages.
 
 The process is a child of ours, so we see what it dies of: a strike counts against a page only where somebody saw the
 signal, and an engine's own word on a worker's death does not name it. What a keeper itself dies of harms nobody: its
@@ -56,7 +56,7 @@ class Start:
     process_s_max: float
 
 
-class Keeper:
+class ShardProcess:
     """Starts a shard's process, starts it again after any end that it did not choose, and is asked in its stead."""
 
     def __init__(self, start: Start, carry: Carry, clock: Clock) -> None:

@@ -1,4 +1,4 @@
-"""Borrowing: the addresses that this shard uses, each lent by its owner. See `addresses`."""
+"""Lease client: the addresses that this shard uses, each lent by its owner. See `addresses`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 import msgspec
 from xxhash import xxh3_64_intdigest
 
-from gossamer.cluster.loans import AGAIN_S, MESSAGES_MAX, Message
+from gossamer.cluster.lease_server import AGAIN_S, MESSAGES_MAX, Message
 
 
 class Borrowed(msgspec.Struct):
@@ -41,7 +41,7 @@ class Owner(msgspec.Struct):
     """It must be told what we hold."""
 
 
-class Borrowing:
+class LeaseClient:
     """The user's side."""
 
     def __init__(self, shard: int, shards: int, term_s: float, request_s_max: float, now: float) -> None:

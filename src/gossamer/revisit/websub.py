@@ -6,6 +6,8 @@ record in the store, changed in one breath with what changed it.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 from urllib.parse import urlencode
@@ -14,10 +16,36 @@ import msgspec
 
 from gossamer.model.links import HUB, SELF, Found
 from gossamer.model.visits import Errand, Failure, Reply
-from gossamer.revisit.told.options import WebsubOptions
+from gossamer.revisit.options import WebsubOptions
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import PARTITIONED
 from gossamer.url.url import Url
+
+METHODS = frozenset(("sha1", "sha256", "sha384", "sha512"))
+
+
+class Check:
+    """Takes a body as it comes, in constant memory, and says at its end whether the header signs it."""
+
+    def __init__(self, secret: str, header: str) -> None:
+        """`header` is the value of X-Hub-Signature: `method=hex`. Without a secret every body is right."""
+        method, _, claimed = header.strip().partition("=")
+        method = method.strip().lower()
+        self._is_needed = bool(secret)
+        self._claimed = claimed.strip().lower().encode("ascii", "replace")
+        self._digest = hmac.new(secret.encode(), digestmod=getattr(hashlib, method)) if method in METHODS else None
+
+    def update(self, piece: bytes) -> None:
+        """Take the next piece."""
+        if self._digest is not None and self._is_needed:
+            self._digest.update(piece)
+
+    def is_right(self) -> bool:
+        """Compare, in a time that tells nothing."""
+        if not self._is_needed:
+            return True
+        return self._digest is not None and hmac.compare_digest(self._digest.hexdigest().encode(), self._claimed)
+
 
 TOKEN_BYTES, SECRET_BYTES = 24, 32
 """Of chance in a callback's address, and in a secret (section 5.1 allows 200 characters)."""

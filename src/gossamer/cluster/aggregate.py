@@ -1,4 +1,4 @@
-"""Standing: how a crawl of several shards stands, out of how each of them stands."""
+"""Aggregate: the status of a crawl of several shards, from the status of each."""
 
 from __future__ import annotations
 

@@ -3,23 +3,135 @@
 Who may speak for a page: a sitemap for its own host, and for each host whose robots.txt names it, or names an index
 that leads to it (sitemaps.org, "Sitemaps & Cross Submits"). One that nobody's robots.txt names speaks for what lies
 below its own directory. A feed may name any page: it is a page with links.
+
+Each sitemap and feed has a record: for which hosts it may speak, what it said, and whether that was true.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Literal
+
+import msgspec
 
 from gossamer.model.announced import Announced, Announcement
 from gossamer.model.headers import max_age_s
 from gossamer.model.links import FEED_FILE, SITEMAP_FILE, Link
 from gossamer.model.revisits import Notice
 from gossamer.ports import Revisits
-from gossamer.revisit.told.options import ToldOptions
-from gossamer.revisit.told.polling import interval_s
-from gossamer.revisit.told.sources import CLAIMS_MAX, VOUCHERS_MAX, Claim, Source, Sources
+from gossamer.revisit.options import ToldOptions
 from gossamer.state.epoch import Epochs
 from gossamer.url.url import Url
+
+ENTRIES_WEIGHED = 20
+"""The newest entries speak for the rate; a feed may hold years."""
+HOURS_PUT_OFF_MAX = 24 * 8
+
+
+def interval_s(told: Announcement, now: float, low_s: float, high_s: float, max_age_s: float = 0.0) -> float:
+    """Return after how many seconds a feed should be asked again.
+
+    Its entries come as a Poisson process, whose rate is that of the newest of them, the silence since then included.
+    Half the mean time between two entries finds each a quarter of it late, on average. The feed's own wishes (`ttl`,
+    `sy:updatePeriod`, max-age) are obeyed up to `high_s`, and hours and days at which it says that it does not change
+    are passed over. A feed without dates is asked at the slowest pace.
+    """
+    dates = sorted((entry.changed_at for entry in told.entries if 0.0 < entry.changed_at <= now), reverse=True)
+    pause_s = mean_gap_s(dates[:ENTRIES_WEIGHED], now) / 2.0 if dates else high_s
+    pause_s = min(max(pause_s, low_s, told.ttl_s, max_age_s), high_s)
+    return pause_s if not (told.skip_hours or told.skip_days) else _awake(told, now + pause_s) - now
+
+
+def mean_gap_s(dates: Sequence[float], now: float) -> float:
+    """Return the mean time between entries, given their instants, newest first: all the time since the oldest, over as
+    many entries as came after it and the one that is about to.
+    """
+    return max(now - dates[-1], 0.0) / len(dates)
+
+
+def _awake(told: Announcement, at: float) -> float:
+    """Return the first instant from `at` on at which the feed may change."""
+    date = datetime.fromtimestamp(at, UTC)
+    for _ in range(HOURS_PUT_OFF_MAX):
+        if date.hour not in told.skip_hours and date.weekday() not in told.skip_days:
+            return max(at, date.timestamp())
+        date = date.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+    return at  # It never changes, it says.
+
+
+VOUCHERS_MAX = 1_000
+"""Hosts for which one sitemap may speak besides its own."""
+CLAIMS_MAX = 64
+"""Claims of a source that wait to be checked."""
+
+
+class Claim(msgspec.Struct, array_like=True, frozen=True):
+    """A page of which a source said that it has changed."""
+
+    url: str
+    payload: bytes
+    """Digest of what we had of it."""
+    at: float
+
+
+class Source(msgspec.Struct, array_like=True):
+    """One sitemap or feed."""
+
+    vouchers: list[str] = msgspec.field(default_factory=list)
+    """Hosts whose robots.txt names it, or an index that leads to it, besides its own."""
+    read_at: float = 0.0
+    newest: float = 0.0
+    """The latest change that it told of."""
+    true_claims: float = 0.0
+    false_claims: float = 0.0
+    claims: list[Claim] = msgspec.field(default_factory=list)
+
+    @property
+    def is_believed(self) -> bool:
+        """Whether its dates are worth a visit: until at least five were checked, and while a fifth were true."""
+        checked = self.true_claims + self.false_claims
+        return checked < CHECKED_MIN or self.true_claims >= BELIEVED_SHARE * checked
+
+
+CHECKED_MIN = 5
+BELIEVED_SHARE = 0.2
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Source).decode
+
+
+class Sources:
+    """The records, in the store's family `told`; durable with the epoch."""
+
+    def __init__(self, epochs: Epochs) -> None:
+        self._epochs = epochs
+
+    def get(self, url: Url) -> Source:
+        """Return the record of a sitemap or feed; an empty one where nothing is known."""
+        value = self._epochs.get("told", _key(url))
+        return _decode(value) if value is not None else Source()
+
+    def put(self, url: Url, source: Source) -> None:
+        """Keep it."""
+        self._epochs.put("told", _key(url), _encode(source))
+
+    def begin(self, url: Url, kind: bytes, most: int) -> bool:
+        """Count a document of a kind for its host, once; False where the host has `most` others already."""
+        if self._epochs.get("told", _key(url)) is not None:
+            return True
+        key = url.partition.to_bytes(2) + b"\0" + kind + url.host.encode()
+        value = self._epochs.get("told", key)
+        counted = int.from_bytes(value) if value is not None else 0
+        if counted >= most:
+            return False
+        self._epochs.put("told", key, (counted + 1).to_bytes(4))
+        self.put(url, Source())
+        return True
+
+
+def _key(url: Url) -> bytes:
+    return url.partition.to_bytes(2) + b"\1" + url.fingerprint.to_bytes(8)
+
 
 NESTED_MAX = 3
 """Indexes of indexes that are followed: the protocol knows none, some sites have two."""

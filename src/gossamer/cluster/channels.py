@@ -1,0 +1,375 @@
+"""Channels: the links that go from shard to shard, numbered per pair of shards.
+
+The outbox keeps links of other shards' sites on disk until their receiver has them for good. Sending says how far each
+receiver is and what goes to it next. The inbox keeps how far this shard is with each sender, in the same commit as what
+the batches brought.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from gossamer.cluster.frames import FRAME_BYTES_MAX, Packing, Position, encode
+from gossamer.state.epoch import Epochs
+from gossamer.state.schema import BATCHES, OUTBOX, POSITIONS, under
+
+
+class Channel(msgspec.Struct, array_like=True):
+    """What is in the outbox for one receiver: the batches from `first` to `last`; none when `first` is beyond it."""
+
+    first: int = 1
+    last: int = 0
+    seeds: int = 0
+    """The last one with a seed or a root in it."""
+    links: int = 0
+    """Put in, ever."""
+    bytes: int = 0
+
+
+class Kept(msgspec.Struct, array_like=True):
+    """What the commit keeps of the outbox beside its batches."""
+
+    incarnation: int = 0
+    channels: dict[int, Channel] = msgspec.field(default_factory=dict)
+
+
+class Outbox:
+    """Durable with the epoch. In memory are the links of the open epoch alone, however long a receiver is away."""
+
+    def __init__(self, epochs: Epochs, rolled_back_at: float | None) -> None:
+        """`rolled_back_at`: the store is an older checkpoint's, restored now; what was sent after it was made is sent
+        under the same numbers again, and must not be taken for the same.
+        """
+        self._epochs = epochs
+        stored = epochs.get("meta", OUTBOX)
+        self._kept = Kept() if stored is None else msgspec.msgpack.decode(stored, type=Kept)
+        self._changed = stored is None
+        if rolled_back_at is not None:
+            # No earlier start can have had this one: they were begun earlier.
+            self._kept.incarnation = max(self._kept.incarnation + 1, int(rolled_back_at * 1000))
+            self._changed = True
+        self._packing: dict[int, Packing] = {}
+        self.memory_bytes = 0
+        """Of links that wait for the next `cut`, about."""
+
+    @property
+    def incarnation(self) -> int:
+        """Numbers of batches mean what they say within one incarnation."""
+        return self._kept.incarnation
+
+    @property
+    def channels(self) -> dict[int, Channel]:
+        return self._kept.channels
+
+    def channel(self, to: int) -> Channel:
+        """Return the channel to a receiver."""
+        channel = self._kept.channels.get(to)
+        if channel is None:
+            channel = self._kept.channels[to] = Channel()
+        return channel
+
+    def packing(self, to: int) -> Packing:
+        """Return the batch to add to, for one receiver; call `grown` afterwards."""
+        packing = self._packing.get(to)
+        if packing is None:
+            packing = self._packing[to] = Packing()
+        elif packing.full:
+            self._put(to, packing)
+            packing = self._packing[to] = Packing()
+        return packing
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing waits for the next `cut`."""
+        return not self._packing
+
+    @property
+    def has_seeds(self) -> bool:
+        """A seed or a root waits for the next `cut`."""
+        return any(packing.seeds for packing in self._packing.values())
+
+    def cut(self) -> dict[int, int]:
+        """Give the open epoch what was put in; return the last number per receiver, to be sent once it is committed."""
+        for to, packing in self._packing.items():
+            self._put(to, packing)
+        self._packing.clear()
+        self.memory_bytes = 0
+        if self._changed:
+            self._epochs.put("meta", OUTBOX, encode(self._kept))
+            self._changed = False
+        return {to: channel.last for to, channel in self._kept.channels.items()}
+
+    def read(self, to: int, number: int, last: int, bytes_max: int = FRAME_BYTES_MAX) -> list[bytes]:
+        """Return committed batches from a number on, up to `last`; after `bytes_max` no more, but at least one."""
+        found: list[bytes] = []
+        size = 0
+        while number <= last and size < bytes_max:
+            data = self._epochs.get("outbox", batch_key(to, number))
+            assert data is not None, f"batch {number} for shard {to} is not in the outbox"
+            found.append(data)
+            size += len(data)
+            number += 1
+        return found
+
+    def drop(self, to: int, through: int) -> None:
+        """Forget batches up to a number, with this epoch: their receiver has them for good."""
+        channel = self.channel(to)
+        through = min(through, channel.last)
+        if through < channel.first:
+            return
+        self._epochs.delete_range("outbox", batch_key(to, channel.first), batch_key(to, through + 1))
+        channel.first = through + 1
+        self._changed = True
+
+    def _put(self, to: int, packing: Packing) -> None:
+        channel = self.channel(to)
+        channel.last += 1
+        data = encode(packing.batch)
+        self._epochs.put("outbox", batch_key(to, channel.last), data)
+        channel.links += sum(len(run.urls) for run in packing.batch.runs)
+        channel.bytes += len(data)
+        if packing.seeds:
+            channel.seeds = channel.last
+        self._changed = True
+
+
+class Repacked:
+    """The outbox of a shard whose neighbours change: the same links in new batches, each for who has them now.
+
+    The new batches stand beside the old ones, under numbers of their own, and count when `finish`'s value is kept.
+    """
+
+    def __init__(self, kept: Kept, put: Callable[[dict[bytes, bytes]], None], *, keep: bool) -> None:
+        """`keep`: what is in the outbox stays, and the rest is added to it."""
+        self._put = put
+        self._kept = Kept(kept.incarnation + 1)
+        for to, one in kept.channels.items():
+            first = one.first if keep else one.last + 1
+            self._kept.channels[to] = Channel(first, one.last, one.seeds, one.links, one.bytes)
+        self._packing: dict[int, Packing] = {}
+
+    def to(self, to: int) -> Packing:
+        """Return the batch to add to."""
+        packing = self._packing.setdefault(to, Packing())
+        if packing.full:
+            self._write(to, packing)
+            packing = self._packing[to] = Packing()
+        return packing
+
+    def finish(self) -> Kept:
+        """Put what is left; return what is to be kept."""
+        for to, packing in self._packing.items():
+            self._write(to, packing)
+        return self._kept
+
+    def _write(self, to: int, packing: Packing) -> None:
+        channel = self._kept.channels.setdefault(to, Channel())
+        channel.last += 1
+        channel.seeds = channel.last if packing.seeds else channel.seeds
+        self._put({batch_key(to, channel.last): encode(packing.batch)})
+
+
+def batch_key(to: int, number: int) -> bytes:
+    """Return where the store keeps a batch. A batch has links of many partitions; it is the shard's, not theirs."""
+    return BATCHES + to.to_bytes(2) + number.to_bytes(8)
+
+
+def waiting(channels: Iterable[Channel]) -> int:
+    """Return how many batches are in channels."""
+    return sum(max(0, channel.last - channel.first + 1) for channel in channels)
+
+
+WINDOW_BYTES_MAX: Final = 4 << 20
+"""On the way to one shard without a word from it."""
+PROBES: Final = 4
+"""A shard that has all but did not call it safe is asked again after so many times `resend_s`."""
+
+
+class Peer:
+    """What is known of another shard, in memory."""
+
+    __slots__ = (
+        "acked",
+        "flying",
+        "fresh",
+        "gap",
+        "incarnation",
+        "next",
+        "opening",
+        "owed",
+        "refused",
+        "sent_at",
+        "silent",
+    )
+
+    def __init__(self, first: int) -> None:
+        self.opening = -1
+        self.incarnation = -1
+        """Of what it sends."""
+        self.next = first
+        """The batch to be sent next."""
+        self.acked = first - 1
+        """Last batch that it has in a commit."""
+        self.flying: deque[tuple[int, int]] = deque()
+        """Number and bytes of what it has not said to have."""
+        self.sent_at = 0.0
+        self.fresh = True
+        """It has not said yet where it stands since it, or we, began."""
+        self.silent = False
+        """What was sent last was not answered."""
+        self.owed = True
+        """It is to be told our position; at the start, that we are here."""
+        self.gap = False
+        self.refused = False
+        """There was no room for what it sent."""
+
+    def restart(self, first: int) -> None:
+        """Begin again with a batch: what was on the way is not believed to have come."""
+        self.next = first
+        self.flying.clear()
+
+
+class Sending:
+    """One `Peer` for each of the others, on top of the outbox."""
+
+    def __init__(self, outbox: Outbox, resend_s: float) -> None:
+        self._outbox = outbox
+        self._resend_s = resend_s
+        self.sendable = {to: channel.last for to, channel in outbox.channels.items()}
+        """Receiver to the number of the last batch in a commit."""
+        self.peers: dict[int, Peer] = {}
+
+    def peer(self, shard: int) -> Peer:
+        """Return what is known of a shard."""
+        peer = self.peers.get(shard)
+        if peer is None:
+            peer = self.peers[shard] = Peer(self._outbox.channel(shard).first)
+        return peer
+
+    def batches(self, to: int, now: float) -> Iterator[tuple[int, list[bytes], bool]]:
+        """Yield what is to be sent to a shard now, a frame's worth at a time: the first batch's number, the batches,
+        and whether an answer is asked for.
+
+        A shard that does not answer, or has not said yet where it stands, is sent one batch at a time.
+        """
+        peer, last = self.peer(to), self.sendable.get(to, 0)
+        if peer.acked < peer.next - 1 and now - peer.sent_at >= self._resend_s:
+            peer.restart(max(peer.acked + 1, self._outbox.channel(to).first))
+            peer.silent = True
+        careful = peer.silent or peer.fresh
+        window = 1 if careful else WINDOW_BYTES_MAX
+        while peer.next <= last and sum([size for _, size in peer.flying]) < window:
+            batches = self._outbox.read(to, peer.next, last, 1 if careful else FRAME_BYTES_MAX)
+            first = peer.next
+            peer.flying.extend((number, len(data)) for number, data in enumerate(batches, first))
+            peer.next += len(batches)
+            peer.sent_at = now
+            yield first, batches, careful
+
+    def probes(self, to: int, now: float) -> bool:
+        """Say whether a shard is to be asked once more what it has for good."""
+        peer, channel = self.peer(to), self._outbox.channel(to)
+        if channel.first > self.sendable.get(to, 0) or now - peer.sent_at < PROBES * self._resend_s:
+            return False
+        peer.sent_at = now
+        return True
+
+    def told(self, to: int, position: Position | None, *, gap: bool) -> None:
+        """Take in where a shard stands with what we send."""
+        peer, channel = self.peer(to), self._outbox.channel(to)
+        if position is None or position.incarnation != self._outbox.incarnation:
+            if peer.fresh:
+                peer.acked, peer.fresh = channel.first - 1, False
+                peer.restart(channel.first)
+            return
+        if peer.fresh:
+            peer.acked = channel.first - 1
+        peer.acked = max(peer.acked, position.committed)
+        while peer.flying and peer.flying[0][0] <= position.arrived:
+            peer.flying.popleft()
+        if peer.fresh or gap:
+            peer.restart(max(position.arrived + 1, channel.first))
+            peer.fresh = False
+        peer.next = max(peer.next, min(position.arrived, channel.last) + 1)
+        self._outbox.drop(to, position.safe)
+
+
+INCARNATIONS_MAX: Final = 16
+"""Of one sender whose positions are kept; the oldest go. An incarnation begins when an older checkpoint is restored."""
+MARKS_MAX: Final = 1_000
+"""Commits that wait for a checkpoint and are remembered apart; beyond them every other one is forgotten."""
+
+Numbers = dict[int, int]
+"""Incarnation to the number of the last batch."""
+
+
+class Inbox:
+    """Positions per sender and incarnation: arrived, taken, committed, safe; each behind the one before it."""
+
+    def __init__(self, epochs: Epochs, *, needs_cover: bool) -> None:
+        """`needs_cover`: a commit is not safe before a checkpoint that holds it is elsewhere."""
+        self._epochs = epochs
+        self._needs_cover = needs_cover
+        self._taken: dict[int, Numbers] = {}
+        for key, value in epochs.scan("inbox", *under(POSITIONS)):
+            self._taken[int.from_bytes(key[2:4])] = msgspec.msgpack.decode(value, type=Numbers)
+        self._arrived = {sender: dict(numbers) for sender, numbers in self._taken.items()}
+        self._committed = {sender: dict(numbers) for sender, numbers in self._taken.items()}
+        self._safe: dict[int, Numbers] = {} if needs_cover else self._committed
+        self._cut: dict[int, Numbers] = {}
+        self._changed: set[int] = set()
+        self._marks: list[tuple[int, dict[int, Numbers]]] = []
+
+    def expected(self, sender: int, incarnation: int, base: int) -> int:
+        """Return the number of the batch that comes next. Of an incarnation never heard of: the oldest."""
+        arrived = self._arrived.setdefault(sender, {})
+        return arrived.setdefault(incarnation, base - 1) + 1
+
+    def arrived(self, sender: int, incarnation: int, number: int) -> None:
+        """Note that a batch came, in order; it will be taken."""
+        self._arrived[sender][incarnation] = number
+
+    def take(self, sender: int, incarnation: int, number: int) -> None:
+        """Note that a batch is in the open epoch, whole."""
+        numbers = self._taken.setdefault(sender, {})
+        numbers[incarnation] = number
+        while len(numbers) > INCARNATIONS_MAX:
+            del numbers[min(numbers)]
+        self._changed.add(sender)
+
+    def cut(self) -> None:
+        """Give the open epoch the positions that changed."""
+        self._cut = {sender: dict(self._taken[sender]) for sender in self._changed}
+        for sender, numbers in self._cut.items():
+            self._epochs.put("inbox", POSITIONS + sender.to_bytes(2), encode(numbers))
+        self._changed = set()
+
+    def committed(self, epoch: int) -> set[int]:
+        """Note that what was cut is durable; return whose position changed."""
+        self._committed.update(self._cut)
+        if self._cut and self._needs_cover:
+            self._marks.append((epoch, dict(self._committed)))
+            if len(self._marks) > MARKS_MAX:
+                del self._marks[1:-1:2]
+        return set(self._cut)
+
+    def covered(self, epoch: int) -> None:
+        """Note that a checkpoint which holds an epoch is where it will be restored from."""
+        while self._marks and self._marks[0][0] <= epoch:
+            self._safe = self._marks.pop(0)[1]
+
+    def position(self, sender: int, incarnation: int) -> Position | None:
+        """Return how far we are with a sender's incarnation; None when nothing is known of it."""
+        arrived = self._arrived.get(sender, {}).get(incarnation)
+        if arrived is None:
+            return None
+        committed = self._committed.get(sender, {}).get(incarnation, 0)
+        return Position(incarnation, arrived, committed, self._safe.get(sender, {}).get(incarnation, 0))
+
+    def newest(self) -> dict[int, tuple[int, int]]:
+        """Return, per sender, the newest incarnation of which something is committed, and the number."""
+        return {sender: max(numbers.items()) for sender, numbers in self._committed.items() if numbers}
