@@ -22,14 +22,12 @@ from bench_archive import bodies, visits
 
 from gossamer.archive.archive import Archives
 from gossamer.archive.follower import Follower
-from gossamer.archive.options import ArchiveOptions
+from gossamer.archive.options import ArchiveOptions, SearchOptions
 from gossamer.archive.search.build import build
-from gossamer.archive.search.follower import IndexFollower
-from gossamer.archive.search.log import SearchLog
-from gossamer.archive.search.options import SearchOptions
+from gossamer.archive.search.log import IndexFollower, SearchLog
 from gossamer.archive.search.query import search
 from gossamer.archive.tables import Tables
-from gossamer.archive.views import parquet
+from gossamer.archive.views import tables
 from gossamer.archive.views.export import FORMATS, Crawl, export
 from gossamer.archive.warc import About, WarcArchive
 from gossamer.assembly.parts import chosen_modules
@@ -160,7 +158,7 @@ def main() -> None:
                 lambda to=to, target=target: export(crawled, to, target, means, memory_bytes_max=MEMORY_BYTES)
             )
             table.line(to, spent_s, size_of(target))
-        parquet.ROW_GROUP_ROWS_MAX = 200  # So that there are many to choose from.
+        tables.ROW_GROUP_ROWS_MAX = 200  # So that there are many to choose from.
         export(crawled, "parquet", Path(name) / "small", means, table="pages")
         exported, as_crawled = share_of_groups(Path(name) / "small/pages"), share_of_groups(folder / "pages")
         print(f"\nrow groups that may hold one of {HOSTS} hosts: {exported:.1%} exported, {as_crawled:.0%} as crawled")

@@ -10,10 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gossamer.archive.arrays import kind_of
 from gossamer.archive.follower import Follower
 from gossamer.archive.options import ArchiveOptions
-from gossamer.archive.schema import LINKS, PAGES, fitted, united
+from gossamer.archive.schema import LINKS, PAGES, fitted, kind_of, united
 from gossamer.archive.tables import Tables
 from gossamer.model.visits import Findings
 

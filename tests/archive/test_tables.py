@@ -8,7 +8,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from gossamer.archive.frames import BrokenFrameError, batches, frame
+from gossamer.archive.logs import BrokenFrameError, batches, frame
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.schema import EPOCHS, LINKS, PAGES
 from gossamer.archive.tables import Tables

@@ -20,11 +20,12 @@ from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 from warcio.checker import Checker
 
-from gossamer.archive import heads, records, reference
+from gossamer.archive import records
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.warc import NOT_MODIFIED, SAME_PAYLOAD, About, WarcArchive, warc_date
 from gossamer.model.visits import Archived, LargeBody, Original, Visited
 from gossamer.world.spill import Spills
+from tests.archive import reference
 
 from . import strict
 from .web import HTML, START, Shard, assortment, visited
@@ -436,7 +437,7 @@ _LATIN = st.text(st.characters(max_codepoint=255), max_size=12)
 def test_no_header_reaches_the_body(headers: list[tuple[str, str]], reason: str, body: bytes, version: str) -> None:
     visit = visited(body=body, headers=tuple(headers), reason=reason, http_version=version)
     assert visit.reply is not None
-    head = heads.response_head(visit.reply)
+    head = records.response_head(visit.reply)
     assert head.count(b"\n") == head.count(b"\r") == len(headers) + 2
     assert head.endswith(b"\r\n\r\n")
     record = records.Record("response", "urn:uuid:0", warc_date(START), records.HTTP_RESPONSE, [], head, body)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gossamer.api.given import directory_of
-from gossamer.archive.search.folders import indexes_of
+from gossamer.archive.search.folder import indexes_of
 from gossamer.assembly import Assembled
 from gossamer.config import Config
 from gossamer.config.gather import reopen

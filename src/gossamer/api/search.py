@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gossamer.api.given import directory_of
 from gossamer.archive.search.build import Built, build
-from gossamer.archive.search.folders import indexes_of, no_index
+from gossamer.archive.search.folder import indexes_of, no_index
 from gossamer.archive.search.query import Found, search
 from gossamer.archive.search.question import Question
 from gossamer.archive.views.export import MEMORY_BYTES

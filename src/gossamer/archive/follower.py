@@ -1,4 +1,4 @@
-"""The follower: makes Parquet of finished table logs, one file a log, under the log's own number.
+"""Followers: what is made of finished journals while a crawl goes on: checksums, Parquet, and the index of pages.
 
 The steps and why a crash between any two does no harm: the Parquet file is written aside, synced and renamed; then
 it is entered in the manifest and the log leaves it, both with the next commit; then the log is removed. Until that
@@ -7,18 +7,71 @@ commit the log counts, and making its Parquet file again gives the same file und
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gossamer.archive.frames import batches, schemas
+from gossamer.archive.archive import Closing, Followers, Following
+from gossamer.archive.logs import batches, schemas
+from gossamer.archive.options import SearchOptions
 from gossamer.archive.schema import TABLES, fitted, united
 from gossamer.archive.tables import LOG_FOLDER, LOG_SUFFIX
-from gossamer.state.journals import Journals
+from gossamer.model.errors import DamagedError
+from gossamer.model.extras import require
+from gossamer.state.journals import Entry, Journals
 from gossamer.state.sums import Sums, sums_of
+from gossamer.world.clock import Clock
 from gossamer.world.files import publish
+
+
+class Sealing(msgspec.Struct, frozen=True):
+    """One finished file."""
+
+    entry: Entry
+    path: Path
+
+    def make(self) -> str:
+        """Return the SHA-256 in hexadecimal; empty where an upload has removed the file meanwhile. Blocks.
+
+        Raises:
+            DamagedError: the file holds other bytes than were written.
+            OSError: the file cannot be read.
+        """
+        try:
+            sums = sums_of(self.path)
+        except FileNotFoundError:
+            return ""
+        if self.entry.crc is not None and sums.crc != self.entry.crc:
+            raise DamagedError(
+                f"{self.path} does not hold what was written into it (its CRC-32 differs): check the disk, put a "
+                "sound copy in its place, then resume"
+            )
+        return sums.sha256
+
+
+class Sealer:
+    """`archive.Following` for finished files that have no SHA-256 yet. All but `Sealing.make` runs on the loop."""
+
+    frees_disk = False
+
+    def __init__(self, journals: Journals) -> None:
+        self._journals = journals
+
+    def next(self) -> Sealing | None:
+        """Return the oldest such file, or None. Ask again after `settle`."""
+        entry = self._journals.unsealed()
+        return Sealing(entry, self._journals.path(entry.name)) if entry is not None else None
+
+    def settle(self, sealing: Sealing, digest: str) -> None:
+        """Enter the SHA-256; takes effect with the next commit."""
+        self._journals.sealed(sealing.entry.name, digest)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
 
 ROW_GROUP_ROWS_MAX = 100_000
 GROUP_BYTES_MAX = 12 << 20
@@ -121,3 +174,24 @@ def _write_group(writer: pq.ParquetWriter, waiting: list[pa.RecordBatch], schema
     if waiting:
         table = pa.Table.from_batches(waiting, schema).unify_dictionaries().combine_chunks()
         writer.write_table(table, row_group_size=ROW_GROUP_ROWS_MAX)
+
+
+def followed(
+    options: SearchOptions, journals: Journals, clock: Clock, shard: int, incarnation: int, group_bytes_max: int
+) -> tuple[list[Closing], Followers]:
+    """Return archives that only note things for a follower, and all followers; what a crash left is swept up.
+
+    Raises:
+        ConfigError: search is on and its library is not installed, or its index is one that we cannot read.
+    """
+    logs: list[Closing] = []
+    tables = Follower(journals, group_bytes_max)
+    tables.sweep()
+    # What is sealed takes effect with the commits that the others need.
+    followers: list[Following] = [Sealer(journals), tables]
+    if options.enabled:
+        require("tantivy", "search.enabled")
+        search = import_module("gossamer.archive.search.log")  # A crawl without an index has no use for it.
+        logs.append(search.SearchLog(options, journals, clock, shard, incarnation))
+        followers.append(search.IndexFollower(options, journals))
+    return logs, Followers(followers)

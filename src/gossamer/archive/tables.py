@@ -10,11 +10,9 @@ from typing import Protocol
 import msgspec
 import pyarrow as pa
 
-from gossamer.archive.arrays import MoreColumns, column_of
-from gossamer.archive.frames import frame
+from gossamer.archive.logs import Segments, frame
 from gossamer.archive.options import ArchiveOptions
-from gossamer.archive.schema import EPOCHS, FEW, LINKS, PAGES
-from gossamer.archive.segments import Segments
+from gossamer.archive.schema import EPOCHS, FEW, LINKS, PAGES, MoreColumns, column_of
 from gossamer.model.counters import values
 from gossamer.model.links import EMBED
 from gossamer.model.visits import Archived, EpochRow, PageRow, Visited

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gossamer.archive.cdxj import faults_of_index, seal_of
-from gossamer.archive.frames import BrokenFrameError, batches
+from gossamer.archive.logs import BrokenFrameError, batches
 from gossamer.archive.members import members_of
+from gossamer.archive.views.bodies import is_zstd
 from gossamer.archive.views.source import told_of
-from gossamer.archive.views.whole import is_zstd
 from gossamer.model.errors import DamagedError
 from gossamer.state.journals import Entry, differs
 from gossamer.state.sums import sums_of

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import msgspec
 
-from gossamer.archive import heads
+from gossamer.archive.logs import Segments
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.records import (
     HTTP_REQUEST,
@@ -21,8 +21,10 @@ from gossamer.archive.records import (
     named_fields,
     packer,
     pieces_of_member,
+    protocol_of,
+    request_head,
+    response_head,
 )
-from gossamer.archive.segments import Segments
 from gossamer.model.visits import Archived, Original, Reply, Visited
 from gossamer.state.journals import Journal, Journals
 
@@ -160,14 +162,14 @@ class WarcArchive:
         fields: Fields = [("WARC-Target-URI", reply.url)]
         if reply.ip:
             fields.append(("WARC-IP-Address", reply.ip))
-        if protocol := heads.protocol(reply):
+        if protocol := protocol_of(reply):
             fields.append(("WARC-Protocol", protocol))
         if reply.truncated:
             fields.append(("WARC-Truncated", reply.truncated))
         if not reply.url.startswith(("http://", "https://")):
             fields.append(("WARC-Payload-Digest", digest))
             return self._record("resource", at, reply.media_type, fields, b"", reply)
-        head = heads.response_head(reply)
+        head = response_head(reply)
         if original is None:
             fields.append(("WARC-Payload-Digest", digest))
             return self._record("response", at, HTTP_RESPONSE, fields, head, reply)
@@ -180,7 +182,7 @@ class WarcArchive:
         fields: Fields = [("WARC-Target-URI", reply.url), ("WARC-Concurrent-To", f"<{main.record_id}>")]
         if reply.ip:
             fields.append(("WARC-IP-Address", reply.ip))
-        head = heads.request_head(reply.request_head)
+        head = request_head(reply.request_head)
         return Record("request", self._next_id(), main.date, HTTP_REQUEST, fields, head)
 
     def _story(self, visited: Visited, reply: Reply) -> Fields:

@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar, cast, runtime_checkable
 import msgspec
 
 from gossamer.archive.archive import Archives, Closing, Followers
-from gossamer.archive.followed import followed
+from gossamer.archive.follower import followed
 from gossamer.archive.tables import Tables
 from gossamer.archive.warc import About, WarcArchive
 from gossamer.assembly.schemes import keep_schemes, namer_for

@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from gossamer.archive.cdxj import INDEX
-from gossamer.archive.search.folders import FOLDER as SEARCH
-from gossamer.archive.search.folders import indexes_of
-from gossamer.archive.search.sums import faults as faults_of_search
+from gossamer.archive.search.folder import FOLDER as SEARCH
+from gossamer.archive.search.folder import faults as faults_of_search
+from gossamer.archive.search.folder import indexes_of
 from gossamer.archive.verify import (
     Fault,
     Records,

@@ -6,8 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
 
+from gossamer.archive.views.bodies import Means
 from gossamer.archive.views.export import Committed, Crawl
-from gossamer.archive.views.means import Means
 from gossamer.assembly.home import Home, homes
 from gossamer.assembly.integrity import lost, manifest_of, opened_store
 from gossamer.config import Config

@@ -9,8 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
-from gossamer.archive.options import ArchiveOptions
-from gossamer.archive.search.options import SearchOptions
+from gossamer.archive.options import ArchiveOptions, SearchOptions
 from gossamer.cluster.options import ClusterOptions
 from gossamer.crawl.options import CrawlOptions, LimitsOptions, LogsOptions, WatchOptions
 from gossamer.fetch.options import FetchOptions

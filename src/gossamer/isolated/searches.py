@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.archive.search.folders import indexes_of, no_index
+from gossamer.archive.search.folder import indexes_of, no_index
 from gossamer.archive.search.question import QueryError, Question
 from gossamer.model import verbs
 from gossamer.model.extras import missing

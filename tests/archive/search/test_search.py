@@ -9,14 +9,12 @@ import pytest
 
 from gossamer.archive.archive import Archives, Followers
 from gossamer.archive.follower import Follower
-from gossamer.archive.options import ArchiveOptions
+from gossamer.archive.options import ArchiveOptions, SearchOptions
 from gossamer.archive.search import build as building
 from gossamer.archive.search.build import build
 from gossamer.archive.search.documents import SCHEMA, Document, document_of, language_of
-from gossamer.archive.search.follower import IndexFollower
 from gossamer.archive.search.index import IndexWriter
-from gossamer.archive.search.log import SearchLog
-from gossamer.archive.search.options import SearchOptions
+from gossamer.archive.search.log import IndexFollower, SearchLog
 from gossamer.archive.search.query import Found, search
 from gossamer.archive.search.question import QueryError, Question
 from gossamer.archive.tables import Tables

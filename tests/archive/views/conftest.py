@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.archive.views.bodies import Means
 from gossamer.archive.views.export import Crawl, Exported, export
-from gossamer.archive.views.means import Means
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.fetch.options import FetchOptions
 from gossamer.model.visits import Page

@@ -9,7 +9,7 @@ from typing import Any
 
 from gossamer.archive.views import export as views
 from gossamer.archive.views import work
-from gossamer.archive.views.means import Means
+from gossamer.archive.views.bodies import Means
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.fetch.options import FetchOptions
 from gossamer.model.visits import Page

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gossamer.archive.schema import LINKS, PAGES
-from gossamer.archive.views import parquet
+from gossamer.archive.views import tables
 from tests.archive.views.conftest import Exporting
 
 ROOT = Path(__file__).parents[3]
@@ -34,7 +34,7 @@ def pages(rows: int, start: int) -> pa.Table:
 def test_a_question_about_a_host_reads_the_row_groups_that_hold_it(
     exporting: Exporting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parquet, "ROW_GROUP_ROWS_MAX", 500)
+    monkeypatch.setattr(tables, "ROW_GROUP_ROWS_MAX", 500)
     (tmp_path / "crawl/pages").mkdir(parents=True)
     for number in range(4):
         pq.write_table(pages(5_000, number * 5_000), tmp_path / f"crawl/pages/pages-000-0001-{number:06d}.parquet")

@@ -21,7 +21,7 @@ from warcio.archiveiterator import ArchiveIterator
 from gossamer.archive.cdxj import entries_of_warcs, write_index
 from gossamer.archive.schema import PAGES
 from gossamer.archive.views.export import Crawl, stream
-from gossamer.archive.views.markdown import file_name, quoted
+from gossamer.archive.views.pages import file_name, quoted
 from gossamer.model.errors import ConfigError
 from tests.archive.views.conftest import NOW, Exporting
 from tests.archive.views.crawled import HOSTILE_PATHS, HOSTILE_TITLES, hosts

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from gossamer.archive.views import wacz
+from gossamer.archive.views.bodies import require_whole
 from gossamer.archive.views.source import Source, pieces_of
-from gossamer.archive.views.whole import require_whole
 from gossamer.archive.views.work import Piece
 from gossamer.model.errors import ConfigError, DamagedError
 from tests.archive.views.conftest import Exporting

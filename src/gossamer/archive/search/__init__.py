@@ -3,7 +3,7 @@
 Takes    Visited; or finished tables and WARC files
 Gives    a tantivy index in `search/`, and answers from it
 Keeps    a log of pages that are committed and not yet indexed
-Imports  model, state, ports, world; of its room: frames, segments, views
+Imports  model, state, ports, world; of its room: logs, views
 Touches  disk
 Never    is needed to crawl: the index is a view
 """

@@ -8,11 +8,10 @@ from pathlib import Path
 import msgspec
 
 from gossamer.archive.search.documents import INDEXED_TYPES, Document, language_of_page
-from gossamer.archive.search.folders import FOLDER
+from gossamer.archive.search.folder import FOLDER
 from gossamer.archive.search.index import IndexWriter
-from gossamer.archive.views.bodies import Bodies
+from gossamer.archive.views.bodies import Bodies, Means
 from gossamer.archive.views.export import Crawl, inputs_of
-from gossamer.archive.views.means import Means
 from gossamer.archive.views.plan import make_plan, planned, rows_of
 from gossamer.archive.views.work import Order, Work
 

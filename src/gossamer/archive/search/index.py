@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import tantivy
 
-from gossamer.archive.search.sums import SUMS, record
+from gossamer.archive.search.folder import SUMS, record
 from gossamer.model.errors import ConfigError
 
 if TYPE_CHECKING:

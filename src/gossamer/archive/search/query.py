@@ -10,9 +10,9 @@ from typing import Any, cast
 import msgspec
 import tantivy
 
+from gossamer.archive.search.folder import require_sound
 from gossamer.archive.search.index import POSITION, reading
 from gossamer.archive.search.question import QueryError, Question
-from gossamer.archive.search.sums import require_sound
 from gossamer.model.errors import ConfigError
 
 SNIPPET_CHARACTERS_MAX = 200

@@ -3,7 +3,7 @@
 Takes    finished tables and WARC files
 Gives    Parquet, JSON lines, CSV, Markdown, CDXJ, WACZ, page files
 Keeps    a folder beside the target while it is being made
-Imports  model, ports, world; of its room: cdxj, frames, schema
+Imports  model, ports, world; of its room: cdxj, logs, schema
 Touches  disk
 Never    changes a file of the crawl
 """

@@ -11,17 +11,14 @@ from typing import BinaryIO
 import msgspec
 
 from gossamer.archive.follower import make_parquet
-from gossamer.archive.frames import sound_length
+from gossamer.archive.logs import sound_length
 from gossamer.archive.tables import LOG_SUFFIX
-from gossamer.archive.views.bodies import Bodies
+from gossamer.archive.views.bodies import Bodies, Means
 from gossamer.archive.views.index import export_index
-from gossamer.archive.views.markdown import export_markdown
-from gossamer.archive.views.means import Means
-from gossamer.archive.views.pagefiles import export_pagefiles
-from gossamer.archive.views.parquet import export_parquet
+from gossamer.archive.views.pages import export_markdown, export_pagefiles
 from gossamer.archive.views.plan import make_plan, rows_of
-from gossamer.archive.views.rows import FORMS, export_rows, stream_rows
 from gossamer.archive.views.source import Source, pieces_of
+from gossamer.archive.views.tables import FORMS, export_parquet, export_rows, stream_rows
 from gossamer.archive.views.wacz import export_wacz
 from gossamer.archive.views.work import Inputs, Order, Piece, Work
 from gossamer.model.damage import Damage, require_none

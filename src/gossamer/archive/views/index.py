@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gossamer.archive.cdxj import COLUMNS, Standing, entries_of_batch
-from gossamer.archive.views.parquet import Advance
 from gossamer.archive.views.sorting import Run, Sorter
 from gossamer.archive.views.source import Source
+from gossamer.archive.views.tables import Advance
 from gossamer.archive.views.work import CHECKPOINT_BYTES, Work
 from gossamer.world.files import AppendFile
 

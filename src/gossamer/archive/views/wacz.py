@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 from isal import isal_zlib
 
 from gossamer.archive.cdxj import Standing
+from gossamer.archive.views.bodies import ended_early, require_members, require_whole
 from gossamer.archive.views.index import Indexing, sort_lines, unique_lines
-from gossamer.archive.views.parquet import Advance
 from gossamer.archive.views.source import Source
-from gossamer.archive.views.whole import ended_early, require_members, require_whole
+from gossamer.archive.views.tables import Advance
 from gossamer.archive.views.work import Inputs, Piece, Work
 from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.model.product import __version__

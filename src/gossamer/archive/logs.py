@@ -1,4 +1,4 @@
-"""Frames: how record batches stand in a table's log.
+"""Logs: the numbered journals of one kind, of which one grows at a time, and the frames that hold record batches there.
 
 A frame is the magic bytes, the payload's length (32 bits) and xxh3 checksum (64 bits, seeded with the length),
 little-endian, then the payload: one Arrow IPC stream that carries its schema, readable on its own.
@@ -6,6 +6,7 @@ little-endian, then the payload: one Arrow IPC stream that carries its schema, r
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,6 +16,7 @@ import pyarrow as pa
 import xxhash
 
 from gossamer.model.errors import DamagedError
+from gossamer.state.journals import Journal, Journals
 
 _HEAD = struct.Struct("<4sIQ")
 _MAGIC = b"gsf1"
@@ -89,3 +91,50 @@ def _payloads(path: Path, length: int | None) -> Iterator[bytes]:
 
 def _checksum(payload: bytes) -> int:
     return xxhash.xxh3_64_intdigest(payload, seed=len(payload))
+
+
+class Segments:
+    """Names, begins and finishes the journals `PREFIX-SHARD-INCARNATION-SEQUENCE SUFFIX`.
+
+    After a crash it goes on with the segment that was open, unless that is another incarnation's: such a one is
+    closed. A sequence number is never given twice within an incarnation.
+    """
+
+    def __init__(
+        self, journals: Journals, prefix: str, suffix: str, shard: int, incarnation: int, made: str = ""
+    ) -> None:
+        """Take up what `journals` holds.
+
+        Prefixes are relative to the crawl's directory, their folder included. `made` is the prefix of what becomes
+        of finished segments, under the same numbers.
+        """
+        self._journals = journals
+        self._suffix = suffix
+        numbers = f"-{shard:03d}-{incarnation:04d}-"
+        self._stem = prefix + numbers
+        self.journal: Journal | None = None
+        names = [entry.name for entry in journals.finals(self._stem)]
+        if made:
+            names += [entry.name for entry in journals.finals(made + numbers)]
+        for journal in journals.opened(f"{prefix}-{shard:03d}-"):
+            self.finish()
+            self.journal = journal
+            names.append(journal.name)
+            if not journal.name.startswith(self._stem):
+                self.finish()
+        number = re.compile(re.escape(numbers) + r"(\d+)\.")
+        found = (number.search(name) for name in names)
+        self._sequence = max((int(match[1]) for match in found if match), default=0)
+
+    def begin(self) -> Journal:
+        """Begin the next segment."""
+        assert self.journal is None, "one segment grows at a time"
+        self._sequence += 1
+        self.journal = self._journals.create(f"{self._stem}{self._sequence:06d}{self._suffix}")
+        return self.journal
+
+    def finish(self) -> None:
+        """Close the growing segment, if there is one; takes effect with the commit."""
+        if self.journal is not None:
+            self._journals.close(self.journal)
+            self.journal = None

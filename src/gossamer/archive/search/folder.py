@@ -1,4 +1,7 @@
-"""Sums: the checksums of an index's files, recorded when its writer closes, and what is wrong with the files since."""
+"""Folder: where the indexes of a crawl are, the checksums of their files, and what is wrong with the files since.
+
+The checksums are recorded when an index's writer closes. Nothing here imports the library that reads an index.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,25 @@ import msgspec
 from gossamer.model.errors import DamagedError
 from gossamer.state.sums import Sums, crc_of
 from gossamer.world.files import write_whole
+
+FOLDER = "search"
+SHARD = "shard-"
+"""What the folder of each of several shards' indexes is called, its number behind it."""
+
+
+def indexes_of(directory: Path) -> list[Path]:
+    """Return a crawl's indexes: one that was made of all, and those that several shards keep."""
+    whole = directory / FOLDER
+    return [path.parent for path in (whole / "meta.json", *sorted(whole.glob(f"{SHARD}*/meta.json"))) if path.exists()]
+
+
+def no_index(directory: Path) -> str:
+    """Return what to say of a crawl that has no index."""
+    return (
+        f"{directory} has no search index; `gossamer search {directory} --build` makes one of what was crawled, "
+        "`--set search.enabled=true` has a crawl keep one"
+    )
+
 
 SUMS = "sums.json"
 """In the index's folder. Missing while a writer has the index, and after its death."""
