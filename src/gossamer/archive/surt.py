@@ -12,11 +12,14 @@ import re
 from functools import lru_cache
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
+from gossamer.url.parts import is_default_port
+
 _KEPT = "!\"$&'()*+,-./:;<=>?@[\\]^_`{|}~"
 _PLAIN = re.compile(r"https?://((?:[a-z0-9-]+\.)*[a-z]+)(/(?:[a-z0-9_-]+(?:[./][a-z0-9_-]+)*)?)/?")
 """Most URLs: nothing in them needs work, but for the order of the host's labels and a slash at the end."""
+_WEB = ("http", "https")
+"""Their default ports do not count; tools keep those of other schemes in the key."""
 _WWW = re.compile(r"www\d*\.")
-_DEFAULT_PORTS = {"http": "80", "https": "443"}
 _PATH_SESSIONS = (
     re.compile(r"^(.*/)\((?:[a-z]\([0-9a-z]{24}\))+\)/([^?]+\.aspx.*)$"),
     re.compile(r"^(.*/)\([0-9a-z]{24}\)/([^?]+\.aspx.*)$"),
@@ -44,7 +47,8 @@ def surt(url: str) -> str:
     rest, _, query = rest.partition("?")
     authority, slash, path = rest.partition("/")
     host, port = _host_and_port(authority.rpartition("@")[2])
-    if port and port != _DEFAULT_PORTS.get(scheme.lower()):
+    scheme = scheme.lower()
+    if port and not (scheme in _WEB and is_default_port(scheme, port)):
         host = f"{host}:{port}"
     key = f"{host}){_path(slash + path)}"
     query = _query(query)

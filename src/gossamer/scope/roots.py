@@ -9,11 +9,8 @@ import msgspec
 from gossamer.model.errors import ConfigError
 from gossamer.scope.options import Mode
 from gossamer.url.canonical import Canonicalizer
-from gossamer.url.parts import split_authority
-from gossamer.url.rules import DEFAULT_PORTS
+from gossamer.url.parts import is_default_port, split_authority
 from gossamer.url.url import Url
-
-_WEB_PORTS = (DEFAULT_PORTS["http"], DEFAULT_PORTS["https"])
 
 STARTS_MAX: Final = 16_384
 """Starts of addresses (`https://host:port`) whose verdict is remembered: about 3 MB."""
@@ -145,7 +142,8 @@ def authority_of(url: Url) -> str:
     if authority == url.host:
         return authority
     port = split_authority(_path_start(text)[0])[2]
-    return url.host if port is None or port in {*_WEB_PORTS, DEFAULT_PORTS.get(url.scheme)} else f"{url.host}:{port}"
+    is_default = port is None or any(is_default_port(scheme, port) for scheme in ("http", "https", url.scheme))
+    return url.host if is_default else f"{url.host}:{port}"
 
 
 def directory_of(text: str) -> str:

@@ -46,6 +46,7 @@ from gossamer.ports import (
 )
 from gossamer.url.canonical import Canonicalizer
 from gossamer.url.name import Namer
+from gossamer.url.parts import DEFAULT_PORTS
 from gossamer.url.url import Url
 
 MANY = 2_000
@@ -448,11 +449,10 @@ def _visited(number: int, outcome: str, reply: bytes | None, status: int = 200) 
 
 def _request(address: str, ip: str, body_bytes_max: int = 0, port: int = 0) -> Request:
     parts = urlsplit(address)
-    defaults = {"http": 80, "https": 443, "ftp": 21, "gopher": 70}
     if port:
         host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
         address = parts._replace(netloc=f"{host}:{port}").geturl()
-    return Request(address, ip, port or parts.port or defaults.get(parts.scheme, 0), body_bytes_max=body_bytes_max)
+    return Request(address, ip, port or parts.port or DEFAULT_PORTS.get(parts.scheme, 0), body_bytes_max=body_bytes_max)
 
 
 def _reply(result: Reply | Failure, address: str) -> Reply:

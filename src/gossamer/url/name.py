@@ -11,8 +11,7 @@ from xxhash import xxh3_64_intdigest
 
 from gossamer.url.canonical import Canonicalizer, Search, is_plain_start
 from gossamer.url.join import absolute
-from gossamer.url.parts import split_authority
-from gossamer.url.rules import DEFAULT_PORTS
+from gossamer.url.parts import DEFAULT_PORTS, split_authority
 from gossamer.url.site import partition_of, site_of
 from gossamer.url.url import Url
 
@@ -90,7 +89,7 @@ class Namer:
         """Return the port that a URL names, or its scheme's; 0 where that has none."""
         scheme, _, authority = url.origin.partition("://")
         port = split_authority(authority)[2]
-        return int(port) if port else self._added.get(scheme) or int(DEFAULT_PORTS.get(scheme, 0))
+        return int(port) if port else self._added.get(scheme) or DEFAULT_PORTS.get(scheme, 0)
 
     def changes(self, text: str) -> list[tuple[str, str]]:
         """Return the rules that have a part in an address's key, each with what it made: for people who ask why."""

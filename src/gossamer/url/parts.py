@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
 
 import msgspec
 
 # RFC 3986, appendix B, for addresses that have an authority.
 _SPLIT = re.compile(r"([a-z][a-z0-9+.-]*)://([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL).fullmatch
 _PORT = re.compile(r":([0-9]*)$").search
+DEFAULT_PORTS: Final[Mapping[str, int]] = MappingProxyType(
+    {"http": 80, "https": 443, "ftp": 21, "ftps": 990, "gopher": 70}
+)
+"""The port of each scheme where an address names none. The WHATWG rules drop those of http, https and ftp alone."""
 USER_INFO = re.compile(r"(?<=://)[^/?#\s\"']*@")
 """The user name and the password of an address, wherever it is in a text."""
 
@@ -41,6 +48,11 @@ def split(url: str) -> Parts | None:
     scheme, authority, path, query, fragment = match.groups()
     userinfo, host, port = split_authority(authority)
     return Parts(scheme, userinfo, host, port, path, query, fragment)
+
+
+def is_default_port(scheme: str, port: str) -> bool:
+    """Say whether a port, as an address names it, is the one that its scheme has anyway."""
+    return scheme in DEFAULT_PORTS and port == str(DEFAULT_PORTS[scheme])
 
 
 def drop_user_info(url: str) -> str:

@@ -12,15 +12,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gossamer.url.parts import Parts
+from gossamer.url.parts import Parts, is_default_port
 from gossamer.url.site import is_suffix
 
 Rule = Callable[[Parts], Parts]
-
-DEFAULT_PORTS: Final[Mapping[str, str]] = MappingProxyType(
-    {"http": "80", "https": "443", "ftp": "21", "ftps": "990", "gopher": "70"}
-)
-"""Each scheme's own port. The WHATWG rules drop those of http, https and ftp alone."""
 
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 _UNRESERVED = re.compile("%(?:2[DE]|3[0-9]|[46][1-9A-F]|[57][0-9A]|5F|7E)", re.IGNORECASE)
@@ -66,7 +61,7 @@ def host_case(parts: Parts) -> Parts:
 
 def default_port(parts: Parts) -> Parts:
     """Drop the scheme's own port, or an empty one: `gopher://h:70/` is `gopher://h/` (RFC 3986, section 6.2.3)."""
-    drop = parts.port is not None and parts.port in {"", DEFAULT_PORTS.get(parts.scheme)}
+    drop = parts.port is not None and (not parts.port or is_default_port(parts.scheme, parts.port))
     return replace(parts, port=None) if drop else parts
 
 
