@@ -5,13 +5,13 @@ import errno
 import pycurl
 import pytest
 
-from gossamer.fetch import errors
+from gossamer.fetch import transfers
 from gossamer.model.outcomes import OUTCOMES
 from gossamer.model.visits import Failure
 
 
 def meaning(code: int, text: str = "why", os_errno: int = 0) -> Failure:
-    return errors.failure(code, text, ip="127.0.0.1", started_at=1.0, fetch_s=2.0, os_errno=os_errno)
+    return transfers.failure(code, text, ip="127.0.0.1", started_at=1.0, fetch_s=2.0, os_errno=os_errno)
 
 
 def test_every_code_has_an_outcome() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.fetch.bodies import media_type_of
 from gossamer.fetch.file import FileModule
-from gossamer.fetch.media_types import media_type_of
 from gossamer.fetch.options import FetchOptions
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply, Request

@@ -6,9 +6,8 @@ from typing import Final
 
 import msgspec
 
-from gossamer.fetch.codings import ERRORS, KNOWN, STREAMS, is_zlib
+from gossamer.fetch.codings import ERRORS, KNOWN, STREAMS, Spilling, is_zlib
 from gossamer.fetch.options import FetchOptions
-from gossamer.fetch.spilling import Spilling
 from gossamer.model.visits import Content, Reply
 from gossamer.world.spill import Spills
 

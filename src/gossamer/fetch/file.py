@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote_from_bytes, unquote_to_bytes, urlsplit
 
-from gossamer.fetch.bodies import Bodies
-from gossamer.fetch.media_types import URI_LIST, media_type_of
+from gossamer.fetch.bodies import URI_LIST, Bodies, media_type_of
 from gossamer.fetch.options import FetchOptions
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply, Request

@@ -7,13 +7,11 @@ from typing import Final, NamedTuple
 
 import pycurl
 
-from gossamer.fetch.bodies import Bodies
+from gossamer.fetch.bodies import GOPHER_MENU, Bodies, media_type_of
 from gossamer.fetch.driver import End
-from gossamer.fetch.errors import one_line
-from gossamer.fetch.media_types import GOPHER_MENU, media_type_of
 from gossamer.fetch.options import FetchOptions
 from gossamer.fetch.transfer import Setting, Transfer
-from gossamer.fetch.transfers import Transfers, cut
+from gossamer.fetch.transfers import Transfers, cut, one_line
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.world.clock import Clock
 

@@ -14,9 +14,9 @@ import certifi
 import pycurl
 
 from gossamer.fetch.bodies import Bodies
+from gossamer.fetch.driver import COUNTED, received_bytes, unread_beginning, unread_bytes
 from gossamer.fetch.headers import content_type, parse_head
 from gossamer.fetch.options import FetchOptions
-from gossamer.fetch.received import COUNTED, received_bytes, unread_beginning, unread_bytes
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Request
 from gossamer.world.spill import BUFFER_BYTES, Spill

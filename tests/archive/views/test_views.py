@@ -183,7 +183,7 @@ def unescaped(text: str) -> str:
 def test_page_files_give_each_page_back_by_offset(
     crawled: Path, exporting: Exporting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gossamer.archive.views.pagefiles.SEGMENT_BYTES_MAX", 8_000)
+    monkeypatch.setattr("gossamer.archive.views.pages.SEGMENT_BYTES_MAX", 8_000)
     out = tmp_path / "out"
     exporting("pagefiles", out)
     contents, pages = bodies(crawled), latest(crawled)
@@ -206,7 +206,7 @@ def test_page_files_give_each_page_back_by_offset(
 def test_a_content_larger_than_a_page_file_is_named_but_not_stored(
     exporting: Exporting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gossamer.archive.views.pagefiles.SEGMENT_BYTES_MAX", 500)
+    monkeypatch.setattr("gossamer.archive.views.pages.SEGMENT_BYTES_MAX", 500)
     exporting("pagefiles", tmp_path / "out")
     places = [(int(fields[6]), fields[8], fields[9]) for fields in stored(tmp_path / "out")]
     assert any(size > 500 for size, _, _ in places)
@@ -337,7 +337,7 @@ def test_an_unfinished_export_goes_on_only_as_it_was_asked_for(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("gossamer.archive.views.rows._append", full)
+        patch.setattr("gossamer.archive.views.tables._append", full)
         with pytest.raises(OSError, match="No space"):
             exporting("csv", tmp_path / "out")
     with pytest.raises(ConfigError, match="table '', not 'links'"):
