@@ -11,9 +11,8 @@ import pytest
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
 from gossamer.offline import merge as merging
-from gossamer.offline.merge import merge, split
+from gossamer.offline.merge import merge, split, summary
 from gossamer.offline.segment import About, Segment, SegmentWriter
-from gossamer.offline.show import summary
 from gossamer.url.name import Namer
 from tests.offline.test_build import rows_of
 

@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 
 from gossamer.url import name as name_module
 from gossamer.url.canonical import Canonicalizer
-from gossamer.url.fingerprint import fingerprint
 from gossamer.url.hosts import HostRules
 from gossamer.url.join import absolute, join
 from gossamer.url.name import Namer
 from gossamer.url.parts import split
 from gossamer.url.rules import DEFAULT_RULES, RULES, occasion
 from gossamer.url.site import partition_of, site_of
-from gossamer.url.url import Url
+from gossamer.url.url import Url, fingerprint
 
 
 def named(text: str, namer: Namer | None = None) -> Url | None:

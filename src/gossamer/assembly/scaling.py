@@ -42,8 +42,8 @@ from gossamer.state.schema import (
     with_sharing,
 )
 from gossamer.state.store import Range, Store
-from gossamer.url.fingerprint import PARTITIONS
 from gossamer.url.name import Namer
+from gossamer.url.url import PARTITIONS
 from gossamer.world.files import sync_directory, write_whole
 
 PLAN: Final = "state/scaling.json"

@@ -329,7 +329,7 @@ def segment_built(
 
 def segment_summary(file: Path, limit: int) -> Mapping[str, object]:
     """Return what a segment holds."""
-    from gossamer.offline.show import summary
+    from gossamer.offline.merge import summary
 
     return summary(file, limit)
 

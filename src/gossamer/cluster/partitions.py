@@ -11,7 +11,7 @@ import msgspec
 
 from gossamer.model.errors import ConfigError
 from gossamer.state.sums import crc
-from gossamer.url.fingerprint import PARTITIONS
+from gossamer.url.url import PARTITIONS
 from gossamer.world.files import write_whole
 
 FILE: Final = "state/partitions.json"

@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 
 from gossamer.archive.views.sorting import Sorter
 from gossamer.offline.choose import LISTED
+from gossamer.offline.kinds import WAY_BITS, depth_of, hops_of, least, way_of
 from gossamer.offline.records import heads
 from gossamer.offline.segment import About, SegmentWriter, values_of
 from gossamer.offline.steps import Build, Waiting
 from gossamer.offline.texts import KIND, ROWS, stretches
-from gossamer.offline.ways import WAY_BITS, depth_of, hops_of, least, way_of
-from gossamer.url.fingerprint import PARTITIONS
+from gossamer.url.url import PARTITIONS
 
 _BY_URL = ("fingerprint", "depth", "hops", "row")
 _IN_ORDER = ("partition", "site", "level", "rank", "depth", "hops", "fingerprint")

@@ -21,7 +21,7 @@ from gossamer.model.product import PRODUCT, __version__
 from gossamer.offline.arrange import arrange
 from gossamer.offline.choose import ADDED, LISTED, RELAXED, SHORTER, choose, gather_others
 from gossamer.offline.gather import gather_links, gather_origins, gather_pages, join_ways
-from gossamer.offline.inputs import found_in, source_of
+from gossamer.offline.inputs import found_in, read_warcs, source_of
 from gossamer.offline.kinds import FOUND, FROM, KNOWN, PAGE, chosen_kind, way_kind
 from gossamer.offline.known import Known
 from gossamer.offline.records import Runs
@@ -29,7 +29,6 @@ from gossamer.offline.seeds import Named, bring_in
 from gossamer.offline.segment import About, Segment, rules_of
 from gossamer.offline.steps import Build, Progress, Wish, followed_types, targets_of
 from gossamer.offline.texts import read_texts
-from gossamer.offline.warcs import read_warcs
 from gossamer.offline.work import Work
 from gossamer.scope.seeds import seed_url
 from gossamer.url.name import Namer

@@ -17,12 +17,30 @@ import pyarrow as pa
 
 from gossamer.model.links import EMBED
 from gossamer.offline.gather import pages_of, place_of
-from gossamer.offline.kinds import AGAIN, EMBEDDED, FOUND, KNOWN, LINK, PAGE, PASSING, REDIRECTS, SEED, chosen_kind
+from gossamer.offline.kinds import (
+    AGAIN,
+    EMBEDDED,
+    FARTHEST,
+    FOUND,
+    KNOWN,
+    LINK,
+    PAGE,
+    PASSING,
+    REDIRECTS,
+    SEED,
+    WAY_BITS,
+    WAY_MASK,
+    chosen_kind,
+    depth_of,
+    hops_of,
+    least,
+    least_of_both,
+    way_of,
+)
 from gossamer.offline.records import Rows, heads, is_in, spans
 from gossamer.offline.seeds import Named
 from gossamer.offline.segment import Segment, values_of
 from gossamer.offline.steps import Build, Waiting
-from gossamer.offline.ways import FARTHEST, WAY_BITS, WAY_MASK, depth_of, hops_of, least, least_of_both, way_of
 
 SHORTER = KNOWN._replace(name="shorter")
 RELAXED = KNOWN._replace(name="relaxed")

@@ -20,20 +20,27 @@ from gossamer.model.outcomes import MAY_PASS
 from gossamer.offline.kinds import (
     BEYOND,
     EMBEDDED,
+    FARTHEST,
     FOUND,
     FROM,
+    HOPS_MAX,
     KNOWN,
     PAGE,
     PART,
     PASSING,
     REDIRECTS,
     SILENT,
+    WAY_MASK,
+    depth_of,
+    hops_of,
+    least,
+    least_of_both,
     way_kind,
+    way_of,
 )  # fmt: skip
 from gossamer.offline.records import Rows, heads, spans
 from gossamer.offline.segment import values_of
 from gossamer.offline.steps import Build, Waiting, batches
-from gossamer.offline.ways import FARTHEST, HOPS_MAX, WAY_MASK, depth_of, hops_of, least, least_of_both, way_of
 from gossamer.offline.work import Piece
 from gossamer.url.url import Url
 

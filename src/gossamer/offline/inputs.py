@@ -1,21 +1,37 @@
-"""Inputs: what the directories and files that are given hold: tables of crawls, or WARC files."""
+"""Inputs: what the directories and files that are given hold: tables of crawls, or WARC files.
+
+The archives of any crawler become tables of pages and links, by the modules that a crawl has. What stands in a WARC
+file does not say how a page was found: unless an index knows, it counts as a seed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
+from gossamer.archive.schema import LINKS, PAGES
 from gossamer.archive.views.export import inputs_of
 from gossamer.archive.views.source import Source, pieces_of
 from gossamer.archive.views.work import Piece as TablePiece
+from gossamer.assembly.building import Reader, reader_of
 from gossamer.assembly.views import crawl_in
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError
+from gossamer.model.links import Found
+from gossamer.model.visits import Page, Reply
 from gossamer.offline.segment import rules_of
-from gossamer.offline.work import Inputs, Piece
+from gossamer.offline.steps import Progress
+from gossamer.offline.work import Inputs, Piece, Work
+from gossamer.url.join import absolute
+from gossamer.url.name import Namer
+from gossamer.world.files import publish
 
 _WARC_NAMES = ("*.warc", "*.warc.gz", "*.warc.zst", "*.warc.lz4")
 
@@ -83,3 +99,143 @@ def _warcs(place: Path) -> list[Piece]:
 
 def _warc(path: Path) -> Piece:
     return Piece(str(path.absolute()), path.stat().st_size)
+
+
+BODY_BYTES_MAX = 64_000_000
+"""Of a body no more is read."""
+ROWS_MAX = 20_000
+"""Of links that wait for their row group."""
+_PAGE_COLUMNS = (
+    "url", "key", "fetched_at", "outcome", "status", "depth", "link_type", "redirect_to", "duplicate_of", "error",
+    "attempt", "referrer",
+)  # fmt: skip
+_PAGES = pa.schema([*(PAGES.field(name) for name in _PAGE_COLUMNS), ("nofollow", pa.bool_())])
+_REDIRECTS = frozenset((301, 302, 303, 307, 308))
+_NO_PAGES = ("metadata:", "dns:", "urn:", "whois:")
+
+
+def read_warcs(work: Work, config: Config, namer: Namer, progress: Progress) -> None:
+    """Make tables of all WARC files among the inputs, one file after the other. About 0.3 ms a page.
+
+    Raises:
+        ConfigError: a file is none, or is damaged.
+    """
+    inputs = work.state.inputs
+    assert inputs is not None
+    if not inputs.warcs:
+        return
+    reader, folder = reader_of(config), work.folder / "tables"
+    folder.mkdir(exist_ok=True)
+    while work.state.position < len(inputs.warcs):
+        number = work.state.position
+        tables = _Tables(folder, number)
+        piece = inputs.warcs[number]
+        try:
+            _read(Path(piece.path), tables, reader, namer)
+        finally:
+            tables.close()
+        if not piece.links_only:
+            inputs.pages.append(tables.piece("pages"))
+        inputs.links.append(tables.piece("links"))
+        work.state.position += 1
+        work.save()
+        progress("WARC files", work.state.position, len(inputs.warcs))
+
+
+class _Tables:
+    """The tables of one WARC file, written row group by row group."""
+
+    def __init__(self, folder: Path, number: int) -> None:
+        self._paths = {name: folder / f"{name}-{number:05d}.parquet" for name in ("pages", "links")}
+        self._schemas = {"pages": _PAGES, "links": LINKS}
+        self._writers = {
+            name: pq.ParquetWriter(path.with_name(path.name + ".new"), self._schemas[name], compression="zstd")
+            for name, path in self._paths.items()
+        }
+        self._rows: dict[str, list[dict[str, Any]]] = {"pages": [], "links": []}
+
+    def add(self, table: str, row: dict[str, Any]) -> None:
+        rows = self._rows[table]
+        rows.append(row)
+        if len(rows) >= ROWS_MAX:
+            self._flush(table)
+
+    def close(self) -> None:
+        for name, writer in self._writers.items():
+            self._flush(name)
+            writer.close()
+
+    def piece(self, table: str) -> Piece:
+        """Give a finished table its name."""
+        path = self._paths[table]
+        publish(path.with_name(path.name + ".new"), path)
+        return Piece(str(path.absolute()), path.stat().st_size, pq.read_metadata(path).num_rows)
+
+    def _flush(self, table: str) -> None:
+        rows = self._rows[table]
+        if rows:
+            self._writers[table].write_table(pa.Table.from_pylist(rows, schema=self._schemas[table]))
+            self._rows[table] = []
+
+
+def _read(path: Path, tables: _Tables, reader: Reader, namer: Namer) -> None:
+    kinds = WarcRecordType.response | WarcRecordType.resource | WarcRecordType.revisit
+    found = 0
+    try:
+        with path.open("rb") as file:
+            for record in ArchiveIterator(file, record_types=kinds, auto_decode="transfer"):
+                found += 1
+                _take(record, tables, reader, namer)
+    except (OSError, ValueError, RuntimeError) as error:
+        said = " ".join(str(error).split())
+        raise ConfigError(f"{path} is damaged, or no WARC file: {said}; leave it out, or mend it") from error
+    if not found and path.stat().st_size and not _is_warc(path):
+        raise ConfigError(f"{path} is no WARC file; name those of a crawler, or the directory of a crawl")
+
+
+def _is_warc(path: Path) -> bool:
+    with path.open("rb") as file:
+        return next(iter(ArchiveIterator(file)), None) is not None
+
+
+def _take(record: WarcRecord, tables: _Tables, reader: Reader, namer: Namer) -> None:
+    # wget writes the address in angle brackets, as WARC 1.0 has it in its grammar.
+    address = (record.headers.get("WARC-Target-URI") or "").strip("<> ")
+    text = absolute(address)
+    url = namer.name(text) if text is not None else None
+    if url is None or address.startswith(_NO_PAGES):
+        return
+    http = record.http_headers
+    status = http.status_code if http is not None else 200
+    headers = tuple(http.astuples()) if http is not None else ()
+    content_type = (http.get("Content-Type") if http is not None else record.headers.get("Content-Type")) or ""
+    page: dict[str, Any] = {
+        "url": url.text, "key": url.key, "fetched_at": record.record_date, "status": status, "depth": None,
+        "link_type": "", "redirect_to": "", "duplicate_of": "", "error": "", "attempt": 1, "referrer": "",
+        "outcome": "fetched" if status is not None and 200 <= status < 300 else "http_error", "nofollow": False,
+    }  # fmt: skip
+    if status in _REDIRECTS and (target := reader.redirect_target(url.text, headers)) is not None:
+        page["outcome"], page["redirect_to"] = "redirected", target
+        _add_link(tables, namer, url.text, Found(target, "redirect"))
+    elif page["outcome"] == "fetched" and record.record_type != WarcRecordType.revisit:
+        body = record.reader.read(BODY_BYTES_MAX)
+        media_type, _, parameters = content_type.partition(";")
+        charset = parameters.partition("charset=")[2].partition(";")[0].strip(" \"'")
+        media_type = media_type.strip().lower()
+        reply = Reply(url.text, status or 0, headers, body, "", 0.0, 0.0, len(body), media_type=media_type)
+        content = reader.decoder.decode(reply)
+        findings = reader.find(Page(url.text, media_type, charset, headers, content.body))
+        page["nofollow"] = findings.nofollow
+        for link in findings.links:
+            _add_link(tables, namer, url.text, link)
+    tables.add("pages", page)
+
+
+def _add_link(tables: _Tables, namer: Namer, source: str, found: Found) -> None:
+    target = namer.name(found.url)
+    if target is not None:
+        row = {
+            "from_url": source, "to_url": target.text, "to_key": target.key, "link_type": found.link_type,
+            "anchor_text": found.anchor_text, "nofollow": found.nofollow,
+        }  # fmt: skip
+        tables.add("links", row)

@@ -21,11 +21,10 @@ import numpy.typing as npt
 from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
 from gossamer.offline.filters import Filters
-from gossamer.offline.kinds import KNOWN
+from gossamer.offline.kinds import KNOWN, WAY_BITS, WAY_MASK, least
 from gossamer.offline.records import Rows, Runs, RunWriter, heads, spans
 from gossamer.offline.seeds import Seeds
 from gossamer.offline.segment import Segment
-from gossamer.offline.ways import WAY_BITS, WAY_MASK, least
 from gossamer.scope.roots import Roots
 from gossamer.world.files import sync_directory, write_whole
 from gossamer.world.process import DirectoryLock

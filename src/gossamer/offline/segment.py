@@ -22,9 +22,8 @@ import pyarrow.parquet as pq
 
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
-from gossamer.url.fingerprint import PARTITIONS
 from gossamer.url.options import UrlOptions
-from gossamer.url.url import Url
+from gossamer.url.url import PARTITIONS, Url
 from gossamer.world.files import publish
 
 VERSION = 1

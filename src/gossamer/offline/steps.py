@@ -18,7 +18,7 @@ from gossamer.offline.records import Buffer, Kind, Runs, write_run
 from gossamer.offline.seeds import Seeds
 from gossamer.offline.work import Inputs, Work
 from gossamer.scope.options import FOLLOWED
-from gossamer.url.fingerprint import PARTITIONS
+from gossamer.url.url import PARTITIONS
 
 Progress = Callable[[str, int, int], None]
 """Called with what is done, how much of it, and of how much."""

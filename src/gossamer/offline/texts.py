@@ -12,13 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from gossamer.model.links import EMBED, Link
-from gossamer.offline.kinds import EMBEDDED, chosen_kind
+from gossamer.offline.kinds import EMBEDDED, chosen_kind, depth_of, hops_of
 from gossamer.offline.records import CELLS, Rows, spans
 from gossamer.offline.seeds import Named
 from gossamer.offline.segment import BATCH_ROWS, SCHEMA, Segment, values_of
 from gossamer.offline.steps import Build, batches
-from gossamer.offline.ways import depth_of, hops_of
-from gossamer.url.fingerprint import PARTITIONS
+from gossamer.url.url import PARTITIONS
 from gossamer.world.files import publish
 
 ROWS = pa.schema(

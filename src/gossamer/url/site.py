@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from xxhash import xxh3_64_hexdigest, xxh3_64_intdigest
 
-from gossamer.url.fingerprint import PARTITIONS
+from gossamer.url.url import PARTITIONS
 
 if TYPE_CHECKING:
     from importlib.abc import FileLoader
