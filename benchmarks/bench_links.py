@@ -13,10 +13,9 @@ from pathlib import Path
 
 from gossamer.model.visits import Page
 from gossamer.process.chain import Modules, standard_modules
-from gossamer.process.html import bears_tree
+from gossamer.process.html import TreeMarkup, bears_tree
 from gossamer.process.options import ProcessOptions
 from gossamer.process.scan import ScannedMarkup
-from gossamer.process.tree import TreeMarkup
 
 DOCUMENTATION = Path("/usr/share/doc/python3.11/html")
 ROUNDS = 7

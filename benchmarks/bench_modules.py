@@ -19,8 +19,8 @@ from pypdf.annotations import Link
 from gossamer.model.visits import Findings, Page
 from gossamer.ports import ProcessingModule
 from gossamer.process.chain import Modules, standard_modules
+from gossamer.process.choice import MODULES
 from gossamer.process.options import ProcessOptions
-from gossamer.process.registry import MODULES
 
 DOCUMENTATION = Path("/usr/share/doc/python3.11/html")
 PAGE_BYTES_MAX = 50_000

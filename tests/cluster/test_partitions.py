@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from gossamer.cluster.partitions import FILE, PartitionMap
 from gossamer.model.errors import ConfigError
-from gossamer.url.fingerprint import PARTITIONS
 from gossamer.url.site import partition_of
+from gossamer.url.url import PARTITIONS
 
 
 @given(st.integers(1, 1024))

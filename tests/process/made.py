@@ -6,8 +6,8 @@ from typing import cast
 
 from gossamer.plugins import build
 from gossamer.ports import ProcessingModule
+from gossamer.process.choice import MODULES
 from gossamer.process.options import ProcessOptions
-from gossamer.process.registry import MODULES
 
 
 def made(name: str, key: str = "") -> ProcessingModule:

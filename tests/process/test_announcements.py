@@ -18,7 +18,7 @@ from gossamer.model.visits import Findings, Page
 from gossamer.process.announcements import Announcements
 from gossamer.process.chain import Modules
 from gossamer.process.choice import chosen
-from gossamer.process.dates import instant
+from gossamer.process.feeds import instant
 from gossamer.process.options import ProcessOptions
 from gossamer.process.xml import DEPTH_MAX, mended, read_xml
 from gossamer.testing import check_processing_module

@@ -10,9 +10,8 @@ from pydantic import ValidationError
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Findings, Page
 from gossamer.ports import ProcessingModule
-from gossamer.process.chain import Modules
+from gossamer.process.chain import NAMES_MAX, ROWS_MAX, Fitting, Modules
 from gossamer.process.choice import Chosen, chosen
-from gossamer.process.fitting import NAMES_MAX, ROWS_MAX, Fitting
 from gossamer.process.options import ProcessOptions
 from gossamer.process.own import processing_module
 

@@ -11,13 +11,12 @@ from pypdf.annotations import Link
 
 from gossamer.model.visits import Findings, Page
 from gossamer.ports import ProcessingModule
-from gossamer.process.addresses import TextLinks, trimmed
 from gossamer.process.content import MainText, Markdown, as_markdown
 from gossamer.process.language import Language
-from gossamer.process.metadata import Metadata
+from gossamer.process.metadata import Metadata, TagCounter
 from gossamer.process.options import ProcessOptions
 from gossamer.process.pdf import PdfLinks
-from gossamer.process.tags import TagCounter
+from gossamer.process.text import TextLinks, trimmed
 from gossamer.testing.conformance import check_processing_module
 
 from .pages import SCAN, TREE, URL, page, urls

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.process.directory import LINE_BYTES_MAX, Entry, entries
+from gossamer.process.listings import LINE_BYTES_MAX, Entry, entries
 
 
 def one(line: bytes) -> Entry | None:

@@ -8,8 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from gossamer.model.visits import Findings, Page
-from gossamer.process.css import addresses
-from gossamer.process.embeds import EmbedExtractor, embedded, srcset
+from gossamer.process.embeds import EmbedExtractor, addresses, embedded, srcset
 from gossamer.process.options import ProcessOptions
 
 D = "https://example.org/css/"

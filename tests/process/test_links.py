@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.process.base import Base
-from gossamer.process.links import SRCDOC_DEPTH_MAX, collapsed, link_header, redirect_target, refresh_target
+from gossamer.process.links import SRCDOC_DEPTH_MAX, Base, collapsed, link_header, redirect_target, refresh_target
 from gossamer.process.options import ProcessOptions
 from gossamer.url.join import join
 

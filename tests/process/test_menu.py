@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gossamer.fetch.gopher import item_of
-from gossamer.process.menu import FOLLOWED, offers
+from gossamer.process.listings import FOLLOWED, offers
 from gossamer.url.join import absolute
 from gossamer.url.name import Namer
 

@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gossamer.process import html
-from gossamer.process.html import Markup, bears_tree
+from gossamer.process.html import Markup, TreeMarkup, bears_tree
 from gossamer.process.options import ProcessOptions
 from gossamer.process.scan import _BREAKER, _NAMED, PLAIN_TAG, ScannedMarkup, attributes, reference_free
-from gossamer.process.tree import TreeMarkup
 
 from .pages import SCAN, TREE, findings
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.model.errors import ConfigError
-from gossamer.process.registry import DEFAULT_TYPES, MODULES
+from gossamer.process.choice import DEFAULT_TYPES, MODULES
 from tests.process.test_content_modules import ARTICLE, METADATA, pdf
 from tests.process.test_images import drawn
 from tests.ring.crawls import OWN, crawl, rows

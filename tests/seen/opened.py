@@ -15,9 +15,8 @@ from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Entry, Journals
 from gossamer.state.schema import MANIFEST
 from gossamer.state.store import Store
-from gossamer.url.fingerprint import fingerprint
 from gossamer.url.name import Namer
-from gossamer.url.url import Url
+from gossamer.url.url import Url, fingerprint
 
 FORMS = ("rocksdb", "memory", "diskmerge", "bloom")
 EXACT = FORMS[:3]

@@ -11,8 +11,7 @@ from gossamer.ports import KNOWN, NEW
 from gossamer.seen.bloom import BloomUrlSeen
 from gossamer.seen.offers import FOLDER, GROUPS
 from gossamer.seen.options import SeenOptions
-from gossamer.url.fingerprint import fingerprint
-from gossamer.url.url import Url
+from gossamer.url.url import Url, fingerprint
 from tests.seen.opened import Opened, numbered
 
 

@@ -62,8 +62,7 @@ from gossamer.ports import (
     UrlSeen,
 )
 from gossamer.process.chain import Modules, Watch
-from gossamer.process.choice import Chosen, chosen
-from gossamer.process.registry import MODULES, NEEDED
+from gossamer.process.choice import MODULES, NEEDED, Chosen, chosen
 from gossamer.process.text import TitleAndText
 from gossamer.resolve.guard import GuardedResolver
 from gossamer.resolve.resolver import DnsResolver

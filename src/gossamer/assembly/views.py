@@ -19,7 +19,7 @@ from gossamer.model.visits import Page
 from gossamer.plugins import build
 from gossamer.ports import ProcessingModule
 from gossamer.process.chain import Modules
-from gossamer.process.registry import MODULES, NEEDED
+from gossamer.process.choice import MODULES, NEEDED
 from gossamer.process.text import TitleAndText
 from gossamer.state.journals import Entry
 from gossamer.world.clock import WallClock

