@@ -16,7 +16,7 @@ from pathlib import Path
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.web import Web
 from gossamer.model.sketches import Sketch
-from gossamer.scope.watch import Node
+from gossamer.scope.templates import Node
 from gossamer.seen import shingles
 from gossamer.seen.content import NearContentSeen
 from gossamer.seen.shingles import sketch

@@ -43,8 +43,8 @@ from gossamer.process.links import redirect_target
 from gossamer.process.options import ProcessOptions
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.robots import SiteRobots
-from gossamer.scope.chain import NO_LISTS, Lists, scope_chain
-from gossamer.scope.exclusions import ExcludedHost
+from gossamer.scope.chain import scope_chain
+from gossamer.scope.lists import NO_LISTS, ExcludedHost, Lists
 from gossamer.scope.options import ScopeOptions
 from gossamer.scope.roots import Roots
 from gossamer.scope.traps import Trapped, Traps

@@ -9,13 +9,13 @@ import pytest
 
 from gossamer.model.links import SEED_ARGUMENT, Link
 from gossamer.model.visits import Reply
-from gossamer.scope.chain import DECLARED, LIVE_KEYS, Lists, judges_again, scope_chain
-from gossamer.scope.exclusions import ExcludedHost
+from gossamer.scope.chain import scope_chain
+from gossamer.scope.filters import FILTERS, LIVE_KEYS, judges_again
+from gossamer.scope.lists import Lists, Whitelist
 from gossamer.scope.options import ScopeOptions
 from gossamer.scope.pages import Language
 from gossamer.scope.roots import Roots
 from gossamer.scope.traps import Trapped
-from gossamer.scope.whitelist import Whitelist
 from gossamer.testing import page, reply
 from gossamer.testing.fakes import Answers
 from tests.crawl.ring import Ring, url_of
@@ -75,7 +75,7 @@ def test_every_live_key_of_the_scope_holds_for_what_is_queued(tmp_path: Path, ke
 
 
 def test_every_option_that_makes_a_filter_is_declared() -> None:
-    keys = {key for declared in DECLARED for key in declared.keys}
+    keys = {key for declared in FILTERS for key in declared.keys}
     assert keys <= set(ScopeOptions.model_fields)
     assert keys | WITHOUT_QUEUE >= LIVE_KEYS, "declare the new key on its filter"
     assert set(LIVE) == LIVE_KEYS - WITHOUT_QUEUE
@@ -83,7 +83,7 @@ def test_every_option_that_makes_a_filter_is_declared() -> None:
         {"scope": "host", "own_site": True, **{key: value for key, (value, _, _) in LIVE.items()}}
     )
     made = scope_chain(every, Roots("host"))
-    assert {type(one) for one in made.filters} == {*DECLARED, ExcludedHost} - {Whitelist}
+    assert {type(one) for one in made.filters} == {*FILTERS} - {Whitelist}
     assert all(judges_again(one) for one in made.filters if not LIVE_KEYS.isdisjoint(getattr(one, "keys", ())))
 
 

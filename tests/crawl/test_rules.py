@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gossamer.model.visits import Failure, Reply, Request
-from gossamer.scope.exclusions import HostSet
+from gossamer.scope.lists import HostSet
 from gossamer.testing.fakes import page, reply
 from gossamer.url.rules import DEFAULT_RULES
 

@@ -14,7 +14,7 @@ from gossamer.crawl.permit import Permit
 from gossamer.crawl.ring import Retries
 from gossamer.crawl.tally import NOTES_MAX, Tally, Totals
 from gossamer.model.visits import Errand, Failure, Reply, Visit
-from gossamer.scope.exclusions import ExcludedHost
+from gossamer.scope.lists import ExcludedHost
 from gossamer.testing import FakeClock, page, reply
 from gossamer.testing.fakes import Answers
 from gossamer.url.name import Namer

@@ -19,7 +19,7 @@ from gossamer.crawl.permit import Permit, Verdict
 from gossamer.model.visits import Failure, Reply
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.robots import SiteRobots
-from gossamer.scope.exclusions import ExcludedHost
+from gossamer.scope.lists import ExcludedHost
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.url.name import Namer

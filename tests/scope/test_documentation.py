@@ -7,11 +7,10 @@ from pathlib import Path
 
 from gossamer.config import configure
 from gossamer.config.lists import check_lists, scope_lists
-from gossamer.scope.chain import Lists, scope_chain
-from gossamer.scope.options import ScopeOptions
+from gossamer.scope.chain import scope_chain
+from gossamer.scope.filters import FILTERS, judges_again
+from gossamer.scope.options import USELESS, ScopeOptions
 from gossamer.scope.roots import Roots
-from gossamer.scope.useless import USELESS
-from gossamer.scope.whitelist import Whitelist
 from gossamer.url.rules import DEFAULT_RULES, RULES
 
 TEXT = (Path(__file__).parents[2] / "docs" / "rules.md").read_text()
@@ -24,11 +23,15 @@ def test_every_rule_has_its_row() -> None:
 
 
 def test_every_filter_has_its_row_in_their_order() -> None:
-    options = ScopeOptions(exclude=("x",), include=("x",), depth_max=1, media_types=("text/html",))
-    lists = Lists(whitelist=Whitelist(["example.org"]))
     rows = TEXT.split("## Filters")[1]
-    places = [rows.index(f"\n| `{one.name}` | ") for one in scope_chain(options, Roots("host"), lists=lists).filters]
+    places = [rows.index(f"\n| `{one.name}` | ") for one in FILTERS]
     assert places == sorted(places)
+
+
+def test_the_filters_that_judge_again_are_named() -> None:
+    names = [one.name for one in FILTERS if one.by_place and judges_again(one)]
+    shown = ", ".join(f"`{name}`" for name in names[:-1]) + f" and `{names[-1]}`"
+    assert f"the filters that judge the address itself, and {shown}, also judge what is already queued" in TEXT
 
 
 def test_every_kind_of_useless_path_has_its_row() -> None:

@@ -7,8 +7,8 @@ import pytest
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import LINK_TYPES, Link
 from gossamer.scope.chain import DEPTH, Chain, scope_chain
-from gossamer.scope.exclusions import ExcludedHost
 from gossamer.scope.filters import Depth, Hops, PathDepth, RepeatedPath
+from gossamer.scope.lists import ExcludedHost
 from gossamer.scope.options import FOLLOWED, ScopeOptions
 from gossamer.scope.roots import Roots
 

@@ -10,7 +10,7 @@ from gossamer.config import configure
 from gossamer.config.lists import check_lists, hosts_of, patterns_of, scope_lists, whitelist_of
 from gossamer.model.errors import ConfigError
 from gossamer.scope.chain import scope_chain
-from gossamer.scope.exclusions import ExcludedHost, HostSet
+from gossamer.scope.lists import ExcludedHost, HostSet
 from gossamer.scope.roots import Roots
 
 from .links import linked, named

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from gossamer.model.errors import ConfigError
 from gossamer.scope.options import ScopeOptions
-from gossamer.scope.seeds import seed_url
+from gossamer.scope.roots import seed_url
 
 
 def test_defaults() -> None:

@@ -6,10 +6,10 @@ import pytest
 
 from gossamer.model.visits import Reply
 from gossamer.scope.chain import Chain, scope_chain
-from gossamer.scope.options import ScopeOptions
+from gossamer.scope.filters import UselessPath
+from gossamer.scope.options import USELESS, ScopeOptions
 from gossamer.scope.pages import declared_languages, type_by_name
 from gossamer.scope.roots import Roots
-from gossamer.scope.useless import USELESS, UselessPath
 
 from .links import linked
 

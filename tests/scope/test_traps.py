@@ -11,8 +11,8 @@ import pytest
 from gossamer.model.links import Link
 from gossamer.model.sketches import Sketch
 from gossamer.scope.options import ScopeOptions
+from gossamer.scope.templates import SHINGLES_KEPT
 from gossamer.scope.traps import HOSTS_COUNTED_MAX, WARDS_MAX, Trap, Trapped, Traps
-from gossamer.scope.watch import SHINGLES_KEPT
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
 

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.model.errors import ConfigError
-from gossamer.scope import whitelist as whitelist_module
-from gossamer.scope.chain import Lists, scope_chain
+from gossamer.scope import lists as whitelist_module
+from gossamer.scope.chain import scope_chain
+from gossamer.scope.lists import Lists, Whitelist, listed_site
 from gossamer.scope.options import ScopeOptions
 from gossamer.scope.roots import Roots
-from gossamer.scope.whitelist import Whitelist, listed_site
 from gossamer.url.site import site_of
 
 from .links import linked, named

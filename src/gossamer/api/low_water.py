@@ -20,7 +20,7 @@ from gossamer.assembly import Assembled
 from gossamer.config.seeds import check_addresses, local_hosts
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import SEED_FILE
-from gossamer.scope.seeds import seed_url
+from gossamer.scope.roots import seed_url
 
 MoreSeeds = Callable[[], Iterable[str] | Awaitable[Iterable[str]]]
 """Called when few hosts are left; returns more seeds, or none when there are none."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from gossamer.assembly import Assembled
 from gossamer.config.seeds import domain_seeds, file_seeds
 from gossamer.model.links import SEED_ARGUMENT, SEED_FILE, Link
-from gossamer.scope.seeds import seed_url
+from gossamer.scope.roots import seed_url
 from gossamer.state.schema import SEEDED
 from gossamer.url.url import Url
 

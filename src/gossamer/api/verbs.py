@@ -33,8 +33,8 @@ from gossamer.model.verbs import (
     Why,
     read,
 )
-from gossamer.scope.exclusions import HostSet
-from gossamer.scope.seeds import seed_url
+from gossamer.scope.lists import HostSet
+from gossamer.scope.roots import seed_url
 
 
 class Verbs:

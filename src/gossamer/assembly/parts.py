@@ -68,7 +68,7 @@ from gossamer.resolve.guard import GuardedResolver
 from gossamer.resolve.resolver import DnsResolver
 from gossamer.robots.robots import SiteRobots
 from gossamer.scope.chain import Chain
-from gossamer.scope.exclusions import ExcludedHost
+from gossamer.scope.lists import ExcludedHost
 from gossamer.scope.patterns import PatternSet
 from gossamer.scope.traps import Traps
 from gossamer.seen.content import ExactContentSeen, NearContentSeen

@@ -90,8 +90,8 @@ from gossamer.revisit.schedule import Schedule
 from gossamer.revisit.state import page_facts
 from gossamer.revisit.websub import Subscriptions
 from gossamer.robots.robots import SiteRobots
-from gossamer.scope.chain import Chain, Lists, scope_chain
-from gossamer.scope.exclusions import ExcludedHost
+from gossamer.scope.chain import Chain, scope_chain
+from gossamer.scope.lists import ExcludedHost, Lists
 from gossamer.scope.options import ScopeOptions
 from gossamer.scope.roots import Roots
 from gossamer.scope.traps import Trapped, Traps

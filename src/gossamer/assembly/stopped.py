@@ -37,7 +37,7 @@ from gossamer.ports import (
 )
 from gossamer.revisit.state import State, page_facts, stored_state
 from gossamer.scope.chain import scope_chain
-from gossamer.scope.exclusions import ExcludedHost
+from gossamer.scope.lists import ExcludedHost
 from gossamer.scope.roots import Roots
 from gossamer.scope.traps import Trapped, Traps
 from gossamer.seen.offers import FOLDER as SEEN_FOLDER

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 from gossamer.config.lists import lines_of
 from gossamer.config.sections import Config, SeedsOptions
 from gossamer.model.errors import ConfigError
-from gossamer.scope.seeds import seed_url
-from gossamer.scope.whitelist import listed_site
+from gossamer.scope.lists import listed_site
+from gossamer.scope.roots import seed_url
 
 
 def seed(text: str) -> str:

@@ -30,7 +30,7 @@ from gossamer.offline.segment import About, Segment, rules_of
 from gossamer.offline.steps import Build, Progress, Wish, followed_types, targets_of
 from gossamer.offline.texts import read_texts
 from gossamer.offline.work import Work
-from gossamer.scope.seeds import seed_url
+from gossamer.scope.roots import seed_url
 from gossamer.url.name import Namer
 from gossamer.world.files import publish
 

@@ -3,53 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
 
 import msgspec
 from xxhash import xxh3_128_digest
 
 from gossamer.model.links import Link
-from gossamer.model.live import LIVE
 from gossamer.model.visits import Reply
 from gossamer.ports import Filter
-from gossamer.scope.exclusions import ExcludedHost, HostSet
-from gossamer.scope.filters import (
-    Depth,
-    Exclude,
-    Hops,
-    Include,
-    Length,
-    LinkType,
-    OwnSite,
-    PathDepth,
-    RepeatedPath,
-    Scheme,
-    Scope,
-)  # fmt: skip
-from gossamer.scope.options import FOLLOWED, ScopeOptions
+from gossamer.scope.filters import FILTERS, Depth, Given, Hops, judges_again
+from gossamer.scope.lists import NO_LISTS, ExcludedHost, Lists
+from gossamer.scope.options import ScopeOptions
 from gossamer.scope.pages import Language, MediaType, declared_languages
 from gossamer.scope.roots import Roots
-from gossamer.scope.useless import UselessPath
-from gossamer.scope.whitelist import Whitelist
 
 DEPTH = "depth"
 """The one reason that may pass: a shorter way to the same URL may appear (it stands last for that)."""
-LIVE_KEYS = frozenset(name for name, field in ScopeOptions.model_fields.items() if field.json_schema_extra == LIVE)
-"""Options that may change while the crawl runs."""
-DECLARED = (
-    Scheme, Length, LinkType, PathDepth, RepeatedPath, UselessPath, Exclude, Scope, OwnSite, Whitelist, Include,
-    MediaType, Hops, Depth,
-)  # fmt: skip
-"""The filters that options make."""
-
-
-def judges_again(declared: object) -> bool:
-    """Say whether a filter judges queued URLs again once options differ from those by which they were queued.
-
-    Filters that judge the address itself do. Of those that judge how a link was found only the ones do that can change
-    while the crawl runs: the others stand by what they said then. Filters without declarations are not asked again.
-    """
-    return isinstance(declared, _Declared) and (not declared.by_place or not LIVE_KEYS.isdisjoint(declared.keys))
 
 
 class Chain:
@@ -74,7 +42,7 @@ class Chain:
         self._steps = tuple((one.rejects, one.name) for one in filters)
         self._steps_but_depth = tuple(step for step in self._steps if step[1] != DEPTH)
         self._judging_again = tuple(one for one in filters if judges_again(one))
-        self.by_place = frozenset(one.name for one in filters if isinstance(one, _Declared) and one.by_place)
+        self.by_place = frozenset(one.name for one in filters if getattr(one, "by_place", False))
         """Names of the filters that judge where a link is or how it was found, not the address itself."""
         self.made_of = made_of
 
@@ -119,13 +87,13 @@ class Chain:
         judge = next((one for one in self._judging_again if one.rejects(link)), None)
         if judge is None:
             return None
-        detail = judge.detail(link) if isinstance(judge, _Telling) else ""
+        detail = _detail(judge, link)
         return judge.name, f"the filter `{judge.name}` rejects it now" + (f": {detail}" if detail else "")
 
     def detail(self, link: Link) -> str:
         """Return what the filter that rejects a link can say about it, for people; often nothing."""
         judge = next((one for one in self.filters if one.rejects(link)), None)
-        return judge.detail(link) if isinstance(judge, _Telling) else ""
+        return _detail(judge, link) if judge is not None else ""
 
     def unwanted(self, reply: Reply) -> str | None:
         """Return the name of the filter that rejects what a server sent, by its header, and count it."""
@@ -148,36 +116,10 @@ class Chain:
         return ", ".join(spoken)
 
 
-@runtime_checkable
-class _Declared(Protocol):
-    """A filter that options make."""
-
-    name: str
-    keys: tuple[str, ...]
-    """Those options, by their names in the section `scope`."""
-    by_place: bool
-    """Judges where a link is or how it was found; false: the address itself."""
-
-    def rejects(self, link: Link) -> bool: ...
-
-
-@runtime_checkable
-class _Telling(Protocol):
-    """A filter that can say more of a link that it rejects."""
-
-    def detail(self, link: Link) -> str: ...
-
-
-class Lists(msgspec.Struct, frozen=True):
-    """What stands in the operator's files, read by whoever may read."""
-
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    excluded_hosts: HostSet = HostSet()
-    whitelist: Whitelist | None = None
-
-
-NO_LISTS = Lists()
+def _detail(judge: Filter, link: Link) -> str:
+    """Return what a filter says of a link that it rejects: few have more to say than their name."""
+    says = getattr(judge, "detail", None)
+    return str(says(link)) if says is not None else ""
 
 
 def scope_chain(
@@ -195,36 +137,13 @@ def scope_chain(
     for host in options.exclude_hosts:
         excluded.add(host)
     excluded.set_listed(lists.excluded_hosts)
-    filters: list[Filter] = [
-        Scheme(options.schemes),
-        Length(options.url_bytes_max),
-        LinkType((*FOLLOWED, *options.follow, *(("embed",) if options.embeds else ()))),
-        PathDepth(options.path_segments_max),
-        RepeatedPath(options.path_repeats_max),
-        excluded,
-    ]
-    # Filters that would have nothing to do are left out: the chain runs for every link of every page.
-    if options.useless_paths:
-        filters.append(UselessPath(options.useless_paths))
-    if options.exclude or lists.exclude:
-        filters.append(Exclude((*options.exclude, *lists.exclude)))
-    if options.scope != "any":
-        filters.append(Scope(roots))
-    if options.own_site:
-        filters.append(OwnSite())
-    if lists.whitelist is not None:
-        filters.append(lists.whitelist)
-    if options.include or lists.include:
-        filters.append(Include((*options.include, *lists.include)))
-    if options.media_types:
-        filters.append(MediaType(options.media_types))
-    filters.append(Hops(options.hops_max))
-    filters.extend(more)
-    if options.depth_max is not None:
-        filters.append(Depth(options.depth_max))
+    given = Given(options, roots, excluded, lists)
+    filters = [one for declared in FILTERS if (one := declared.made(given)) is not None]
+    at = len(filters) - isinstance(filters[-1], Depth)
+    filters[at:at] = more
     return Chain(filters, Language(options.languages) if options.languages else None, _made_of(options, lists))
 
 
 def _made_of(options: ScopeOptions, lists: Lists) -> bytes:
-    keys = {key for declared in DECLARED if judges_again(declared) for key in declared.keys}
+    keys = {key for declared in FILTERS if judges_again(declared) for key in declared.keys}
     return xxh3_128_digest(msgspec.json.encode([options.model_dump_json(include=keys), lists.include, lists.exclude]))

@@ -17,7 +17,7 @@ from xxhash import xxh3_64_intdigest
 from gossamer.model.links import Link
 from gossamer.model.sketches import Sketch
 from gossamer.ports import NEW
-from gossamer.scope.watch import Node, NodeRecord, node_of
+from gossamer.scope.templates import Node, NodeRecord, node_of
 from gossamer.url.name import host_of
 from gossamer.url.site import site_of
 from gossamer.url.url import Url

@@ -1,31 +1,71 @@
-"""Filters: the questions a link must pass, one small class each. A filter's name is what `why` shows.
+"""Filters: the questions a link must pass, one small class each, and their order. A filter's name is what `why` shows.
 
-Each class declares `keys`, the options in `ScopeOptions` that it is built from, and `by_place`: whether it judges where
-a link is and how it was found (true) or the address itself (false). `chain` derives from these two declarations which
-filters judge queued URLs again. `docs/rules.md` shows each filter with an example.
+To add one, write its class here and its option in `ScopeOptions`, and put the class in its place in `FILTERS`. A class
+declares `keys`, the options that it is made of, and `by_place`: whether it judges where a link is and how it was found
+(true) or the address itself (false). The chain, what holds for queued URLs while options change (`judges_again`), and
+the check of `docs/rules.md`, which shows each filter with an example, derive from these.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Protocol, Self
+
+import msgspec
 
 from gossamer.model.links import FEED_FILE, SITEMAP_FILE, Link
+from gossamer.model.live import LIVE
+from gossamer.ports import Filter
+from gossamer.scope.lists import ExcludedHost, Lists, Whitelist
+from gossamer.scope.options import FOLLOWED, USELESS, ScopeOptions
+from gossamer.scope.pages import MediaType
 from gossamer.scope.patterns import PatternSet
 from gossamer.scope.roots import Roots
 from gossamer.url.name import host_of
 from gossamer.url.site import site_of
 
 
+class Given(msgspec.Struct, frozen=True):
+    """What filters are made of."""
+
+    options: ScopeOptions
+    roots: Roots
+    excluded: ExcludedHost
+    lists: Lists
+
+
+class Declared(Protocol):
+    """A filter that options make."""
+
+    name: str
+    keys: tuple[str, ...]
+    """Those options, by their names in the section `scope`."""
+    by_place: bool
+    """Judges where a link is or how it was found; false: the address itself."""
+
+    @classmethod
+    def made(cls, given: Given) -> Filter | None:
+        """Return the filter; None where it would have nothing to do: the chain runs for every link of every page."""
+
+    def rejects(self, link: Link) -> bool:
+        """Say whether the link is none of ours."""
+
+
 class Scheme:
     """Schemes that are not visited."""
 
     name = "scheme"
-    keys = ("schemes",)
+    keys: tuple[str, ...] = ("schemes",)
     by_place = False
 
     def __init__(self, schemes: Sequence[str]) -> None:
         self._starts = tuple(scheme + "://" for scheme in schemes)
+
+    @classmethod
+    def made(cls, given: Given) -> Self:
+        return cls(given.options.schemes)
 
     def rejects(self, link: Link) -> bool:
         return not link.url.text.startswith(self._starts)
@@ -35,11 +75,15 @@ class Length:
     """Addresses longer than `url_bytes_max` bytes."""
 
     name = "length"
-    keys = ("url_bytes_max",)
+    keys: tuple[str, ...] = ("url_bytes_max",)
     by_place = False
 
     def __init__(self, url_bytes_max: int) -> None:
         self._url_bytes_max = url_bytes_max
+
+    @classmethod
+    def made(cls, given: Given) -> Self:
+        return cls(given.options.url_bytes_max)
 
     def rejects(self, link: Link) -> bool:
         # Joined addresses are ASCII: a character is a byte.
@@ -53,11 +97,16 @@ class LinkType:
     """Links that are recorded only: `canonical`, `alternate` and others, unless configured."""
 
     name = "link_type"
-    keys = ("follow", "embeds")
+    keys: tuple[str, ...] = ("follow", "embeds")
     by_place = True
 
     def __init__(self, followed: Iterable[str]) -> None:
         self._followed = frozenset(followed)
+
+    @classmethod
+    def made(cls, given: Given) -> Self:
+        options = given.options
+        return cls((*FOLLOWED, *options.follow, *(("embed",) if options.embeds else ())))
 
     def rejects(self, link: Link) -> bool:
         return link.link_type not in self._followed
@@ -67,11 +116,15 @@ class PathDepth:
     """Paths of more than `path_segments_max` segments: no site has so many, traps do."""
 
     name = "path_depth"
-    keys = ("path_segments_max",)
+    keys: tuple[str, ...] = ("path_segments_max",)
     by_place = False
 
     def __init__(self, path_segments_max: int) -> None:
         self._segments_max = path_segments_max
+
+    @classmethod
+    def made(cls, given: Given) -> Self:
+        return cls(given.options.path_segments_max)
 
     def rejects(self, link: Link) -> bool:
         text = link.url.text
@@ -85,11 +138,15 @@ class RepeatedPath:
     """Paths in which one segment stands more than `path_repeats_max` times: `/a/b/a/b/a/b/a/b`, the mark of a trap."""
 
     name = "repeated_path"
-    keys = ("path_repeats_max",)
+    keys: tuple[str, ...] = ("path_repeats_max",)
     by_place = False
 
     def __init__(self, path_repeats_max: int) -> None:
         self._repeats_max = path_repeats_max
+
+    @classmethod
+    def made(cls, given: Given) -> Self:
+        return cls(given.options.path_repeats_max)
 
     def rejects(self, link: Link) -> bool:
         text = link.url.text
@@ -103,15 +160,44 @@ class RepeatedPath:
         return f"the segment {segment!r} stands {count} times in its path, more than {self._repeats_max}"
 
 
+class UselessPath:
+    """Addresses that only show again what others show: the kinds of `USELESS` that are named."""
+
+    name = "useless_path"
+    keys: tuple[str, ...] = ("useless_paths",)
+    by_place = False
+
+    def __init__(self, kinds: Sequence[str]) -> None:
+        self._patterns = {kind: re.compile(USELESS[kind]) for kind in USELESS if kind in kinds}
+        self._any = re.compile("|".join(one.pattern for one in self._patterns.values()) or "(?!)").search
+
+    @classmethod
+    def made(cls, given: Given) -> Self | None:
+        return cls(given.options.useless_paths) if given.options.useless_paths else None
+
+    def rejects(self, link: Link) -> bool:
+        text = link.url.text
+        # All kinds are told by the query.
+        return "?" in text and self._any(text) is not None
+
+    def detail(self, link: Link) -> str:
+        return next((f"of the kind {kind}" for kind, one in self._patterns.items() if one.search(link.url.text)), "")
+
+
 class Exclude:
     """Addresses that match an `exclude` pattern."""
 
     name = "exclude"
-    keys = ("exclude", "exclude_file")
+    keys: tuple[str, ...] = ("exclude", "exclude_file")
     by_place = False
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self.patterns = PatternSet(patterns)
+
+    @classmethod
+    def made(cls, given: Given) -> Self | None:
+        patterns = (*given.options.exclude, *given.lists.exclude)
+        return cls(patterns) if patterns else None
 
     def rejects(self, link: Link) -> bool:
         return self.patterns.matches(link.url.text)
@@ -129,11 +215,15 @@ class Scope:
     """Addresses under no root. A seed is its own root, an embed belongs to its page."""
 
     name = "scope"
-    keys = ("scope",)
+    keys: tuple[str, ...] = ("scope",)
     by_place = True
 
     def __init__(self, roots: Roots) -> None:
         self._contains = roots.contains
+
+    @classmethod
+    def made(cls, given: Given) -> Self | None:
+        return cls(given.roots) if given.options.scope != "any" else None
 
     def rejects(self, link: Link) -> bool:
         return not self._contains(link.url) and link.link_type not in ASKED_FOR
@@ -143,11 +233,15 @@ class OwnSite:
     """Addresses that are not of the site (the registrable domain) of the page that names them."""
 
     name = "own_site"
-    keys = ("own_site",)
+    keys: tuple[str, ...] = ("own_site",)
     by_place = True
 
     def __init__(self) -> None:
         self._referrer = self._site = ""
+
+    @classmethod
+    def made(cls, given: Given) -> Self | None:
+        return cls() if given.options.own_site else None
 
     def rejects(self, link: Link) -> bool:
         referrer = link.referrer
@@ -169,11 +263,16 @@ class Include:
     """
 
     name = "include"
-    keys = ("include", "include_file")
+    keys: tuple[str, ...] = ("include", "include_file")
     by_place = True
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self.patterns = PatternSet(patterns)
+
+    @classmethod
+    def made(cls, given: Given) -> Self | None:
+        patterns = (*given.options.include, *given.lists.include)
+        return cls(patterns) if patterns else None
 
     def rejects(self, link: Link) -> bool:
         return link.link_type not in (*ASKED_FOR, FEED_FILE) and not self.patterns.matches(link.url.text)
@@ -183,11 +282,15 @@ class Hops:
     """Redirects that follow more than `hops_max` others."""
 
     name = "hops"
-    keys = ("hops_max",)
+    keys: tuple[str, ...] = ("hops_max",)
     by_place = True
 
     def __init__(self, hops_max: int) -> None:
         self.hops_max = hops_max
+
+    @classmethod
+    def made(cls, given: Given) -> Self:
+        return cls(given.options.hops_max)
 
     def rejects(self, link: Link) -> bool:
         return link.hops > self.hops_max
@@ -203,14 +306,37 @@ class Depth:
     """
 
     name = "depth"
-    keys = ("depth_max",)
+    keys: tuple[str, ...] = ("depth_max",)
     by_place = True
 
     def __init__(self, depth_max: int) -> None:
         self._depth_max = depth_max
+
+    @classmethod
+    def made(cls, given: Given) -> Self | None:
+        return cls(given.options.depth_max) if given.options.depth_max is not None else None
 
     def rejects(self, link: Link) -> bool:
         return link.depth > self._depth_max and link.link_type != "embed"
 
     def detail(self, link: Link) -> str:
         return f"it is {link.depth} clicks from a seed, more than {self._depth_max}"
+
+
+FILTERS: tuple[type[Declared], ...] = (
+    Scheme, Length, LinkType, PathDepth, RepeatedPath, ExcludedHost, UselessPath, Exclude, Scope, OwnSite, Whitelist,
+    Include, MediaType, Hops, Depth,
+)  # fmt: skip
+"""In the order of the chain. The operator's own stand before `Depth`."""
+LIVE_KEYS = frozenset(name for name, field in ScopeOptions.model_fields.items() if field.json_schema_extra == LIVE)
+"""Options that may change while the crawl runs."""
+
+
+def judges_again(one: Filter | type[Declared]) -> bool:
+    """Say whether a filter judges queued URLs again once options differ from those by which they were queued.
+
+    Filters that judge the address itself do. Of those that judge how a link was found, only the ones do that can change
+    while the crawl runs: the others stand by what they said then. Filters that declare no options do not.
+    """
+    keys: tuple[str, ...] = getattr(one, "keys", ())
+    return bool(keys) and (not getattr(one, "by_place", False) or not LIVE_KEYS.isdisjoint(keys))

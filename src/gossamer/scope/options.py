@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from gossamer.model.links import LINK_TYPES
 from gossamer.model.live import LIVE
-from gossamer.scope.exclusions import ExcludedHost
+from gossamer.scope.lists import ExcludedHost
 from gossamer.scope.patterns import PatternSet
-from gossamer.scope.useless import USELESS, USELESS_DEFAULT
 
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/(?:\*|[\w.+-]+)|\*/\*", re.ASCII).fullmatch
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*").fullmatch
@@ -26,6 +26,24 @@ FOLLOWED = (
     "cite",
 )  # fmt: skip
 """Types of link that are always followed; the others are recorded, and followed where `follow` names them."""
+
+
+USELESS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        # Apache's listings in another order, of versions 2 and 1.3; nginx's fancyindex uses the former with &.
+        "listing_order": r"/\?(?:C=[NMSD][;&]O=[AD]|O=[AD][;&]C=[NMSD]|[NMSD]=[AD])$",
+        # MediaWiki: sources, histories and forms of a page.
+        "wiki_actions": r"[?&](?:action=(?:edit|history|raw|info|delete|protect|submit|watch)|oldid=|diff=|redlink=1)",
+        # WordPress: the form that answers a comment, on a page that is there without it.
+        "reply_forms": r"[?&](?:replytocom|like_comment)=",
+        # Buttons that hand the page on to others.
+        "share_links": r"[?&]share=(?:facebook|twitter|x|email|reddit|linkedin|tumblr|pinterest|pocket|telegram)\b",
+    }
+)
+"""Kinds of address that only show again what others show."""
+
+USELESS_DEFAULT: Final = ("listing_order",)
+"""Those that are left out unless configured."""
 
 
 class ScopeOptions(BaseModel):

@@ -5,10 +5,13 @@ from __future__ import annotations
 import mimetypes
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final, Self
 
 from gossamer.model.links import ANNOUNCING, Link
 from gossamer.model.visits import Reply
+
+if TYPE_CHECKING:
+    from gossamer.scope.filters import Given
 
 # Python's own table and not the system's: the same crawl has the same types on every machine.
 _TABLE: Final = mimetypes.MimeTypes().types_map[True]
@@ -52,11 +55,15 @@ class MediaType:
     """
 
     name = "media_type"
-    keys = ("media_types",)
+    keys: tuple[str, ...] = ("media_types",)
     by_place = False
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self.patterns = tuple(pattern.lower() for pattern in patterns)
+
+    @classmethod
+    def made(cls, given: Given) -> Self | None:
+        return cls(given.options.media_types) if given.options.media_types else None
 
     def wants(self, media_type: str) -> bool:
         """Say whether content of a type, in lower case and without parameters, is wanted."""
@@ -83,7 +90,7 @@ class Language:
     """
 
     name = "language"
-    keys = ("languages",)
+    keys: tuple[str, ...] = ("languages",)
 
     def __init__(self, ranges: Sequence[str]) -> None:
         self._ranges = tuple(one.lower() for one in ranges)

@@ -23,8 +23,16 @@ from gossamer.ports import NEW
 from gossamer.scope.farms import ANY, Farm, Farms, fingerprint_of, packed, unpacked
 from gossamer.scope.options import ScopeOptions
 from gossamer.scope.patterns import PatternSet
-from gossamer.scope.templates import literal_start, templates_of, width_of, years_of
-from gossamer.scope.watch import WATCHED_FROM_PAGES, Node, NodeRecord, node_of
+from gossamer.scope.templates import (
+    WATCHED_FROM_PAGES,
+    Node,
+    NodeRecord,
+    literal_start,
+    node_of,
+    templates_of,
+    width_of,
+    years_of,
+)
 from gossamer.url.url import Url
 
 HOST_FROM_PAGES = 32
