@@ -66,7 +66,7 @@ class Checkpoints:
     """The checkpoints of one shard."""
 
     def __init__(self, options: ArchiveOptions, uri: str, shard: int) -> None:
-        """Open the store at `uri` with the options of the archive's; asks nobody yet.
+        """Open the store at `uri` with the options of the archive's; sends no request yet.
 
         Raises:
             ConfigError: the URI or an option is no good.

@@ -124,7 +124,7 @@ class Follower:
         """Nothing is held."""
 
     def finish(self) -> int:
-        """Make Parquet of all that is finished and return how many files that were. Blocks; nobody else may run."""
+        """Make Parquet of all that is finished and return how many files that were. Blocks; nothing else may run."""
         made = 0
         while conversion := self.next():
             self.settle(conversion, conversion.make())

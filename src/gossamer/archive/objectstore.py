@@ -31,7 +31,7 @@ PARTS_AT_ONCE = 2
 READ_BYTES = 1 << 20
 ERROR_CHARACTERS_MAX = 300
 NO_CREDENTIALS = "169.254.169.254"
-"""Where clouds give credentials to their own machines: asked when nobody else gave any."""
+"""Where clouds give credentials to their own machines: requested when there are no others."""
 _CLIENT_KEYS = frozenset({
     "allow_http", "allow_invalid_certificates", "connect_timeout", "http1_only", "http2_only", "pool_idle_timeout",
     "pool_max_idle_per_host", "proxy_ca_certificate", "proxy_excludes", "proxy_url", "read_timeout",
@@ -57,7 +57,7 @@ class ObjectStore:
     """Copies files to one place and reads back what arrived. At most `PARTS_AT_ONCE` parts of a file are in memory."""
 
     def __init__(self, options: ArchiveOptions) -> None:
-        """Open the store that the options name; asks nobody yet.
+        """Open the store that the options name; sends no request yet.
 
         Raises:
             ConfigError: the URL, an option or the file of secrets is no good.

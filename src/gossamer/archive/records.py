@@ -34,7 +34,7 @@ def response_head(reply: Reply) -> bytes:
 
     The version is HTTP/1.1 also for h2 and h3, whose status lines no WARC reader knows and which send no reason
     phrase: the usual one stands there. Transfer-Encoding is renamed, since the stored body has none, and so is the
-    Content-Length of a body that was cut: whoever replays it would wait for the rest.
+    Content-Length of a body that was cut: a replay would wait for the rest.
     """
     version = "1.0" if reply.http_version == "1.0" else "1.1"
     reason = reply.reason
@@ -90,7 +90,7 @@ class Packer(Protocol):
         ...
 
     def stream(self, size: int) -> Stream:
-        """Begin to pack a record of so many bytes."""
+        """Begin to pack a record of `size` bytes."""
         ...
 
 
@@ -176,7 +176,7 @@ class Gzip:
 class Zstd:
     """Packs frames with their size and checksum in them (IIPC, Zstandard Compression for WARC Files 1.0).
 
-    No dictionary: request and metadata records would have a sixth of their size, files some 8 % less, but nobody could
+    No dictionary: request and metadata records would have a sixth of their size, files some 8 % less, but no tool could
     read a record without the beginning of its file.
     """
 

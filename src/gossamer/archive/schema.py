@@ -157,7 +157,7 @@ class MoreColumns:
                 self._values.setdefault(name, {})[index] = value
 
     def arrays(self, rows: int) -> list[tuple[str, pa.Array]]:
-        """Return the columns over so many rows, declared ones first, the others by name."""
+        """Return the columns over `rows` rows, declared ones first, the others by name."""
         names = [*self._declared, *sorted(self._values.keys() - self._declared.keys())]
         return [(name, self._array(name, rows)) for name in names]
 

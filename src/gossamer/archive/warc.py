@@ -44,7 +44,7 @@ class About(msgspec.Struct, frozen=True):
     robots: str = ""
     """The policy towards robots.txt: `RFC 9309` or `ignore`."""
     operator: str = ""
-    """How to reach whoever runs the crawl."""
+    """How to reach the operator."""
     hostname: str = ""
     """The machine that crawls."""
     is_part_of: str = ""

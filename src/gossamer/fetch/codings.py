@@ -191,7 +191,7 @@ def _without(coding: str, pieces: Iterator[bytes], problems: list[str]) -> Itera
             if stream.done:
                 piece = piece if len(piece) >= len(magic) else piece + next(pieces, b"")
                 if not magic or not piece.startswith(magic):
-                    return  # What follows the end is nobody's.
+                    return  # What follows the end is ignored.
                 stream = open_stream()
     except ERRORS as error:
         problems.append(f"{coding}: {error}")

@@ -51,7 +51,7 @@ class BoundedDecoder:
             content = self._held(reply, codings, min(limit, self._held_max))
             if content.truncated != "length" or limit <= self._held_max:
                 return content
-        if self._spilling is None:  # Whoever spills bodies decodes them.
+        if self._spilling is None:  # What spills bodies decodes them.
             return Content(b"", error="too large for memory")
         if len(codings) > _CODINGS_MAX:
             return msgspec.structs.replace(

@@ -89,9 +89,9 @@ LOOK_S: Final = 0.25
 LONG_TURN_S: Final = 0.002
 """After a turn of libcurl that took longer the transfers are looked at without waiting for the next look,"""
 LOOK_S_MIN: Final = 0.02
-"""but not sooner than so long after the last one."""
+"""but no sooner than this after the last one."""
 TURNS_A_LOOK: Final = 8
-"""A connection that had so many turns of libcurl is looked at as well: a fast one brings 5 MiB in them."""
+"""A connection that had this many turns of libcurl is looked at as well: a fast one brings 5 MiB in them."""
 GRIND_REST: Final = 9
 """After the turn of such a transfer all of them wait this many times as long: together they get a tenth of the loop."""
 GRIND_REST_S_MIN: Final = 0.005

@@ -18,7 +18,7 @@ from gossamer.world.clock import Clock
 from gossamer.world.spill import Spill
 
 _SAFE: Final = "/!$&'()*+,;=:@~"
-# A pipe that nobody writes to must not hold us up.
+# A pipe without a writer must not block.
 _PIECE_BYTES: Final = 1 << 20
 _OPEN_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 
@@ -66,7 +66,7 @@ class FileModule:
         try:
             path = os.path.realpath(written, strict=True)
         except (OSError, ValueError) as error:
-            # Whether a file outside the roots exists is nobody's business.
+            # Whether a file outside the roots exists is not said.
             path = os.path.realpath(written)
             if self._within(path):
                 return self._failure(request, started_at, "http_error", _reason(error))

@@ -122,7 +122,7 @@ class HttpModule:
     Connections are kept per host and address. Bodies stay as sent: chunks are joined, content codings are not
     removed. A reply whose body exceeds a bound or its time is cut and marked; all else that goes wrong is a `Failure`,
     with what had come where the server broke off within the body.
-    Needs a running loop from the first fetch to `close`; one slow server holds up nobody else. A page over a kept
+    Needs a running loop from the first fetch to `close`; one slow server does not delay the others. A page over a kept
     connection costs at most 1.5 times what libcurl and its asyncio binding take (benchmarks/bench_fetch.py).
     """
 

@@ -21,7 +21,7 @@ from gossamer.world.clock import Clock
 
 # Code: outcome, worth asking again, says something about the host.
 _MEANING: Final[dict[int, tuple[str, bool, bool]]] = {
-    pycurl.E_UNSUPPORTED_PROTOCOL: ("protocol_error", False, False),  # HTTP/0.9, or a version nobody knows
+    pycurl.E_UNSUPPORTED_PROTOCOL: ("protocol_error", False, False),  # HTTP/0.9, or an unknown version
     pycurl.E_URL_MALFORMAT: ("unsupported", False, False),
     pycurl.E_LOGIN_DENIED: ("unsupported", False, False),
     pycurl.E_COULDNT_RESOLVE_PROXY: ("connect_error", True, True),

@@ -1,6 +1,6 @@
 """Choose: which of the URLs that links lead to are new, and by which of its links each is judged.
 
-All links to one URL lie in one cell, with what is known of it. Links whose fate may differ (another text under one
+All links to one URL are in one cell, with what is known of it. Links whose fate may differ (another text under one
 key, part of a page or not) stay apart until they were judged.
 """
 
@@ -168,7 +168,7 @@ def _again(build: Build, rows: Rows, of_pages: Any, listed: Any, dtype: np.dtype
 
 
 def _times(rows: Rows, prints: Any, listed: Any) -> npt.NDArray[np.int64]:
-    """Return how often each page was listed or, where nobody counted, visited."""
+    """Return how often each page was listed or, where that was not counted, visited."""
     at = np.searchsorted(prints, rows["fp"])
     times = np.bincount(at, rows["first"], len(prints)).astype(np.int64)
     known, ways = listed
@@ -231,5 +231,5 @@ def _held(fps: Any, prints: Any, ways: Any, known: Any, known_ways: Any) -> npt.
         if len(listed):
             at = np.searchsorted(fps, listed)
             held[at] = least_of_both(held[at], way)
-    # A page of which nobody says how it was found counts as a seed.
+    # A page that was found in an unknown way counts as a seed.
     return np.where(held == FARTHEST, 0, held).astype(np.uint32)

@@ -112,7 +112,7 @@ def join_ways(build: Build) -> None:
         if len(known):
             there = place_of(known, wanted["fp"])
             way = np.where(there < 0, way, least_of_both(way, known_ways[there] & np.uint32(WAY_MASK)))
-        # A page of which nobody says how it was found counts as a seed.
+        # A page that was found in an unknown way counts as a seed.
         way = np.where(way == FARTHEST, 0, way).astype(np.uint32)
         waiting["way"].add(len(wanted), pos=wanted["pos"], way=way, site=wanted["site"], flags=flag)
         waiting.settle(last)

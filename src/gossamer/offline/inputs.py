@@ -78,7 +78,7 @@ def _add_crawl(inputs: Inputs, place: Path, config: Config, logs: Path) -> None:
 def _add_files(inputs: Inputs, place: Path) -> None:
     pages, links = pieces_of(place / "pages"), pieces_of(place / "links")
     if pages or links:
-        # Made by whoever: by which rules its keys were made nobody knows.
+        # By which rules its keys were made is unknown.
         inputs.pages += _pieces(pages, foreign=True)
         inputs.links += _pieces(links, foreign=True)
         return

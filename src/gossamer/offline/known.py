@@ -123,7 +123,7 @@ class Known:
             return segment.rows
 
     def sets(self) -> list[Runs]:
-        """Return the runs, for whoever plans how much to read at once."""
+        """Return the runs, to plan how much to read at once."""
         return [self._runs]
 
     def read(self, first: int, last: int) -> tuple[Prints, Ways]:
@@ -159,7 +159,7 @@ class Known:
     ) -> None:
         """Take in what a build listed and saw, and give its segments their names. Blocks.
 
-        Killed before the manifest is replaced nothing has happened; after it, whoever opens the index next finishes.
+        Killed before the manifest is replaced nothing has happened; after it, the next to open the index finishes.
         """
         assert self.directory is not None
         if added.count:

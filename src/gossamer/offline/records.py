@@ -1,7 +1,7 @@
 """Records: rows of numbers in sorted files, more of them than memory holds, read back a range of keys at a time.
 
 Keys are fingerprints, which are spread evenly, or row numbers. Each file notes where each of 4,096 equal ranges of keys
-(cells) begins. So nothing is ever merged as a stream: whoever wants all records of some cells reads a stretch of each
+(cells) begins. So nothing is ever merged as a stream: to have all records of some cells, read a stretch of each
 file, and as many cells at once as memory has room for.
 """
 

@@ -113,7 +113,7 @@ class Work:
         write_whole(self._file, msgspec.json.encode(self.state))
 
     def begin(self, step: str, *obsolete: str) -> None:
-        """Note that a step begins, and drop the files of kinds that nobody needs any more."""
+        """Note that a step begins, and drop the files of kinds that are no longer needed."""
         self.state.step, self.state.position = step, 0
         for kind in obsolete:
             self.state.runs.pop(kind, None)

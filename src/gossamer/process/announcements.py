@@ -38,7 +38,7 @@ class Announcements:
     """Reads sitemaps (XML, plain text, gzipped) and feeds (RSS, Atom, JSON Feed), known by what they hold.
 
     Their entries are links of type `sitemap` or `feed`; the sitemaps that an index names are of type `sitemap_file`.
-    Plain text, and what is gzipped, is only read where somebody announced it as a sitemap. What is broken counts up to
+    Plain text, and what is gzipped, is only read where it was announced as a sitemap. What is broken counts up to
     the first mistake that cannot be mended. About 6 µs an entry; nothing in a document costs more than its length.
     """
 

@@ -134,7 +134,7 @@ def encoding_of_label(label: str) -> str | None:
 def to_utf8(body: bytes, header_charset: str) -> tuple[bytes, str]:
     """Return the page's bytes in UTF-8 and the encoding they came in (WHATWG name, lower case).
 
-    A page that says it is UTF-8 comes back as it is, its byte order mark gone; whoever decodes a piece of it replaces
+    A page that says it is UTF-8 comes back as it is, its byte order mark gone; what decodes a piece of it replaces
     what is broken. Everything else is transcoded, with U+FFFD for what the encoding does not have. Without BOM,
     header and meta: UTF-8 if that decodes, else windows-1252.
     """

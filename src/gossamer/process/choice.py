@@ -106,7 +106,7 @@ def chosen(options: ProcessOptions, make: Make, *, embeds: bool = False, watch: 
             return [made[name] for name in names if (name in apart) == isolated]
 
         by_type = {kind: those(names) for kind, names in types.items()}
-        # Whoever waits for a module that hangs in a process of its own keeps the time.
+        # For a module in a process of its own, the caller that waits keeps the time.
         return Modules(those(options.modules), options, by_type, None if isolated else watch, fitting)
 
     return Chosen(modules(isolated=False), modules(isolated=True), columns, tables)

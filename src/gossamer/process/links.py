@@ -227,7 +227,7 @@ def _nofollow(rel: str) -> bool:
 
 
 def collapsed(text: str, bytes_max: int) -> str:
-    """Return text with white space collapsed, cut to at most so many bytes of UTF-8."""
+    """Return text with white space collapsed, cut to at most `bytes_max` bytes of UTF-8."""
     if len(text) > 2 * bytes_max:
         text = text[: 2 * bytes_max]  # White space aside, no more can be kept.
     text = " ".join(text.split())

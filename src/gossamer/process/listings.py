@@ -18,7 +18,7 @@ from gossamer.process.options import ProcessOptions
 from gossamer.url.parts import DEFAULT_PORTS
 
 LINE_BYTES_MAX: Final = 8_192
-"""Longer lines are nobody's names."""
+"""Longer lines are ignored."""
 
 Kind = Literal["file", "directory", "link"]
 

@@ -36,7 +36,7 @@ class TitleAndText:
 
 
 def cut(text: str, bytes_max: int) -> str:
-    """Return text cut to so many bytes of UTF-8, between two characters."""
+    """Return text cut to `bytes_max` bytes of UTF-8, between two characters."""
     if len(text) * 4 <= bytes_max:
         return text
     return text.encode("utf-8", "replace")[:bytes_max].decode("utf-8", "ignore")

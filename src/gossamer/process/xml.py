@@ -41,7 +41,7 @@ class Handler(Protocol):
         ...
 
 
-class Stop(Exception):  # noqa: N818 - no error: somebody has seen enough
+class Stop(Exception):  # noqa: N818 - no error: the handler has seen enough
     """Raised by a handler that wants no more; its text says why, empty where all is well."""
 
 
@@ -66,7 +66,7 @@ def mended(pieces: Iterable[bytes]) -> Iterator[bytes]:
         position = 0
         left -= 0 if inside else _mistakes(data)
         if left < 0:
-            return  # Nobody makes so many who means it well.
+            return  # No well-meant document has so many.
         while position < len(data):
             mark = b"]]>" if inside else b"<![CDATA["
             at = data.find(mark, position)

@@ -131,7 +131,7 @@ def scope_chain(
 ) -> Chain:
     """Build the chain of the configuration; `more` (the operator's own) stand before the depth filter.
 
-    `excluded` is shared with whoever adds hosts while the crawl runs. Raises ConfigError for a bad pattern or host.
+    `excluded` is shared with what adds hosts while the crawl runs. Raises ConfigError for a bad pattern or host.
     """
     excluded = excluded if excluded is not None else ExcludedHost()
     for host in options.exclude_hosts:

@@ -207,7 +207,7 @@ class Exclude:
 
 
 ASKED_FOR = ("seed", "embed", SITEMAP_FILE)
-"""Types of link that need not lie in the scope: the operator named a seed, an embed is part of a page that does, and a
+"""Types of link that need not be in the scope: the operator named a seed, an embed is part of a page that does, and a
 sitemap is no page: what it names is judged by itself."""
 
 

@@ -51,7 +51,7 @@ def type_by_name(text: str) -> str:
 class MediaType:
     """Kinds of content that are not wanted, by the extension before and by the header after the request.
 
-    Patterns are types or `image/*`. What nobody says the type of is wanted.
+    Patterns are types or `image/*`. Content whose type is unknown is wanted.
     """
 
     name = "media_type"

@@ -16,11 +16,11 @@ SEGMENT_CHARACTERS_MAX = 48
 NAMES_MAX = 12
 """Parameters of a query that are named; the rest is dots."""
 DEEP_SEGMENTS = 4
-"""Addresses of so many segments are also taken together by the first alone."""
+"""Addresses of this many segments are also taken together by the first alone."""
 VERY_DEEP_SEGMENTS = 6
-"""Addresses of so many segments are also taken together, all of a host; shorter ones by their number of segments."""
+"""Addresses of this many segments are also taken together, all of a host; shorter ones by their number of segments."""
 SLUG_HYPHENS = 3
-"""A segment with so many hyphens is a title, and every page has its own."""
+"""A segment with this many hyphens is a title, and every page has its own."""
 
 _ID = re.compile(
     r"""(?x)
@@ -102,7 +102,7 @@ def _names(query: str) -> str:
 
 
 WATCHED_FROM_PAGES = 32
-"""So many pages a template may have before anybody looks: most templates of most sites never come to it."""
+"""Pages of a template before it is watched: most templates of most sites never have so many."""
 SHINGLES_KEPT = 512
 """Of all that a template ever said: the least hashes, a fair sample of its distinct shingles. As many as a sketch has,
 so that the union of sketches is the sketch of the union (Cohen and Kaplan 2007)."""

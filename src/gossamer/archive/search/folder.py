@@ -36,7 +36,7 @@ def no_index(directory: Path) -> str:
 SUMS = "sums.json"
 """In the index's folder. Missing while a writer has the index, and after its death."""
 COMPARED_BYTES_MAX = 64 << 20
-"""An index of at most so many bytes is compared with its checksums at every search: some 20 ms."""
+"""An index of at most this many bytes is compared with its checksums at every search: some 20 ms."""
 _META = "meta.json"
 _SEGMENT = ("term", "idx", "pos", "store", "fast", "fieldnorm")
 """Suffixes of the files that each segment has."""

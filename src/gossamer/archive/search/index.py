@@ -38,7 +38,7 @@ def fields() -> tantivy.Schema:
 
 
 class IndexWriter:
-    """Writes one index; nobody else may meanwhile. All calls block: for a thread."""
+    """Writes one index; it must have no other writer meanwhile. All calls block: for a thread."""
 
     def __init__(self, folder: Path, memory_bytes_max: int) -> None:
         """Open or begin the index.

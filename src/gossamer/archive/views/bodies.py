@@ -116,7 +116,7 @@ def _closes(file: BinaryIO, start: int, end: int) -> bool:
 
 
 class _Part(RawIOBase):
-    """The next bytes of a file, so many and no more."""
+    """The next `length` bytes of a file."""
 
     def __init__(self, file: BinaryIO, length: int) -> None:
         self._file = file
@@ -141,7 +141,7 @@ Content = Callable[[Page], tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """Given by whoever assembles."""
+    """Made by `assembly`."""
 
     decoder: Decoder
     content_of: Content

@@ -40,7 +40,7 @@ Progress = Callable[[str, int, int], None]
 
 
 def untold(_table: str, _done: int, _rows: int) -> None:
-    """Tell nobody."""
+    """Report no progress."""
 
 
 class Committed(msgspec.Struct, frozen=True):
@@ -138,7 +138,7 @@ def export(
 
 
 def stream(crawl: Crawl, to: str, out: BinaryIO, folder: Path, *, table: str = "", where: str = "") -> Exported:
-    """Write JSON lines or CSV to whoever reads us. Logs of a crawl that died become Parquet in `folder` first.
+    """Write JSON lines or CSV to a stream. Logs of a crawl that died become Parquet in `folder` first.
 
     Raises:
         ConfigError: as `export`, and other formats need a file.

@@ -25,7 +25,7 @@ COLUMNS = (
     "url", "key", "host", "site", "title", "fetched_at", "status", "media_type", "charset", "depth", "referrer",
     "link_type", "digest", "duplicate_of", "body_bytes",
 )  # fmt: skip
-# A URL's last successful fetch; a copy's body may lie in the record of whoever had it first.
+# A URL's last successful fetch; a copy's body may be in the record of the original.
 _QUESTION = """
     COPY (
         WITH latest AS (

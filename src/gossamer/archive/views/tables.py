@@ -210,7 +210,7 @@ class JsonLines:
 class Csv:
     """A head line, then one record a row (RFC 4180): CRLF, quotes where they are needed, null as nothing.
 
-    Values are as they were found; whoever opens the file in a spreadsheet should have columns taken as text.
+    Values are as they were found; in a spreadsheet, import the columns as text.
     """
 
     def head(self, names: Sequence[str]) -> bytes:
@@ -249,7 +249,7 @@ def export_rows(work: Work, form: Format, source: Source, advance: Advance) -> N
 
 
 def stream_rows(out: BinaryIO, form: Format, source: Source, advance: Advance) -> None:
-    """Write the table to whoever reads us."""
+    """Write the table to a stream."""
     out.write(form.head(source.schema.names))
     for position, batch in source.batches():
         out.write(form.lines(batch))

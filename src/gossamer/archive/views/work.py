@@ -198,7 +198,7 @@ class Work:
 
 
 def _taken(target: Path, order: Order) -> ConfigError:
-    """Return what is said of a target that is there already; nobody is told to remove a crawl."""
+    """Return what is said of a target that is there already. It never advises to remove a crawl."""
     if Path(order.crawl).is_relative_to(target.resolve()):
         return ConfigError(f"{target} is the crawl itself, or holds it; name another place with -o")
     return ConfigError(
