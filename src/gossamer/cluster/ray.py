@@ -35,7 +35,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.world.allocators import FRUGAL
 from gossamer.world.clock import WallClock
 from gossamer.world.files import write_whole
-from gossamer.world.undertaker import undertaker_of
+from gossamer.world.reaper import reaper_of
 
 CARRY_S_MAX = 10.0
 """A frame that has not arrived by then is taken for lost: it is sent again."""
@@ -227,11 +227,11 @@ class CoordinatorActor:
 class Engine:
     """The actors of one crawl, as whoever started it sees them. Ends with that process, whatever it ends of."""
 
-    def __init__(self, coordinator: Any, shards: list[Any], undertaker: subprocess.Popen[bytes] | None) -> None:
-        """`undertaker` is that of a Ray of our own."""
+    def __init__(self, coordinator: Any, shards: list[Any], reaper: subprocess.Popen[bytes] | None) -> None:
+        """`reaper` is that of a Ray of our own."""
         self.coordinator = coordinator
         self.shards = shards
-        self._undertaker = undertaker
+        self._reaper = reaper
 
     async def standing(self) -> dict[str, Any]:
         """Return how the crawl stands.
@@ -277,10 +277,10 @@ class Engine:
                 ray.kill(actor)
         with suppress(Exception):
             ray.shutdown()
-        if self._undertaker is not None:
-            assert self._undertaker.stdin is not None
-            self._undertaker.stdin.close()
-            self._undertaker.wait()
+        if self._reaper is not None:
+            assert self._reaper.stdin is not None
+            self._reaper.stdin.close()
+            self._reaper.wait()
 
 
 def start(plan: Plan, options: ClusterOptions) -> Engine:
@@ -290,13 +290,13 @@ def start(plan: Plan, options: ClusterOptions) -> Engine:
         ConfigError: there is no such cluster, or it is of another version.
     """
     namespace = f"gossamer-{os.getpid()}-{secrets.token_hex(4)}"
-    undertaker = None if options.address else _own(options, namespace)
+    reaper = None if options.address else _own(options, namespace)
     if options.address:
         _connect(options.address, namespace)
     try:
-        return Engine(*_actors(encode(plan), plan.shards, namespace), undertaker)
+        return Engine(*_actors(encode(plan), plan.shards, namespace), reaper)
     except ray.exceptions.RayError as error:
-        Engine(None, [], undertaker).close()
+        Engine(None, [], reaper).close()
         raise ConfigError(
             f"Ray starts none of the crawl's processes ({_line(error)}); is every machine's RAY_AUTH_MODE the same, "
             f"here {os.environ.get('RAY_AUTH_MODE')}?"
@@ -330,7 +330,7 @@ def shard_name(shard: int) -> str:
 def _own(options: ClusterOptions, namespace: str) -> subprocess.Popen[bytes]:
     _sweep()
     folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-"))
-    undertaker = undertaker_of(folder)
+    reaper = reaper_of(folder)
     ray_constants.ENABLE_RAY_CLUSTER = False  # The only way to have every part of it listen on loopback alone.
     ray.init(
         namespace=namespace,
@@ -341,7 +341,7 @@ def _own(options: ClusterOptions, namespace: str) -> subprocess.Popen[bytes]:
         logging_level=logging.CRITICAL,
         _temp_dir=str(folder),
     )
-    return undertaker
+    return reaper
 
 
 def _connect(address: str, namespace: str) -> None:

@@ -1,7 +1,7 @@
-"""Undertaker: a process that ends the daemons of another one, and removes their folder, whatever that one died of.
+"""Reaper: a process that ends the daemons of another one, and removes their folder, whatever that one died of.
 
 Daemons of a library may outlive whoever began them by a minute. Run as a file, for it needs nothing but the interpreter
-(8 MB, a millisecond now and then): `undertaker_of` says how.
+(8 MB, a millisecond now and then): `reaper_of` says how.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Family = dict[int, str]
 """Processes, and when each began, in the kernel's ticks: a number may come to be another's."""
 
 
-def undertaker_of(folder: Path) -> subprocess.Popen[bytes]:
+def reaper_of(folder: Path) -> subprocess.Popen[bytes]:
     """Start one for this process. It goes to work when its standard input is closed: at our death at the latest.
 
     `folder` is one that nobody else uses: every process that names it in its command is taken for one of ours.

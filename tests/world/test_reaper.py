@@ -1,4 +1,4 @@
-"""Undertaker: what a process that was killed has left, ends; what others started does not."""
+"""Reaper: what a process that was killed has left, ends; what others started does not."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gossamer.world.undertaker import began
+from gossamer.world.reaper import began
 from tests.ring.crawls import until
 
 DAEMON = """
@@ -17,9 +17,9 @@ time.sleep(60)
 PARENT = """
 import subprocess, sys, time
 from pathlib import Path
-from gossamer.world.undertaker import undertaker_of
+from gossamer.world.reaper import reaper_of
 daemon_code, folder = sys.argv[1], Path(sys.argv[2], "daemons")
-undertaker_of(folder)
+reaper_of(folder)
 daemon = subprocess.Popen([sys.executable, "-c", daemon_code, str(folder)], stdout=subprocess.PIPE)
 print(daemon.pid, int(daemon.stdout.readline()), subprocess.Popen(["sleep", "60"]).pid, flush=True)
 sys.stdin.readline()
