@@ -335,7 +335,7 @@ class Flawed(MemoryArchive):
         ("places failures", "only a response"),
         ("leaves the row", "the row's place"),
         ("half a place", "or none of them"),
-        ("overlaps", "no record lies where another"),
+        ("overlaps", "no record overlaps another"),
         ("one id", "share an id"),
     ],
 )

@@ -1,12 +1,12 @@
 """Hub: a WebSub hub that follows the recommendation step by step (https://www.w3.org/TR/websub/), for tests.
 
 5.1    takes requests to subscribe and to unsubscribe: 202, or 400 for what it cannot understand
-5.1.1  redirects them, where it is told to
+5.1.1  redirects them, where a test says so
 5.2    denies topics that it does not serve
 5.3    verifies the subscriber's intent by a challenge, and takes nothing but 2xx and the challenge for a yes
 6      takes a publisher's word (`hub.mode=publish`, as most hubs have it), and fetches the topic
 7      distributes the topic's content, with Link headers; 410 ends a subscription, other refusals are repeated
-7.1    signs it for whoever gave a secret
+7.1    signs it for subscribers that gave a secret
 """
 
 from __future__ import annotations

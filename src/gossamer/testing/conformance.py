@@ -53,7 +53,7 @@ MANY = 2_000
 FETCH_S_MAX = 30.0
 LEVEL_MAX = 7
 CLOSED_PORT = 1
-"""tcpmux: nobody listens there on a machine of this century."""
+"""tcpmux: no machine of this century listens there."""
 
 _namer = Namer(Canonicalizer())
 
@@ -139,7 +139,7 @@ def check_content_seen(make: Callable[[], ContentSeen]) -> None:
     url, other = _url("http://a.example/"), _url("http://a.example/copy")
     first = Original(url.text, 1_000_000.5, "<urn:uuid:1>")
     digest, another = b"\x00" * 20, b"\x00" * 19 + b"\x01"
-    _promise(seen.find(digest, url) is None, "a content that nobody had is not found")
+    _promise(seen.find(digest, url) is None, "a content that was not seen is not found")
     seen.remember(digest, url, first)
     _promise(seen.find(digest, url) == first, "who had a content first is found, with address, time and record")
     _promise(seen.find(digest, other) == first, "another page of the host finds the same holder")
@@ -265,7 +265,7 @@ def _check_apart(places: Sequence[Archived]) -> None:
     for place in places:
         if place.warc_file and place.warc_offset is not None and place.warc_length is not None:
             _promise(place.warc_length > 0, "a record has bytes")
-            _promise(place.warc_offset >= ends.get(place.warc_file, 0), "no record lies where another one does")
+            _promise(place.warc_offset >= ends.get(place.warc_file, 0), "no record overlaps another")
             ends[place.warc_file] = place.warc_offset + place.warc_length
 
 
@@ -289,7 +289,7 @@ async def check_protocol_module(
             result = _reply(await _fetched(module, address, ip), address)
             _promise(300 <= result.status < 400, f"nothing is followed: {address} redirects, {result.status} came")
         some = next(iter(served))
-        await _check_nobody(module, some, ip)
+        await _check_closed_port(module, some, ip)
         await _check_cancelled(module, some, ip)
     finally:
         await module.close()
@@ -317,12 +317,12 @@ async def _check_bound(module: ProtocolModule, address: str, body: bytes, ip: st
     _promise(body.startswith(cut.body), "a body that was cut is the beginning of the whole")
 
 
-async def _check_nobody(module: ProtocolModule, address: str, ip: str) -> None:
+async def _check_closed_port(module: ProtocolModule, address: str, ip: str) -> None:
     failure = await _fetched(module, address, ip, port=CLOSED_PORT)
-    _promise(isinstance(failure, Failure), "where nobody listens the result is a Failure")
+    _promise(isinstance(failure, Failure), "where no server listens the result is a Failure")
     assert isinstance(failure, Failure)
     _promise(failure.outcome in OUTCOMES, f"a failure's outcome is one of OUTCOMES, not {failure.outcome!r}")
-    _promise(failure.host_level, "that nobody listens says something of the host (`host_level`)")
+    _promise(failure.host_level, "that no server listens says something of the host (`host_level`)")
     _promise(failure.error != "" and "\n" not in failure.error, "a failure says in one line what was wrong")
 
 
@@ -348,7 +348,7 @@ async def _fetched(
 
 
 def check_processing_module(module: ProcessingModule, pages: Sequence[Page] = ()) -> None:
-    """Run the contract of a processing module on `pages` and on some that nobody would write on purpose."""
+    """Run the contract of a processing module on `pages` and on some that are malformed."""
     _promise(isinstance(module.name, str) and module.name != "", "a processing module has a name: errors show it")
     for media_type in ("text/html", "application/pdf", "image/png", ""):
         wanted = module.wants(media_type)

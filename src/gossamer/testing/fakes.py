@@ -30,7 +30,7 @@ class FakeClock:
         await asyncio.sleep(0)
 
     def advance(self, duration_s: float) -> None:
-        """Move the clock forward by so many seconds."""
+        """Move the clock forward by `duration_s`."""
         assert duration_s >= 0, "a clock never goes back"
         self.instant += duration_s
 
@@ -90,7 +90,7 @@ class FakeWeb:
         self._fetch_s = fetch_s
 
     async def asked(self, requests: int) -> None:
-        """Return when so many requests have come in, over all."""
+        """Return when this number of requests has come in, over all."""
         while len(self.requests) < requests:
             self._news.clear()
             await self._news.wait()

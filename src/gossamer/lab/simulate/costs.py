@@ -164,7 +164,7 @@ def footprint_of(
 
 
 def seen_memory_bytes(options: SeenOptions, urls: float) -> float:
-    """Return what one shard's eliminator keeps in memory when it has seen so many URLs."""
+    """Return what one shard's eliminator keeps in memory when it has seen this number of URLs."""
     if options.form == "bloom":
         return _filter_bytes(options, urls)
     grown = urls * SEEN_URL_MEMORY_BYTES[options.form]

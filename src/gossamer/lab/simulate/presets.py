@@ -1,4 +1,4 @@
-"""Presets: webs, machines and manners of published crawls, each figure with its source; and two synthetic webs."""
+"""Presets: webs, machines and politeness of published crawls, each figure with its source; and two synthetic webs."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class ChangingOptions(BaseModel):
     importance_sigma: float = Field(1.0, ge=0, le=5)
     days: float = Field(42.0, gt=0, le=3_650)
     burn_in_share: float = Field(0.4, ge=0, lt=1)
-    """Of the days, that is left out of what is told: the schedule knows nothing of the pages at first."""
+    """Of the days, left out of the result: the schedule knows nothing of the pages at first."""
     dated: bool = False
     """Pages say when they were changed (Last-Modified)."""
     seed: int = Field(1, ge=0)

@@ -101,7 +101,7 @@ LIMITS: dict[Limit, str] = {
 BUSY_SHARE = 0.95
 FULL_SHARE = 0.5
 WINDOWS = 60
-"""Intervals that a crawl is told in: samples are taken more often, to be sure of the end."""
+"""Intervals in a result: samples are taken more often, to be sure of the end."""
 
 
 class Interval(msgspec.Struct, frozen=True):

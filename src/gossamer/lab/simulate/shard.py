@@ -90,7 +90,7 @@ class Counters:
 DAY_S = 86_400.0
 """How long an address is good for."""
 WAKE_S_MIN = 1e-3
-"""Nobody looks at the frontier again sooner than this when it had nothing."""
+"""The least time until a shard looks at the frontier again that had nothing."""
 
 
 class Address(NamedTuple):

@@ -29,8 +29,8 @@ Progress = Callable[[float], None]
 def simulate(options: SimulateOptions, progress: Progress | None = None, directory: Path | None = None) -> Simulated:
     """Simulate a crawl to its end and return how it went.
 
-    About 0.2 ms for each page that is simulated (`pages_simulated`). `progress` is told from time to time which share
-    of the pages is done; the store lies in a temporary directory below `directory`.
+    About 0.2 ms for each page that is simulated (`pages_simulated`). `progress` receives from time to time the share
+    of the pages that is done; the store is in a temporary directory below `directory`.
 
     Raises:
         ConfigError: a part has no simulation.
@@ -49,7 +49,7 @@ def scale_of(options: SimulateOptions) -> tuple[int, int]:
     """Return the scale, and how many of the shards are simulated.
 
     Where nothing is asked for, all shards are when the whole crawl is small enough to be done page by page; else one
-    stands for all, on one host in so many. A host costs as much as a page, however few pages are asked for: it is in
+    stands for all, on one host in `scale`. A host costs as much as a page, however few pages are asked for: it is in
     memory, queued if its front page is a seed, and asked for robots.txt before any of its pages.
     """
     if options.simweb is not None or options.web.giant_pages:

@@ -73,12 +73,13 @@ def _summary(result: Simulated, options: SimulateOptions) -> Iterator[str]:
     sample = f"{result.shards_simulated} of {options.shards} shards, 1 of {result.scale:,.0f} of their hosts"
     yield _row("Simulated", f"{sample}: {result.pages_simulated:,} pages; seed {options.seed}")
     if preset is not None and preset.published is not None:
-        told = preset.published
-        cost = f", {told.cost_per_million:.2f} for a million" if told.cost_per_million else ""
+        original = preset.published
+        cost = f", {original.cost_per_million:.2f} for a million" if original.cost_per_million else ""
         yield _row(
-            "Published", f"{_count(told.pages)} pages in {duration(told.time_s)}, {told.pages_per_s:,.0f} pages/s{cost}"
+            "Published",
+            f"{_count(original.pages)} pages in {duration(original.time_s)}, {original.pages_per_s:,.0f} pages/s{cost}",
         )
-        yield _row("", f"limited by {told.limit}")
+        yield _row("", f"limited by {original.limit}")
 
 
 def _timeline(result: Simulated) -> Iterator[str]:

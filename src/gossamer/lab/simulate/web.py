@@ -49,7 +49,7 @@ def whole(mean: float, dice: Dice) -> int:
     return low + (dice.uniform(0.0, 1.0) < mean - low)
 
 
-# Pages per host by Zipf's law, whole or of one host in so many.
+# Pages per host by Zipf's law, whole or of one host in `scale`.
 
 _EXACT_RANKS = 2_000
 """Ranks that are added up one by one; the rest is an integral, off by less than one in ten million."""
@@ -159,7 +159,7 @@ def population(options: WebOptions, seed: int, scale: int, shards: int) -> list[
 
 
 def synthetic(simweb: SimwebOptions, options: WebOptions, shards: int) -> list[ModelHost]:
-    """Return the hosts of a synthetic web, with their sizes, addresses and manners."""
+    """Return the hosts of a synthetic web, with their sizes, addresses and delays."""
     hosts = []
     for made in populate(simweb):
         pages = made.pages + sum(SEPARATE_PAGES.get(name, 0) for name in made.behaviors)

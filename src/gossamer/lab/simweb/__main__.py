@@ -1,4 +1,4 @@
-"""The command: `python -m gossamer.lab.simweb` serves a made web on loopback."""
+"""The command: `python -m gossamer.lab.simweb` serves a synthetic web on loopback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hosts: who lives in the made web: names, addresses, sizes, and who behaves how."""
+"""Hosts: those of the synthetic web: names, addresses, sizes and behaviors."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def populate(options: SimwebOptions) -> tuple[Host, ...]:
 
 
 def closed_address(options: SimwebOptions) -> str:
-    """Return the address at which nobody listens."""
+    """Return the address that refuses connections."""
     return _address(options, options.addresses)
 
 

@@ -1,4 +1,4 @@
-"""Options: the size, the manners and the seed of a made web."""
+"""Options: the size, the behaviors and the seed of a synthetic web."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class SimwebOptions(BaseModel):
     @model_validator(mode="after")
     def _addresses_are_loopback(self) -> Self:
         first = IPv4Address(self.address_base)
-        # One address more: the one where nobody listens.
+        # One address more: the one that refuses connections.
         if first not in LOOPBACK or first + (self.addresses + 2) not in LOOPBACK:
             raise ValueError(f"address_base {self.address_base}: {self.addresses} addresses leave 127.0.0.0/8")
         return self

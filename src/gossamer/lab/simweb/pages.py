@@ -74,7 +74,7 @@ class Pages:
         self._options = options
         self._port = "" if options.port == 80 else f":{options.port}"
         self._sizes = _quantiles(options.bytes_median, options.bytes_sigma, options.bytes_max)
-        # The median of a log-normal lies below its mean by exp(sigma² / 2).
+        # The median of a log-normal is below its mean by exp(sigma² / 2).
         self._counts = _quantiles(options.links_per_page * 0.835, 0.6, LINKS_MAX)
         self._face = lru_cache(maxsize=FACES_MAX)(self._make_face)
 
@@ -219,7 +219,7 @@ def _quantiles(median: float, sigma: float, most: int) -> list[int]:
 _NORMAL = NormalDist()
 _BITS = 1 << 32
 SPANS_BACK_MAX = 64
-"""A page that changed in none of so many spans, which happens to one in 10^27, has not changed."""
+"""A page that changed in none of this number of spans, which happens to one in 10^27, has not changed."""
 
 
 class Changing:

@@ -1,4 +1,4 @@
-"""Process: a made web in a process of its own, for tests, benchmarks and the demo."""
+"""Process: a synthetic web in its own process, for tests, benchmarks and the demo."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.sheet import TEXT, Answer
 
 HUGE_BYTES = 490 * 1024
-"""The rule that matters stands behind so many bytes: RFC 9309, section 2.5, asks for 500 KiB at least."""
+"""The rule that matters stands behind this number of bytes: RFC 9309, section 2.5, asks for 500 KiB at least."""
 ENDLESS_BYTES = 5 << 20
 FILLER = b"# nothing to see on this line, nor on the many that follow it\n"
 STANDING = re.compile(r"/robots[a-z.-]*\.txt")
@@ -36,7 +36,7 @@ class RobotsPlan(msgspec.Struct, frozen=True):
     verdict: Literal["rules", "unreachable"] = "rules"
     groups: tuple[Group, ...] = ()
     moved_to: tuple[str, str] | None = None
-    """Host name and path where the text really lies."""
+    """Host name and path where the text is."""
 
 
 def plan(kind: str, host: Host, options: SimwebOptions, shared_by: Host) -> RobotsPlan:
@@ -153,5 +153,5 @@ def _text(kind: str, groups: tuple[Group, ...]) -> bytes:
 
 
 def text_of(kind: str, options: SimwebOptions) -> bytes:
-    """Return the text of robots.txt as a kind of host serves it in the end, wherever it lies."""
+    """Return the text of robots.txt as a kind of host serves it in the end, wherever it is."""
     return _text(kind, groups_of(kind, options))

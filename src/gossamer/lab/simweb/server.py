@@ -1,4 +1,4 @@
-"""Server: the made web on loopback addresses, its log and its names, until somebody ends it."""
+"""Server: the synthetic web on loopback addresses, its log and its names, until a signal ends it."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ class Sheet:
         headers: Headers = (),
         also: tuple[str, ...] = (),
     ) -> Made:
-        """Return the page with a body that somebody else encoded."""
+        """Return the page with a body that is already encoded."""
         whole = (("Content-Type", media_type), *headers) if media_type else headers
         return Made((Answer(200, whole, body),), self.marks, also)
 

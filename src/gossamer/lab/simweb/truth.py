@@ -1,4 +1,4 @@
-"""Truth: what a right crawl of a made web must end with, found by walking the maker instead of the wire.
+"""Truth: what a right crawl of a synthetic web must end with, found by walking the maker instead of the wire.
 
 Nothing here goes through HTTP or an HTML parser: pages say themselves what stands in them, so a crawler and this walk
 have no code in common that could be wrong in both.

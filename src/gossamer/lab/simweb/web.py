@@ -47,7 +47,7 @@ MISDIRECTED = Answer(421, TEXT, b"This server knows no such host.\n")
 
 
 class Web:
-    """A made web. Pure: equal options give equal answers, in any order, in any process."""
+    """A synthetic web. Pure: equal options give equal answers, in any order, in any process."""
 
     def __init__(self, options: SimwebOptions) -> None:
         """Draw the hosts. Costs about 10 µs a host and 20 ms for the text."""
@@ -56,7 +56,7 @@ class Web:
         self._by_name = {host.name: host for host in self.hosts}
         closed = closed_address(options)
         self.names = {host.name: host.address for host in self.hosts}
-        """Every name that resolves, with its address; also those at which nobody listens. Farms have names without end,
+        """Every name that resolves, with its address; also those that refuse connections. Farms have names without end,
         which are not among these.
         """
         self.names |= {links.closed(host.index): closed for host in self.hosts if "away" in host.behaviors}
@@ -178,7 +178,7 @@ class Web:
         return robots.STANDING.fullmatch(path) is not None
 
     def is_trap(self, url: str) -> bool:
-        """Say whether an address lies in an endless space."""
+        """Say whether an address is in an endless space."""
         authority, _, path = url.removeprefix("http://").partition("/")
         return bool(traps.kind_of("/" + path)) or self._farmed(authority.partition(":")[0]) is not None
 

@@ -57,7 +57,7 @@ def trap(place: Place, kind: str) -> dict[str, Made]:
 
 
 def kind_of(path: str) -> str:
-    """Return which endless space a path lies in; empty for none."""
+    """Return which endless space a path is in; empty for none."""
     kind, _, rest = path[1:].partition("/")
     return kind if kind in ENTRIES and rest.startswith("x/") else ""
 
