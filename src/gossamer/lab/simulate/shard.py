@@ -100,29 +100,31 @@ class Address(NamedTuple):
     expires_at: float
 
 
+class Shared(NamedTuple):
+    """What all shards of a simulation have in common."""
+
+    options: SimulateOptions
+    web: ModelWeb
+    events: Events
+    send: Callable[[int, list[Link], float], None]
+    """Takes links to another shard, by its number, at an instant."""
+    fetched: Callable[[float], None]
+    """Takes the instant of each page."""
+
+
 class SimulatedShard:
     """One shard: a slot for each request at once, a processor, a link to the network, and the real components."""
 
-    def __init__(
-        self,
-        number: int,
-        options: SimulateOptions,
-        web: ModelWeb,
-        scale: float,
-        components: Components,
-        events: Events,
-        send: Callable[[int, list[Link], float], None],
-        fetched: Callable[[float], None],
-    ) -> None:
+    def __init__(self, number: int, scale: float, components: Components, shared: Shared) -> None:
         """Build a shard each of whose hosts stands for `scale` hosts of a real one."""
         self.counters = Counters()
         self.components = components
         self._number = number
-        self._options = options
-        self._web = web
-        self._events = events
-        self._send = send
-        self._fetched = fetched
+        self._options = options = shared.options
+        self._web = web = shared.web
+        self._events = shared.events
+        self._send = shared.send
+        self._fetched = shared.fetched
         self._frontier = components.frontier
         self._ring = components.ring(self._refused)
         self.slots = max(1, round(options.machine.concurrency / scale))

@@ -11,7 +11,7 @@ from gossamer.lab.simulate.components import Components
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.lab.simulate.result import Ended, Simulated, result_of
 from gossamer.lab.simulate.samples import Milestones, Sample, Samples
-from gossamer.lab.simulate.shard import Events, SimulatedShard
+from gossamer.lab.simulate.shard import Events, Shared, SimulatedShard
 from gossamer.lab.simulate.web import ModelWeb, population, synthetic
 from gossamer.model.links import Link
 
@@ -93,14 +93,12 @@ class Simulation:
         self._samples, self._milestones = Samples(), Milestones()
         self._ended: Ended = "finished"
         self._shards: list[SimulatedShard] = []
+        shared = Shared(options, self._web, self._events, self._send, self._fetched)
         for number in range(simulated):
             components = Components(
                 options, directory / f"{number:04}", self._scale, self._web.name_url, options.seed + number, STARTS_AT
             )
-            shard = SimulatedShard(
-                number, options, self._web, self._scale, components, self._events, self._send, self._fetched
-            )
-            self._shards.append(shard)
+            self._shards.append(SimulatedShard(number, self._scale, components, shared))
 
     def run(self, progress: Progress | None = None) -> None:
         """Let time pass until the pages are fetched, no URL is left, or the time is over."""
