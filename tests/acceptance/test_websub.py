@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.lab.hub import Hub
+from tests.hub import Hub
 from tests.ring.crawls import until
 from tests.ring.test_websub import Publisher, crawling, status
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.lab.hub import Hub
+from tests.hub import Hub
 from tests.ring.crawls import OWN, CommandLine, command_line, until
 from tests.ring.hostile import Answer, HostileServer, whole
 
