@@ -211,11 +211,11 @@ def test_crawl_delay_counts_in_every_rest() -> None:
 
 def test_while_no_host_has_answered_failures_to_fetch_robots_txt_close_an_origin() -> None:
     host, options = host_of(), OPTIONS.model_copy(update={"unanswered_failures_max": 2})
-    waits(host, FAILED, options=options, nobody=True, is_robots=True)
+    waits(host, FAILED, options=options, no_answers=True, is_robots=True)
     one = origin(host)
     assert one is not None
     assert not one.closed
-    waits(host, FAILED, options=options, nobody=True, is_robots=True)
+    waits(host, FAILED, options=options, no_answers=True, is_robots=True)
     assert one.closed == "it never answered: refused (2 attempts)"
 
     for never in (

@@ -37,8 +37,8 @@ class Addresses:
         now: float,
         is_new: bool,
     ) -> None:
-        """`rest_s` is how long an address rests when nobody knows of its last request; `is_new`: the crawl never ran
-        here, so that nobody has anything from us.
+        """`rest_s` is how long an address rests when its last request is unknown; `is_new`: the crawl never ran
+        here, so that no shard holds a lease of ours.
         """
         self.shard = shard
         self.client = LeaseClient(shard, shards, term_s, request_s_max, now)
@@ -49,7 +49,7 @@ class Addresses:
     def listen(
         self, opened: Callable[[str, float], None], closed: Callable[[str], None], outgoing: Callable[[], None]
     ) -> None:
-        """Have somebody told when an address may be asked, when not any more, and when there is something to send."""
+        """Call these when an address may be requested, when not any more, and when there is something to send."""
         self.client.on_opened, self.client.on_closed = opened, closed
         self.client.on_outgoing = self.server.on_outgoing = outgoing
 

@@ -1,6 +1,6 @@
-"""Coordination: what a crawl of several shards is told in each round, out of what all of them told in the one before.
+"""Coordination: the orders to all shards in each round, from the reports of the round before.
 
-Nobody waits for it to go on fetching: what a shard needs of it are pages of a limited crawl, which are handed out
+No shard waits for it to go on fetching: what a shard needs of it are pages of a limited crawl, which are handed out
 ahead, and its tenure, which is longer than a coordinator takes to come back. What must outlive it stands in a file; all
 else it reads again from the shards.
 
@@ -85,7 +85,7 @@ class Tenancy:
         return 0.0
 
     def holder(self, shard: int) -> str:
-        """Return who has a shard; empty when nobody is known to."""
+        """Return who has a shard; empty when none is known."""
         held = self._holdings.get(shard)
         return held.holder if held is not None else ""
 
@@ -114,7 +114,7 @@ class Kept(msgspec.Struct):
     end: End = ""
     hurried: bool = False
     closed: bool = False
-    """Every shard's process ended when it was told, and none was started since: nobody holds any."""
+    """Every shard's process ended when it was told, and none was started since: none is leased."""
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):

@@ -99,7 +99,7 @@ class LeaseClient:
             self._speak(address)
 
     def leave(self, address: str) -> None:
-        """Say that nobody here uses an address any more."""
+        """Say that no host here uses an address any more."""
         borrowed = self._borrowed.get(address)
         if borrowed is not None and not borrowed.out:
             borrowed.again = borrowed.usable = False

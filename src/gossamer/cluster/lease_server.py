@@ -98,12 +98,12 @@ class LeaseServer:
 
     @property
     def lent(self) -> int:
-        """Addresses that somebody has."""
+        """Addresses that are leased."""
         return sum(one.holder >= 0 for one in self._lent.values())
 
     @property
     def contended(self) -> int:
-        """Addresses that somebody waits for."""
+        """Addresses that a shard waits for."""
         return sum(bool(one.waiting) for one in self._lent.values())
 
     def say(self, to: int, message: Message, now: float) -> bool:
@@ -199,7 +199,7 @@ class LeaseServer:
         self._settle(address, now)
 
     def _settle(self, address: str, now: float) -> None:
-        """Lend an address to the next in turn, when it is free; forget one that nobody needs."""
+        """Lend an address to the next in turn, when it is free; forget one that no shard needs."""
         lent = self._lent[address]
         if lent.holder < 0 and lent.waiting and self._may_lend(now):
             holder, ticket = lent.waiting.popitem(last=False)
@@ -241,4 +241,4 @@ class LeaseServer:
 
 
 def _nothing() -> None:
-    """Stands in for whoever carries frames."""
+    """Stands in for what carries frames."""

@@ -60,7 +60,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 class Orders(msgspec.Struct, frozen=True):
-    """What a shard is told."""
+    """Orders to a shard."""
 
     quota: int | None = None
     """Pages that it may have fetched in all; None: as many as it likes."""
@@ -116,7 +116,7 @@ class Quotas:
 
     @property
     def left(self) -> int:
-        """Pages that nobody has."""
+        """Pages that no shard has."""
         return max(0, self.pages_max - sum(share.most for share in self.shares))
 
     def exhausted(self, reports: Sequence[Report]) -> bool:

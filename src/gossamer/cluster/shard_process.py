@@ -39,7 +39,7 @@ LOOK = "look"
 """The verb of a round's question."""
 
 Carry = Callable[[int, bytes], Awaitable[bool]]
-"""Takes a frame to another shard; returns whether it arrived there, False also when nobody knows."""
+"""Takes a frame to another shard; returns whether it arrived there, False also when that is unknown."""
 State = Literal["starting", "running", "done", "failed", "refused"]
 
 

@@ -152,7 +152,7 @@ class Reputation:
 
     Cash: each host is given 1 when it is first heard of, so the mean is 1. A page that is fetched gives on its part of
     its host's cash, one of as many parts as the host has URLs to come, in equal shares to the hosts of its links. A
-    page without links gives nothing. A host's pages are told apart by nobody, which makes this cheap: one account a
+    page without links gives nothing. A host's pages are not told apart, which makes this cheap: one account a
     host (Abiteboul, Preda and Cobena 2003 keep one a page), and a link farm within one host earns it nothing.
 
     A page of 60 links costs 3 µs to count and 9 µs to move cash for, when the accounts are in memory.

@@ -58,7 +58,7 @@ class Budget:
         return not (self.pages is None and self.wire_bytes is None and self.time_s is None)
 
     def grown(self, factor: float) -> Budget:
-        """Return so many times as much."""
+        """Return `factor` times as much."""
         if factor == 1.0:
             return self
         return Budget(_times(self.pages, factor), _times(self.wire_bytes, factor), _times(self.time_s, factor))
@@ -75,8 +75,8 @@ class Budget:
 
 
 def growth(linking: float, linking_max: float, growth_max: float) -> float:
-    """Return how many times its budget a site gets: from 1 for one that nobody links to, up to `growth_max` for the one
-    that most others link to, in proportion (STAR: B_min + (B_max - B_min) · d / d_max).
+    """Return how many times its budget a site gets: from 1 for one that no other links to, up to `growth_max` for the
+    one that most others link to, in proportion (STAR: B_min + (B_max - B_min) · d / d_max).
     """
     if linking_max <= 0.0:
         return 1.0
@@ -177,7 +177,7 @@ class Budgets:
 
     @property
     def round_ends_at(self) -> float | None:
-        """Return when a round ends whoever is left; None: when nobody is."""
+        """Return when a round ends although hosts are left; None: it ends when none is."""
         round_s = self._options.round_s
         return None if round_s is None else self._round.began_at + round_s
 
@@ -313,7 +313,7 @@ def _told(account: Account, number: int, budget: Budget) -> dict[str, object]:
 
 
 class Ledger:
-    """Budgets, reputation and host levels. Those that nobody configured are None and cost nothing."""
+    """Budgets, reputation and host levels. Those that are not configured are None and cost nothing."""
 
     def __init__(
         self,

@@ -60,7 +60,7 @@ class Frontier:
         remembered: Remembered | None = None,
     ) -> None:
         """`share_new` is the share of visits that new URLs get where old ones are due too; None: there are none.
-        `remembered` is what earlier crawls learned of hosts, where somebody keeps that.
+        `remembered` is what earlier crawls learned of hosts, where that is kept.
         """
         self.politeness = politeness
         self._epochs = epochs
@@ -158,10 +158,10 @@ class Frontier:
         """Number of the budget round."""
         return self._budgets.round if self._budgets is not None else 0
 
-    def share_addresses(self, door: AddressLeases) -> SharedAddresses | None:
-        """Have addresses borrowed before they are asked: other shards may use them too. Before all else."""
+    def share_addresses(self, leases: AddressLeases) -> SharedAddresses | None:
+        """Lease addresses before requests to them: other shards may use them too. Call this before all else."""
         if self.politeness.per_address or self.politeness.address_delay_s:
-            self._shared = SharedAddresses(self._bench, door)
+            self._shared = SharedAddresses(self._bench, leases)
         return self._shared
 
     def shrink(self) -> None:
@@ -198,7 +198,7 @@ class Frontier:
 
     @property
     def watches_links(self) -> bool:
-        """Somebody makes use of what `linked` is told."""
+        """What `linked` takes in is used."""
         return self._ledger.reputation is not None
 
     def retry(self, lease: Lease, again: Again, now: float) -> None:
@@ -288,10 +288,10 @@ class Frontier:
             if self._budgets is not None:
                 self._budgets.spend(host, contact, page=lease.visit is not None)
             jitter = self._dice.uniform(0.0, 1.0) if contact.kind == "busy" else 0.0
-            nobody = self.counts.answers == 0
+            no_answers = self.counts.answers == 0
             self.counts.answers += contact.kind in ("answered", "busy")
             is_robots = lease.errand is not None and lease.errand.is_robots_of(lease.url)
-            settle(host, lease.origin, contact, now, self._options, jitter, nobody=nobody, is_robots=is_robots)
+            settle(host, lease.origin, contact, now, self._options, jitter, no_answers=no_answers, is_robots=is_robots)
             host.contacted = True
             self._scheduler.room.rested(host.record.rest_until - now)
             if contact.kind == "failed":
@@ -397,7 +397,7 @@ class Frontier:
         return facts_of(self._epochs, url, host, site_gate, budget, stands)
 
     def lent(self, url: Url) -> bool:
-        """Say whether a URL is in somebody's hands now."""
+        """Say whether a URL is leased now."""
         return url.fingerprint in self._lent
 
     @property

@@ -37,7 +37,7 @@ class Host:
     def __init__(self, record: HostRecord, partition: int, prefix: bytes, fingerprint: int, rules: Politeness) -> None:
         self.record = record
         self.rules = rules
-        """How it is treated; another when somebody changes that."""
+        """How it is treated; another when that is changed."""
         self.partition = partition
         self.prefix = prefix
         self.fingerprint = fingerprint

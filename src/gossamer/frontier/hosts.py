@@ -21,7 +21,7 @@ _KIND, _ACCOUNT = b"h", b"a"
 
 
 class HostMemory(msgspec.Struct, array_like=True, frozen=True):
-    """What of a host's record is true whoever crawls. Fields as in `HostRecord`; slots of origins hold nothing here."""
+    """What of a host's record holds for every crawl. Fields as in `HostRecord`; slots of origins hold nothing here."""
 
     version: int
     at: float
@@ -41,7 +41,7 @@ _decoder = msgspec.msgpack.Decoder(HostMemory)
 
 
 class Spent(msgspec.Struct, array_like=True, frozen=True):
-    """What a host or site has spent of its budget: the fields of `Account` that are true whoever crawls."""
+    """What a host or site has spent of its budget: the fields of `Account` that are true for every crawl."""
 
     version: int
     round: int

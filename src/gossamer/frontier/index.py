@@ -67,7 +67,7 @@ class HostIndex:
         self.hosts = 0
         """Hosts with an entry: those with work."""
         self.hosts_most = 0
-        """Most of them at once, since somebody last began to count."""
+        """Most of them at once, since the last count began."""
         self.hosts_deferred = 0
         """Those of them that have used up their budget."""
 
@@ -306,7 +306,7 @@ class Deferred:
         return host.partition.to_bytes(2) + number.to_bytes(4) + host.name.encode()
 
     def has_any(self, number: int) -> bool:
-        """Say whether `draw` may find somebody in a round."""
+        """Say whether `draw` may find a host in a round."""
         return bool(self._listed) or (self._round != number and bool(self._later))
 
     def draw(self, number: int) -> tuple[int, str] | None:

@@ -134,10 +134,10 @@ class Sites:
 
 
 class AddressLeases(Protocol):
-    """Lends addresses that several shards may use at once. Absent where there is one shard."""
+    """Leases of addresses that several shards may use at once. Absent where there is one shard."""
 
     def want(self, address: str, now: float) -> float | None:
-        """Return from when on an address may be asked; None when it must be borrowed first: `opened` will be told."""
+        """Return from when on an address may be requested; None when it must be leased first: `opened` is called."""
         ...
 
     def may_ask(self, address: str, now: float) -> bool:
@@ -153,16 +153,16 @@ class AddressLeases(Protocol):
         ...
 
     def leave(self, address: str) -> None:
-        """Say that nobody here uses an address any more."""
+        """Say that no host here uses an address any more."""
         ...
 
 
 class SharedAddresses:
-    """The bench's addresses, as far as they are borrowed: not those that a host has for itself by agreement."""
+    """The workbench's addresses, as far as they are leased: not those that a host has for itself by agreement."""
 
-    def __init__(self, bench: Workbench, door: AddressLeases) -> None:
-        self._bench = bench
-        self._door = door
+    def __init__(self, workbench: Workbench, leases: AddressLeases) -> None:
+        self._bench = workbench
+        self._leases = leases
 
     def open(self, address: str, rest_until: float) -> None:
         """Let the hosts at an address have their turns, when it has rested."""
@@ -178,7 +178,7 @@ class SharedAddresses:
         """See that an address that a host is at can be asked."""
         if place.name != place.address:
             return
-        at = self._door.want(place.address, now)
+        at = self._leases.want(place.address, now)
         if at is None:
             self._bench.shut(place)
         else:
@@ -188,19 +188,19 @@ class SharedAddresses:
         """Say whether a request may go out now, and note it then."""
         if place.name != place.address:
             return True
-        if not self._door.may_ask(place.address, now):
+        if not self._leases.may_ask(place.address, now):
             self._bench.shut(place)
             return False
-        self._door.began(place.address)
+        self._leases.began(place.address)
         return True
 
     def ended(self, place: Place, rest_until: float) -> None:
         """Note that a request ended."""
         if place.name == place.address:
-            self._door.ended(place.address, rest_until)
+            self._leases.ended(place.address, rest_until)
 
     def leave(self, places: Sequence[Place]) -> None:
-        """Give back what nobody here uses."""
+        """Return the leases of addresses that no host here uses."""
         for place in places:
             if place.name == place.address:
-                self._door.leave(place.address)
+                self._leases.leave(place.address)

@@ -265,7 +265,7 @@ def settle(
     options: FrontierOptions,
     dice: float,
     *,
-    nobody: bool = False,
+    no_answers: bool = False,
     is_robots: bool = False,
 ) -> None:
     """Note a request's end in the host's record: until when the host is left alone, what becomes of the origin.
@@ -277,7 +277,7 @@ def settle(
     - One that never answered waits after each failure, like a URL that is tried again, and is closed after
       `unanswered_failures_max` failures in a row or when it failed for `unanswered_s_max`.
     - `is_robots`: the request was for its own robots.txt. The package robots says when it is tried again and when it is
-      given up, except while no host at all has answered (`nobody`): then the seeds are wrong, and waiting
+      given up, except while no host at all has answered (`no_answers`): then the seeds are wrong, and waiting
       changes nothing.
 
     `dice` in [0, 1) is the jitter.
@@ -301,7 +301,7 @@ def settle(
         one = admit(host, origin, ended, options.errors_remembered_s)
         if one is not None:
             answered = has_answered(record, origin)
-            _failed(one, contact, ended, options, answered=answered, nobody=nobody, is_robots=is_robots)
+            _failed(one, contact, ended, options, answered=answered, no_answers=no_answers, is_robots=is_robots)
         host.probe_from = max(host.probe_from, ended + contact.fetch_s * (1.0 / PROBE_SHARE - 1.0))
     record.rest_until = max(record.rest_until, ended + rest_s)
 
@@ -324,7 +324,7 @@ def _failed(
     options: FrontierOptions,
     *,
     answered: bool,
-    nobody: bool,
+    no_answers: bool,
     is_robots: bool,
 ) -> None:
     one.failures += 1
@@ -340,7 +340,7 @@ def _failed(
         if one.sleeps > options.host_sleeps_max:
             one.closed = f"it failed again after {options.host_sleeps_max} waits: {contact.error}"
         wait_s = grown_s(options.host_sleep_s_first, one.sleeps, options.host_sleep_s_max)
-    elif (nobody or not is_robots) and 0 < options.unanswered_failures_max <= one.failures:
+    elif (no_answers or not is_robots) and 0 < options.unanswered_failures_max <= one.failures:
         one.closed = f"it never answered: {contact.error} ({one.failures} attempts)"
     elif not is_robots:
         one.reason = f"it never answered: {contact.error} ({one.failures} attempt{'s' * (one.failures > 1)})"

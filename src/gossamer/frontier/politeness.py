@@ -74,7 +74,7 @@ class Politeness:
         return self.per_host / max(self.rest_s(fetches_s, crawl_delay_s) + fetch_s, FETCH_S_MIN)
 
     def longest_rest_s(self, crawl_delay_s: float | None) -> float:
-        """Return what `rest_s` cannot exceed, whatever the fetch times: for when nobody knows them."""
+        """Return what `rest_s` cannot exceed, whatever the fetch times: for when they are not known."""
         slowest_s = self.delay_s_min
         if self.delay_factor and self.delay_s_max > slowest_s:
             slowest_s = self.delay_s_max

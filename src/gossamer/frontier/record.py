@@ -365,7 +365,7 @@ class Counts(msgspec.Struct):
     deferred: int = 0
     """Those of them that have used up their budget."""
     most: int = 0
-    """Most hosts with work at once, since somebody last began to count."""
+    """Most hosts with work at once, since the last count began."""
 
     answers: int = 0
     """Requests that a server answered."""

@@ -23,7 +23,7 @@ CLOSINGS_TOLD_MAX = 10
 REASON_S = 0.001
 """Instants in the index are rounded by less."""
 AFTER_ALL_ROUNDS = (1 << 32) - 1
-"""Where nobody has a budget any more, whoever was deferred in any round may come."""
+"""Where no host has a budget any more, those deferred in any round may come."""
 
 
 class NextTurn(NamedTuple):
@@ -164,7 +164,7 @@ class Scheduler:
             self.activate(self._hosts.get(found[1], found[0]), now)
 
     def widen(self, now: float) -> bool:
-        """Make room for more hosts because somebody waits for one; say whether one came."""
+        """Make room for more hosts because a request could go out; say whether one came."""
         if not (self._index.may_have(now) or self._sites.may_have):
             return False
         self._end_round(now)
@@ -317,7 +317,7 @@ class Scheduler:
         return self._draw_waiting() if self._is_turn_of_waiting else None
 
     def _draw_waiting(self) -> tuple[int, str] | None:
-        """Return the same where nobody is ready."""
+        """Return the same where no host is ready."""
         while (site := self._sites.thinned()) is not None:
             found = self._index.next_waiting(site.partition, site.name)
             if found is not None:
@@ -364,7 +364,7 @@ class Scheduler:
         return True
 
     def _draw_deferred(self, now: float) -> tuple[int, str] | None:
-        """Return the same where nobody is ready; begin another round when all others are through."""
+        """Return the same where no host is ready; begin another round when all others are through."""
         if not self._index.hosts_deferred:
             return None
         found = self._index.deferred.draw(self._round)

@@ -36,7 +36,7 @@ STEPS_A_CALL_MAX = 64
 
 class Walk(WrappedFrontier):
     """Promises, beside the sweeping frontier's: a page is fetched once, walkers and their pages are where the last
-    commit has them, and after `steps_max` steps nobody moves any more: a walk ends.
+    commit has them, and after `steps_max` steps no walker moves any more: a walk ends.
 
     It is a source of visits, takes links (of which it queues seeds alone), and watches pages' links; what the sweeping
     frontier tells, it tells.
@@ -123,7 +123,7 @@ class Walk(WrappedFrontier):
 
     @property
     def hosts_left(self) -> int:
-        """Hosts that somebody is on the way to; while walkers may go on, those where they may begin anew as well."""
+        """Hosts that a walker is on the way to; while walkers may go on, those where they may begin anew as well."""
         return self._walked.counts.hosts if self._may_step else self.gates.hosts_left
 
     @property

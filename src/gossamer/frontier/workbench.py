@@ -53,7 +53,7 @@ class WorkbenchSize:
         self.hosts = min(self.hosts, options.bench_hosts_max)
 
     def may_widen(self, benched: int, window_bytes: int) -> bool:
-        """Say whether one more host finds place, when somebody waits for it."""
+        """Say whether there is memory for one more host, when a request could go out and none is due."""
         return benched < self._options.bench_hosts_max and (
             benched < 1 or (benched + 1) * HOST_BYTES + window_bytes <= self._options.bench_bytes_max
         )
@@ -87,7 +87,7 @@ class WorkbenchSize:
 
 DAYS_PER_S = 16
 """Addresses whose turn is later than today wait in a list for each such day, so that the heap, whose every operation
-goes through memory that nobody touched lately, is no larger than a day's turns (calendar queue: Brown 1988)."""
+goes through memory that was not touched recently, is no larger than a day's turns (calendar queue: Brown 1988)."""
 CALLED_MAX = 4
 """Hosts that get a turn when a request to their site ends: some may find their address in use meanwhile."""
 
@@ -110,7 +110,7 @@ class Workbench:
         """Sites at which hosts wait."""
         self._places: dict[str, Place] = {}
         self._unused: dict[str, Place] = {}
-        """Those of them that were found, or left by their last host, since somebody last looked."""
+        """Those of them that were found, or left by their last host, since the last look."""
         self._turns: list[PlaceTurn] = []
         """Heap of today's turns and of those before."""
         self._day = -1
@@ -262,7 +262,7 @@ class Workbench:
         return True
 
     def _readmit(self, now: float) -> bool:
-        """Give turns to all who wait at sites that nobody uses; say whether one of them is at once.
+        """Give turns to all who wait at sites that are not in use; say whether one of them is at once.
 
         Needed where those who were called when the site's last request ended have gone without using their turn.
         """
@@ -313,7 +313,7 @@ class Workbench:
             self._call(site, CALLED_MAX)
 
     def next_at(self) -> float | None:
-        """Return when the next turn comes, or None when nobody waits for one but those whose address is in use."""
+        """Return when the next turn comes, or None when no host waits for one but those whose address is in use."""
         self._prune()
         instants = [heap[0][0] for heap in (self._unplaced, self._turns) if heap]
         instants += [site.rest_until for site in self._crowded.values() if site.out < self._per_site]
@@ -404,7 +404,7 @@ class Workbench:
                 self._offer_place(place)
 
     def forget_rested(self, now: float) -> list[Place]:
-        """Drop places and sites that nobody uses and that have rested: keeps memory to the hosts on the bench.
+        """Drop places and sites that no host uses and that have rested: keeps memory to the hosts on the bench.
 
         Return the places. Costs as much as there are that somebody left.
         """

@@ -150,7 +150,7 @@ def guarded(addresses: Sequence[str], expires_at: float, *, allow_private: bool)
 
 
 class GuardedResolver:
-    """`ports.Resolver` around an operator's: an address that the guard refuses is not contacted, whoever named it."""
+    """`ports.Resolver` around an operator's: an address that the guard refuses is not contacted."""
 
     def __init__(self, inner: Resolver, *, allow_private: bool) -> None:
         self._inner = inner

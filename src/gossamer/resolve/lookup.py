@@ -78,7 +78,7 @@ class Lookup:
             return _combine(answers, self._options.lookup_s_max)
         finally:
             for answer in answers:
-                # Cancelled or looked at: a future whose error nobody has seen complains when it goes.
+                # Cancelled or looked at: a future whose error was not looked at complains when it goes.
                 if not answer.cancel() and not answer.cancelled():
                     answer.exception()
 

@@ -145,7 +145,7 @@ class Schedule:
         return True
 
     def told(self, notice: Notice, now: float) -> bool:
-        """Take in what somebody said of a page; its due time moves where that follows."""
+        """Take in a hint to a page; its due time moves where that follows."""
         memory = self._load(notice.url)
         if memory is None:
             return False
@@ -307,7 +307,7 @@ class Schedule:
         return sight.at + wait_s * self._dice.uniform(1.0, 1.0 + JITTER)
 
     def _heard(self, memory: Memory, notice: Notice, now: float) -> bool:
-        """Note the change that was told of; say whether it is one that nobody told of before."""
+        """Note the change that was told of; say whether it is one that was not announced before."""
         changed_at = notice.changed_at if notice.changed_at is not None else now if notice.due_now else None
         latest = max(now + 1.0, notice.not_before)
         if changed_at is None or changed_at > latest or changed_at <= memory.told_at:

@@ -86,9 +86,9 @@ class Memory(msgspec.Struct, array_like=True):
     original: tuple[str, float, str] | None = None
     """Address, time and record of the archived response."""
     told_at: float = 0.0
-    """The last change that somebody told of."""
+    """The last change that a hint announced."""
     is_told_all: bool = False
-    """Somebody tells of every change."""
+    """Hints announce every change."""
     hint_s: float = 0.0
     fixed_s: float = 0.0
     said_importance: float = 1.0

@@ -34,7 +34,7 @@ class SiteRobots:
         without: tuple[str, ...] = WITHOUT,
     ) -> None:
         """Take the store, the options, what makes a `Url` of an address, where jitter comes from, and what earlier
-        crawls learned, where somebody keeps that. `without` is how addresses begin that no robots.txt rules.
+        crawls learned, where that is kept. `without` is how addresses begin that no robots.txt rules.
         """
         self._kept = kept
         self._without = without

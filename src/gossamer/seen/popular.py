@@ -19,7 +19,7 @@ TOGETHER_MIN = 20
 class Popular:
     """Fingerprints and the least ways to them, each at the place that its last bits name; the newest stays.
 
-    Whoever changes a way notes it here: what the table says is always so.
+    Each change of a way is noted here, so the table is always right.
     """
 
     __slots__ = ("_fingerprints", "_fingerprints_at_once", "_mask", "_ways", "_ways_at_once", "asked", "misses")

@@ -2,7 +2,7 @@
 
 Contacts of an epoch that was lost stand in no commit, so they are written here before each request and again at its
 end: a table of requests under way, and a ring of requests that ended. Both are memory-mapped, so they survive a
-killed process; a power cut is told by the boot id, and then nobody knows: every host waits its longest delay.
+killed process; a power cut is told by the boot id, and then contacts are unknown: every host waits its longest delay.
 What an earlier process left stands before the ring, where no lap reaches it: no commit of ours need ever hold it.
 """
 
@@ -108,7 +108,7 @@ class Contacts:
         self.ended_since_commit = 0
 
     def lost(self, now: float) -> None:
-        """Say that there were contacts before, and that their file is missing: nobody knows when they were."""
+        """Say that there were contacts before, and that their file is missing: it is unknown when they were."""
         self.recovered = Recovered({}, {}, unknown_at=now)
         self._map[:SLOT_BYTES] = _summed(_HEADER.pack(self._boot_id, now, self._wall_offset_s))
 

@@ -43,7 +43,7 @@ class HostsStore:
             self._db = Rdict(str(path), options, access_type=AccessType.read_write())
             found = self._db.get(HOSTS_VERSION)
         self.is_new = found is None
-        """Nobody has used it before."""
+        """No crawl has used it before."""
         if found is None:
             self._db.put(HOSTS_VERSION, VERSION)
         elif found != VERSION:

@@ -20,7 +20,7 @@ from gossamer.world.files import AppendFile, sync_directory
 
 BUFFER_BYTES_MAX = 1 << 20
 STATE = "state/"
-"""Where files lie that are nobody's but the crawl's own."""
+"""Directory of the files that only the crawl itself reads."""
 
 
 class Phase(enum.IntEnum):
