@@ -22,8 +22,8 @@ from gossamer.frontier.host import Lease
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.links import Link
 from gossamer.model.visits import Archived, Failure, Findings, Original, Page, Reply, Request, Visited
+from gossamer.resolve.answers import Hosts
 from gossamer.resolve.options import ResolveOptions
-from gossamer.resolve.resolver import Hosts
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.state.schema import COMPONENTS

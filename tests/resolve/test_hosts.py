@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.model.errors import ConfigError
-from gossamer.resolve.resolver import Hosts, parse_hosts
+from gossamer.resolve.answers import Hosts, parse_hosts
 
 
 def test_names_comments_and_several_addresses() -> None:

@@ -1,42 +1,17 @@
-"""Lookup: one host's A and AAAA records from name servers, by c-ares, and how archives keep the answer."""
+"""Lookup: one host's A and AAAA records from name servers, by c-ares."""
 
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 import aiodns
 import pycares
 
 from gossamer.model.errors import ConfigError
-from gossamer.model.visits import Failure, Reply
+from gossamer.model.visits import Failure
+from gossamer.resolve.answers import Records, failed
 from gossamer.resolve.options import ResolveOptions
-
-
-class Records(NamedTuple):
-    """What name servers know about a host."""
-
-    addresses: tuple[str, ...]
-    ttl_s: float
-    """The shortest of all records in the answers, aliases included."""
-    lines: tuple[str, ...] = ()
-    """The answers as a zone file has them (RFC 1035, section 5), aliases included."""
-
-
-def reply_of(host: str, records: Records, asked_at: float, answered_at: float) -> Reply:
-    """Return what name servers answered as archives keep it: text/dns, RFC 4027, below the date, as Heritrix has it."""
-    date = f"{datetime.fromtimestamp(asked_at, UTC):%Y%m%d%H%M%S}"
-    body = "".join(f"{line}\n" for line in (date, *records.lines)).encode("utf-8", "replace")
-    return Reply(
-        f"dns:{host}", 1, (), body, "", asked_at, answered_at - asked_at, len(body), media_type="text/dns"
-    )  # fmt: skip
-
-
-def failed(error: str, *, retry: bool) -> Failure:
-    """A name that leads nowhere: the fault of the host, never of one URL."""
-    return Failure("dns_error", f"name resolution: {error}", retry=retry, host_level=True)
-
 
 _LOOKUPS_PER_CHANNEL: Final = 20_000
 """c-ares has a cache of its own, bounded by time alone; a channel that has seen this many hosts is replaced."""

@@ -4,83 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from gossamer.model.counters import Counters
-from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply
+from gossamer.resolve.answers import Hosts, failed, reply_of
 from gossamer.resolve.guard import Located, canonical, guarded
-from gossamer.resolve.lookup import failed, reply_of
 from gossamer.resolve.options import ResolveOptions
 from gossamer.world.clock import Clock
 
 if TYPE_CHECKING:
     from gossamer.resolve.lookup import Lookup
-
-
-class Hosts:
-    """The addresses by name, in the order of the file. Frozen between two readings; about 300 bytes a name."""
-
-    def __init__(self, path: str = "") -> None:
-        """Read the file. Raises ConfigError as `read` does; an empty path is a file without lines."""
-        self._path = path
-        self._addresses: dict[str, tuple[str, ...]] = {}
-        self.read()
-
-    def __len__(self) -> int:
-        return len(self._addresses)
-
-    def read(self) -> None:
-        """Read the file again. Raises ConfigError, naming the line, and then keeps what was known."""
-        if not self._path:
-            return
-        try:
-            text = Path(self._path).read_text(encoding="utf-8", errors="replace")
-        except OSError as error:
-            raise ConfigError(f"hosts file {self._path}: {error.strerror}; give a readable file") from error
-        self._addresses = parse_hosts(text.splitlines(), self._path)
-
-    def addresses(self, name: str) -> tuple[str, ...]:
-        """Return the addresses of a name in lower case, or none."""
-        return self._addresses.get(name, ())
-
-
-def parse_hosts(lines: Iterable[str], path: str = "hosts") -> dict[str, tuple[str, ...]]:
-    """Parse lines of an address and its names; `#` begins a comment. A name on several lines has all the addresses.
-
-    Raises ConfigError with the number of the first line that is neither empty nor an address with names.
-    """
-    found: dict[str, tuple[str, ...]] = {}
-    spelt: dict[str, str] = {}
-    for number, line in enumerate(lines, 1):
-        words = line.partition("#")[0].split()
-        if not words:
-            continue
-        address = spelt.get(words[0])
-        if address is None:
-            address = spelt[words[0]] = _address(words[0], f"{path}:{number}")
-        if len(words) == 1:
-            raise ConfigError(f"{path}:{number}: {words[0]} has no names; expected ADDRESS NAME…")
-        for name in words[1:]:
-            name = name.lower().rstrip(".")
-            known = found.get(name)
-            if known is None:
-                found[name] = (address,)
-            elif address not in known:
-                found[name] = (*known, address)
-    return found
-
-
-def _address(word: str, where: str) -> str:
-    try:
-        return canonical(word)
-    except ValueError:
-        raise ConfigError(f"{where}: {word[:64]!r} is no address; expected ADDRESS NAME…") from None
-
 
 _COUNTED: Final = tuple(name for name in Counters.__struct_fields__ if name.startswith("dns_"))
 _LOCALHOST: Final = ("127.0.0.1", "::1")

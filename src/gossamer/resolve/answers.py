@@ -1,0 +1,99 @@
+"""Answers: what is known of a host without a question to name servers (the hosts file), and what they answer.
+
+Apart from `lookup`, which loads c-ares: most crawls of known hosts do without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from gossamer.model.errors import ConfigError
+from gossamer.model.visits import Failure, Reply
+from gossamer.resolve.guard import canonical
+
+
+class Records(NamedTuple):
+    """What name servers know about a host."""
+
+    addresses: tuple[str, ...]
+    ttl_s: float
+    """The shortest of all records in the answers, aliases included."""
+    lines: tuple[str, ...] = ()
+    """The answers as a zone file has them (RFC 1035, section 5), aliases included."""
+
+
+def reply_of(host: str, records: Records, asked_at: float, answered_at: float) -> Reply:
+    """Return what name servers answered as archives keep it: text/dns, RFC 4027, below the date, as Heritrix has it."""
+    date = f"{datetime.fromtimestamp(asked_at, UTC):%Y%m%d%H%M%S}"
+    body = "".join(f"{line}\n" for line in (date, *records.lines)).encode("utf-8", "replace")
+    return Reply(
+        f"dns:{host}", 1, (), body, "", asked_at, answered_at - asked_at, len(body), media_type="text/dns"
+    )  # fmt: skip
+
+
+def failed(error: str, *, retry: bool) -> Failure:
+    """A name that leads nowhere: the fault of the host, never of one URL."""
+    return Failure("dns_error", f"name resolution: {error}", retry=retry, host_level=True)
+
+
+class Hosts:
+    """The addresses by name, in the order of the file. Frozen between two readings; about 300 bytes a name."""
+
+    def __init__(self, path: str = "") -> None:
+        """Read the file. Raises ConfigError as `read` does; an empty path is a file without lines."""
+        self._path = path
+        self._addresses: dict[str, tuple[str, ...]] = {}
+        self.read()
+
+    def __len__(self) -> int:
+        return len(self._addresses)
+
+    def read(self) -> None:
+        """Read the file again. Raises ConfigError, naming the line, and then keeps what was known."""
+        if not self._path:
+            return
+        try:
+            text = Path(self._path).read_text(encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise ConfigError(f"hosts file {self._path}: {error.strerror}; give a readable file") from error
+        self._addresses = parse_hosts(text.splitlines(), self._path)
+
+    def addresses(self, name: str) -> tuple[str, ...]:
+        """Return the addresses of a name in lower case, or none."""
+        return self._addresses.get(name, ())
+
+
+def parse_hosts(lines: Iterable[str], path: str = "hosts") -> dict[str, tuple[str, ...]]:
+    """Parse lines of an address and its names; `#` begins a comment. A name on several lines has all the addresses.
+
+    Raises ConfigError with the number of the first line that is neither empty nor an address with names.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    spelt: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        address = spelt.get(words[0])
+        if address is None:
+            address = spelt[words[0]] = _address(words[0], f"{path}:{number}")
+        if len(words) == 1:
+            raise ConfigError(f"{path}:{number}: {words[0]} has no names; expected ADDRESS NAME…")
+        for name in words[1:]:
+            name = name.lower().rstrip(".")
+            known = found.get(name)
+            if known is None:
+                found[name] = (address,)
+            elif address not in known:
+                found[name] = (*known, address)
+    return found
+
+
+def _address(word: str, where: str) -> str:
+    try:
+        return canonical(word)
+    except ValueError:
+        raise ConfigError(f"{where}: {word[:64]!r} is no address; expected ADDRESS NAME…") from None
