@@ -235,7 +235,7 @@ SUPERVISING = {
 
 def test_the_supervisor_reads_no_configuration() -> None:
     """What the parent imports is paid for a second time: its child needs it."""
-    code = "import json, sys, gossamer.cli.entry, gossamer.cli.crawling; print(json.dumps(sorted(sys.modules)))"
+    code = "import json, sys, gossamer.cli.entry, gossamer.cli.supervisor; print(json.dumps(sorted(sys.modules)))"
     answer = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
@@ -254,7 +254,7 @@ def test_what_crawls_needs_no_extra_and_loads_nothing_that_others_need() -> None
 import json, sys
 for name in json.loads(sys.argv[1]):
     sys.modules[name] = None
-import gossamer.api, gossamer.cli.child, gossamer.cli.run, gossamer.cli.crawling
+import gossamer.api, gossamer.cli.child, gossamer.cli.run, gossamer.cli.supervisor
 print(json.dumps(sorted(sys.modules)))
 """
     answer = subprocess.run(

@@ -20,7 +20,7 @@ RSS_BYTES_MAX = 700 << 20
 
 def test_every_behaviour_is_met(tmp_path: Path) -> None:
     code = (
-        "import resource, sys; from gossamer.cli.command import status_of_command as run\n"
+        "import resource, sys; from gossamer.cli.main import status_of_command as run\n"
         "status = run(sys.argv[1:])\n"
         "print('rss', resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024); sys.exit(status)"
     )

@@ -16,7 +16,7 @@ from typing import Self
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
-from gossamer.cli.exits import Exit
+from gossamer.cli.output import Exit
 from tests.acceptance.endless import SCRIPT, WAIT_S_MAX, Endless, until
 from tests.crash.crawls import environment
 

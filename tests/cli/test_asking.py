@@ -10,10 +10,10 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
-from gossamer.cli.ask import status_text
-from gossamer.cli.exits import Exit, table
-from gossamer.cli.main import app
-from gossamer.cli.standing import summary_of
+from gossamer.cli.main import tree
+from gossamer.cli.output import Exit, table
+from gossamer.cli.status_text import summary_of
+from gossamer.cli.status_view import status_text
 from tests.cli.conftest import Gossamer, until
 
 REPOSITORY = Path(__file__).parents[2]
@@ -192,7 +192,7 @@ def test_exit_statuses_are_in_the_help_and_on_their_page(run: Gossamer) -> None:
 
 def commands() -> list[tuple[str, list[str]]]:
     """Return every command with its options."""
-    top = typer.main.get_command(app)
+    top = typer.main.get_command(tree())
     assert isinstance(top, TyperGroup)
     found = []
     for name, command in top.commands.items():

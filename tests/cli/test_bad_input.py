@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import gossamer
-from gossamer.cli.command import status_of_command
-from gossamer.cli.exits import Exit
+from gossamer.cli.main import status_of_command
+from gossamer.cli.output import Exit
 from tests.cli.conftest import Gossamer
 
 Mistake = Callable[[list[str]], str]

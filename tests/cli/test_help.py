@@ -12,10 +12,9 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
-from gossamer.cli.ask import pairs_text
-from gossamer.cli.command import status_of_command
-from gossamer.cli.exits import Exit
-from gossamer.cli.main import app
+from gossamer.cli.control import pairs_text
+from gossamer.cli.main import status_of_command, tree
+from gossamer.cli.output import Exit
 from gossamer.config.flags import FLAGS
 from gossamer.config.sections import keys
 from gossamer.config.synonyms import BY_WORD, EXAMPLES, SENTENCES, meant
@@ -23,7 +22,7 @@ from tests.cli.conftest import Gossamer
 
 
 def every_command() -> list[list[str]]:
-    top = typer.main.get_command(app)
+    top = typer.main.get_command(tree())
     assert isinstance(top, TyperGroup)
     found = []
     for name, command in top.commands.items():

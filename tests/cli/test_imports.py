@@ -17,9 +17,10 @@ from tests.answering import Answering
 
 UNUSED = {
     "aiodns", "cryptography", "duckdb", "gossamer.api.cluster", "gossamer.api.metrics", "gossamer.api.views",
-    "gossamer.archive.objectstore", "gossamer.archive.search.documents", "gossamer.archive.views", "gossamer.cli.ask",
-    "gossamer.cli.live", "gossamer.cluster.coordination", "gossamer.config.reference", "gossamer.console",
-    "gossamer.isolated", "gossamer.offline.segment", "gossamer.process.pdf",
+    "gossamer.archive.objectstore", "gossamer.archive.search.documents", "gossamer.archive.views",
+    "gossamer.cli.inspecting", "gossamer.cli.live", "gossamer.cli.pages", "gossamer.cluster.coordination",
+    "gossamer.config.reference", "gossamer.console", "gossamer.isolated",
+    "gossamer.offline.segment", "gossamer.process.pdf",
     "gossamer.report", "gossamer.resolve.lookup", "gossamer.seen.bloom", "gossamer.seen.diskmerge",
     "gossamer.lab", "gossamer.testing", "multiprocessing.pool", "obstore",
     "prometheus_client", "pyarrow.compute", "pyarrow.dataset", "pycares", "pypdf", "ray", "requests", "rich",

@@ -11,7 +11,7 @@ from threading import Thread
 
 import pytest
 
-from gossamer.cli.exits import Exit
+from gossamer.cli.output import Exit
 from tests.answering import Answering
 from tests.cli.conftest import Gossamer
 from tests.cli.test_reading import real

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.cli.options import SERVE_PORT, with_port
+from gossamer.cli.crawl import SERVE_PORT, with_port
 
 
 @pytest.mark.parametrize(

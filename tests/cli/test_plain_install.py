@@ -16,7 +16,7 @@ from threading import Thread
 
 import pytest
 
-from gossamer.cli.exits import Exit
+from gossamer.cli.output import Exit
 from gossamer.model.extras import EXTRAS
 from tests.answering import Answering
 from tests.cli.conftest import Gossamer, until

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.cli.live import Live
-from gossamer.cli.progress import JsonLines, PlainLines, Quiet, progress_for
-from gossamer.cli.standing import line_of, summary_of
-from gossamer.cli.words import harmless, size
+from gossamer.cli.output import harmless, size
+from gossamer.cli.run import JsonLines, PlainLines, Quiet, progress_for
+from gossamer.cli.status_text import line_of, summary_of
 from gossamer.model.words import duration
 
 STATUS: dict[str, object] = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.cli.command import status_of_command
+from gossamer.cli.main import status_of_command
 from tests.offline.made import link, page, write
 
 

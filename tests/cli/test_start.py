@@ -8,8 +8,8 @@ from contextlib import closing
 from pathlib import Path
 
 from gossamer.cli.checking import job_of
-from gossamer.cli.exits import Exit
 from gossamer.cli.job import Job, decode, encode
+from gossamer.cli.output import Exit
 from gossamer.cli.start import Started
 from gossamer.config import Config, configure
 from tests.cli.conftest import Gossamer, until

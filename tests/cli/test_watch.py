@@ -12,12 +12,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from gossamer.cli import watch as watching
-from gossamer.cli.picture import BARS, course_of, picture_rows
+from gossamer.cli import status_view as watching
+from gossamer.cli.status_view import BARS, course_of, picture_rows
 
 SCRIPT = """
 import sys
-from gossamer.cli import watch
+from gossamer.cli import status_view as watch
 watch.INTERVAL_S = 0.05
 turns = iter(range(10**6))
 sys.exit(watch.watch(lambda: (f"turn {next(turns)}\\n" + "x" * 500, False)))

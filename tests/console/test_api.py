@@ -14,7 +14,7 @@ import pytest
 import typer
 from prometheus_client.parser import text_string_to_metric_families
 
-from gossamer.cli.main import app as commands_of
+from gossamer.cli.main import tree
 from gossamer.console.token import FILE, token_of
 from gossamer.model.verbs import VERBS
 from tests.console.conftest import QUICK, Caller, Commands, until
@@ -345,6 +345,6 @@ def test_the_description_is_one_and_all_that_is_there(call: Caller) -> None:
 
 
 def test_what_changes_a_crawl_is_a_command_too() -> None:
-    commands = typer.main.get_command(commands_of).commands  # type: ignore[attr-defined]
+    commands = typer.main.get_command(tree()).commands  # type: ignore[attr-defined]
     assert {name for name, verb in VERBS.items() if verb.changes} <= set(commands)
     assert {"status", "metrics", "why"} <= set(commands)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.api.status import status_of, why_of
-from gossamer.cli.command import status_of_command
+from gossamer.cli.main import status_of_command
 from tests.ring.crawls import OWN, crawl
 from tests.ring.test_seeds import Site, serving
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from gossamer.api.views import export_of
-from gossamer.cli.picture import picture_rows
+from gossamer.cli.status_view import picture_rows
 from gossamer.report.report import summary
 from gossamer.report.text import as_text
 from tests.process.test_content_modules import ARTICLE

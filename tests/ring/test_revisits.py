@@ -20,7 +20,7 @@ from gossamer.api.changes import changes, instant_of
 from gossamer.api.status import status_of, why_of
 from gossamer.archive.views.changes import Change
 from gossamer.assembly.revisits import frontier_options_of, patient
-from gossamer.cli.command import status_of_command
+from gossamer.cli.main import status_of_command
 from gossamer.config import configure
 from gossamer.config.gather import reopen
 from gossamer.frontier.politeness import politeness

@@ -16,7 +16,7 @@ import pytest
 import gossamer
 from gossamer import Crawler
 from gossamer.api.status import status_of
-from gossamer.cli.ask import status_text
+from gossamer.cli.status_view import status_text
 from gossamer.config import configure
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess

@@ -19,6 +19,8 @@ from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError
 from gossamer.world.clock import WallClock
 
+__all__ = ["Change", "changes"]
+
 _AGO = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 _UNIT_S = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 

@@ -1,4 +1,4 @@
-"""Checking: makes a job of an order; all that can be checked is, before anything is fetched or kept."""
+"""Checking: makes a job of a request; all that can be checked is, before anything is fetched or kept."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gossamer.cli.directory import holds_crawl, make_directory, require_crawl, there_before, unmake
-from gossamer.cli.job import Job
-from gossamer.cli.order import Order
+from gossamer.cli.job import CrawlRequest, Job
 from gossamer.config import Config, configure
 from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
@@ -23,20 +22,20 @@ Spool = Callable[[Path], None]
 """Copies standard input to a file."""
 
 
-def checked(order: Order, spool: Spool) -> tuple[Job, Config]:
-    """Return what an order asks for, and its configuration.
+def checked(request: CrawlRequest, spool: Spool) -> tuple[Job, Config]:
+    """Return the job of a request, and its configuration.
 
     Raises:
         ConfigError: something that the operator can mend; nothing was started, and what was made for it is gone.
     """
-    if order.command == "resume":
-        directory = order.directory
+    if request.command == "resume":
+        directory = request.directory
         require_crawl(directory)
-        config = reopen(directory / "crawl.toml", options=order.options, sets=order.sets)
+        config = reopen(directory / "crawl.toml", options=request.options, sets=request.sets)
         return job_of(config, directory, resume=True), config
-    config = configure(order.file, options=order.options, sets=order.sets, seeds=order.seeds)
+    config = configure(request.file, options=request.options, sets=request.sets, seeds=request.seeds)
     directory = Path(config.output.directory)
-    if holds_crawl(directory) and order.or_resume:
+    if holds_crawl(directory) and request.or_resume:
         return _to_go_on(directory, config)
     if holds_crawl(directory):
         raise ConfigError(
@@ -101,7 +100,7 @@ def job_as_written(job: Job) -> Job:
     directory = Path(job.directory)
     try:
         config = reopen(directory / "crawl.toml")
-    except ConfigError:  # Somebody edits it just now.
+    except ConfigError:  # It is being edited.
         return job
     return job_of(config, directory, seeds=job.seeds, resume=job.resume)
 
@@ -119,6 +118,6 @@ def _spooled(config: Config, directory: Path, spool: Spool) -> Config:
     config = config.model_copy(update={"seeds": config.seeds.model_copy(update={"file": str(file)})})
     try:
         _look_at(config)
-    except ConfigError as error:  # The copy goes; whoever typed knows where the lines came from.
+    except ConfigError as error:  # The copy goes; messages name where the lines came from.
         raise ConfigError(str(error).replace(str(file), source)) from error
     return config

@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from gossamer.cli.directory import unmake
-from gossamer.cli.exits import Exit, complain
-from gossamer.cli.job import Job, Spool, decode, encode, read_words
+from gossamer.cli.job import CrawlRequest, Job, Spool, decode, encode, read_words
+from gossamer.cli.output import Exit, complain
 from gossamer.model.errors import ComponentFailedError, ConfigError, CrawlFailedError, DamagedError
 from gossamer.world.files import NO_ROOM
 from gossamer.world.process import die_with_parent
 
 if TYPE_CHECKING:
-    from gossamer.cli.order import Order
     from gossamer.config import Config
 
 
@@ -51,7 +50,7 @@ def main() -> None:
 
 
 class Supervisor(NamedTuple):
-    """Whoever began us, at the other end of two pipes."""
+    """Our parent process, at the other end of two pipes."""
 
     word: int
     answers: int
@@ -72,9 +71,9 @@ class Supervisor(NamedTuple):
 
 def typed(words: Sequence[str], supervisor: Supervisor) -> int:
     """Do what was typed, or say what is wrong with it; return the exit status."""
-    from gossamer.cli.command import status_of_command
+    from gossamer.cli.main import status_of_command
 
-    return status_of_command(words, lambda order: begun(*checked(order, supervisor), supervisor))
+    return status_of_command(words, lambda request: begun(*checked(request, supervisor), supervisor))
 
 
 def given(supervisor: Supervisor) -> int:
@@ -86,8 +85,8 @@ def given(supervisor: Supervisor) -> int:
     return begun(job, Config.model_validate_json(job.values).with_origins(job.origins), supervisor)
 
 
-def checked(order: Order, supervisor: Supervisor) -> tuple[Job, Config]:
-    """Return what an order asks for, once it is told. Ctrl-C ends the checks: lists may be long, and input slow.
+def checked(request: CrawlRequest, supervisor: Supervisor) -> tuple[Job, Config]:
+    """Send the job of a request to the supervisor. Ctrl-C ends the checks: lists may be long, and input slow.
 
     Raises:
         ConfigError: something that the operator can mend.
@@ -102,7 +101,7 @@ def checked(order: Order, supervisor: Supervisor) -> tuple[Job, Config]:
     signal.signal(signal.SIGINT, interrupt)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     try:
-        job, config = checked(order, spool)
+        job, config = checked(request, spool)
     finally:
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -159,14 +158,13 @@ def crawl(config: Config, supervisor: Supervisor, job: Job) -> int:
     """Import what crawls, wait for the word, crawl as the job says and show its progress."""
     import asyncio
 
-    from gossamer.cli.door import crawler
-    from gossamer.cli.progress import progress_for
-    from gossamer.cli.run import served
-    from gossamer.cli.standing import awaited_of, summary_of, to_upload_of
+    from gossamer import api
+    from gossamer.cli.run import progress_for, served
+    from gossamer.cli.status_text import awaited_of, summary_of, to_upload_of
     from gossamer.world.loop import calm_collector, loop_factory
 
     resume = job.resume or (job.restart and (Path(job.directory) / "crawl.toml").exists())
-    kind = crawler(config.cluster.workers)
+    kind = api.ClusterCrawler if config.cluster.workers > 1 else api.Crawler
     calm_collector()
     if not supervisor.says_go():
         return Exit.REFUSED
@@ -201,7 +199,7 @@ def crawl(config: Config, supervisor: Supervisor, job: Job) -> int:
 
 def ended_as(ended: str, status: Mapping[str, object]) -> Exit:
     """Return the exit status of a crawl that ended with nothing wrong in it; say why, where nothing was fetched."""
-    from gossamer.cli.standing import seeds_not_fetched_lines
+    from gossamer.cli.status_text import seeds_not_fetched_lines
 
     if ended in ("stopped", "patience"):
         return Exit.INTERRUPTED if ended == "stopped" else Exit.WAITING

@@ -1,38 +1,98 @@
-"""Configuring: the commands `config check`, `show` and `schema`, as they are typed."""
+"""Configuring: the commands `init` and `config check|show|schema`."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-config_app = typer.Typer(help="Check and show configurations.")
+from gossamer.cli.arguments import Directory, PresetName
+from gossamer.cli.directory import require_crawl
+from gossamer.cli.output import Exit, complain, harmless
+from gossamer.model.errors import ConfigError
+
+commands = typer.Typer()
+config_commands = typer.Typer(help="Check and show configurations.")
 
 
-@config_app.command("check")
-def config_check(file: Annotated[Path, typer.Argument(metavar="FILE", help="The TOML file to check.")]) -> None:
+@commands.command("init")
+def init(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write.")] = Path("gossamer.toml"),
+    preset: PresetName = None,
+) -> int:
+    """Write a configuration file with all keys explained."""
+    from gossamer.config.toml import starter_toml
+
+    text = starter_toml(preset or "")
+    try:
+        with file.open("x", encoding="utf-8") as new:
+            new.write(text)
+    except FileExistsError as error:
+        raise ConfigError(f"{file} exists; name another file, or remove it first") from error
+    except OSError as error:
+        raise ConfigError(f"cannot write {file}: {error.strerror}; name another file") from error
+    typer.echo(f"wrote {file}; gossamer crawl -c {file} URL uses it")
+    return 0
+
+
+@config_commands.command("check")
+def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="The TOML file to check.")]) -> int:
     """Check a configuration file and list all mistakes."""
-    from gossamer.cli import settings
+    from gossamer.config.footprint import ORIGIN
+    from gossamer.config.gather import configure, mistakes
+    from gossamer.config.lists import check_lists
+    from gossamer.config.mode import ORIGIN as MODE
+    from gossamer.config.sections import keys
 
-    raise typer.Exit(settings.check(file))
+    if wrong := mistakes(file):
+        for line in wrong:
+            complain(line)
+        return Exit.REFUSED
+    config = configure(file)
+    check_lists(config)
+    changed = sum(config.origin(key) not in {"default", ORIGIN, MODE} for key in keys())
+    typer.echo(f"{file} is right: {changed} of {len(keys())} keys set")
+    return 0
 
 
-@config_app.command("show")
-def config_show(directory: Annotated[Path, typer.Argument(metavar="DIR", help="The crawl's directory.")]) -> None:
+@config_commands.command("show")
+def show(directory: Directory) -> int:
     """Print the configuration of a crawl and the source of each value."""
-    from gossamer.cli import settings
+    from gossamer.config.gather import reopen
+    from gossamer.config.secret import redacted
+    from gossamer.config.sections import keys
 
-    raise typer.Exit(settings.show(directory))
+    require_crawl(directory)
+    config = reopen(directory / "crawl.toml")
+    rows = [(key, _shown(redacted(key, config.value(key))), config.origin(key)) for key in keys()]
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    for key, value, origin in rows:
+        typer.echo(f"{key:<{widths[0]}}  {value:<{min(widths[1], 40)}}  {origin}")
+    return 0
 
 
-@config_app.command("schema")
-def config_schema(
+@config_commands.command("schema")
+def schema(
+    *,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print the reference page docs/configuration.md.")
     ] = False,
-) -> None:
+) -> int:
     """Print the JSON schema of the configuration."""
-    from gossamer.cli import settings
+    if markdown:
+        from gossamer.config.reference import markdown as page
 
-    raise typer.Exit(settings.schema(markdown=markdown))
+        typer.echo(page(), nl=False)
+    else:
+        from gossamer.config.sections import Config
+
+        typer.echo(json.dumps(Config.model_json_schema(), indent=2))
+    return 0
+
+
+def _shown(value: object) -> str:
+    from gossamer.config.toml import written
+
+    return "not set" if value is None else harmless(written(value))

@@ -1,4 +1,4 @@
-"""Control: asks a running crawl, by the socket in its directory."""
+"""Control: the commands that act on a running crawl, through the socket in its directory."""
 
 from __future__ import annotations
 
@@ -6,20 +6,172 @@ import json
 import os
 import socket
 import time
+import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from gossamer.cli.arguments import Directory
+from gossamer.cli.directory import require_crawl
+from gossamer.cli.output import harmless
+from gossamer.cli.status_text import line_of, state_of
 from gossamer.model.errors import ConfigError
 from gossamer.world.sockets import fits
 
+commands = typer.Typer()
 SOCKET = "control.sock"
 DEADLINE_S = 30.0
 REPLY_BYTES_MAX = 64 << 20
+STALLED = "state/stalled.json"
+LOCK = "state/lock"
+
+
+@commands.command("seed")
+def seed(directory: Directory, urls: Annotated[list[str], typer.Argument(metavar="URL", help="Seeds to add.")]) -> int:
+    """Add seeds to a running crawl."""
+    from gossamer.config.seeds import seed as checked
+
+    return act(directory, "seed", urls=[checked(url) for url in urls])
+
+
+@commands.command("exclude")
+def exclude(
+    directory: Directory, hosts: Annotated[list[str], typer.Argument(metavar="HOST", help="Hosts to exclude.")]
+) -> int:
+    """Exclude hosts from a running crawl."""
+    return act(directory, "exclude", hosts=hosts)
+
+
+@commands.command("release")
+def release(
+    directory: Directory,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A trap as `status` names it, or a host.")],
+) -> int:
+    """Release a URL pattern that was taken for a trap.
+
+    The crawl fetches its URLs again, or does so after `resume`.
+    """
+    require_crawl(directory)
+    try:
+        found = mapping(ask(directory, "release", {"name": name}))
+    except NotRunningError:
+        from gossamer import api
+
+        found = api.release_of(directory, name)
+    typer.echo(pairs_text(found))
+    return 0
+
+
+@commands.command("set")
+def set_keys(
+    directory: Directory,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KEY=VALUE", help="New values; without any, list the keys that can change."),
+    ] = None,
+) -> int:
+    """Change configuration keys of a running crawl."""
+    texts = assignments or []
+    arguments = {"assignments": texts} if texts else {}
+    answer = _changed(directory, "set", arguments, " ".join(f"--set {text}" for text in texts))
+    live = answer.get("live")
+    if isinstance(live, Mapping):
+        for key, value in live.items():
+            typer.echo(harmless(f"{key}={value}"))
+        return 0
+    return _show_changes(answer)
+
+
+@commands.command("host")
+def set_host(
+    directory: Directory,
+    host: Annotated[str, typer.Argument(metavar="HOST", help="Host name, such as example.org.")],
+    assignments: Annotated[
+        list[str], typer.Argument(metavar="KEY=VALUE", help="delay_s, per_host or pages; the value none removes one.")
+    ],
+) -> int:
+    """Override settings for one host of a running crawl."""
+    values = dict(_assigned(text) for text in assignments)
+    fields = {"host": host, "values": values}
+    return _show_changes(_changed(directory, "host", fields, f"--set 'host.{host}={{…}}'"))
+
+
+@commands.command("pause")
+def pause(directory: Directory) -> int:
+    """Pause a running crawl."""
+    return act(directory, "pause")
+
+
+@commands.command("unpause")
+def unpause(directory: Directory) -> int:
+    """Continue a paused crawl."""
+    return act(directory, "unpause")
+
+
+@commands.command("checkpoint")
+def checkpoint(directory: Directory) -> int:
+    """Create a checkpoint of a running crawl and print its path."""
+    return act(directory, "checkpoint")
+
+
+@commands.command("stop")
+def stop(
+    directory: Directory,
+    now: Annotated[bool, typer.Option("--now", help="Do not wait for requests in flight.")] = False,
+) -> int:
+    """Stop a running crawl and save everything."""
+    return act(directory, "stop", now=now)
+
+
+def act(directory: Path, verb: str, **arguments: object) -> int:
+    """Send a verb to a running crawl, and print its answer."""
+    require_crawl(directory)
+    try:
+        answer = ask(directory, verb, arguments)
+    except NotRunningError as error:
+        raise ConfigError(f"{error}; gossamer resume {directory} continues it") from error
+    if isinstance(answer, Mapping):
+        # Verbs that change how the crawl stands answer with its status.
+        typer.echo(f"{state_of(answer)}; {line_of(answer)}" if "state" in answer else pairs_text(answer))
+    elif answer is not None:
+        typer.echo(harmless(answer))
+    return 0
+
+
+def _changed(directory: Path, verb: str, arguments: Mapping[str, object], instead: str) -> Mapping[str, object]:
+    require_crawl(directory)
+    try:
+        return mapping(ask(directory, verb, arguments))
+    except NotRunningError as error:
+        raise ConfigError(f"{error}; gossamer resume {directory} {instead}".rstrip() + " continues it so") from error
+
+
+def _show_changes(answer: Mapping[str, object]) -> int:
+    changes = answer.get("changed")
+    for change in changes if isinstance(changes, list) else ():
+        typer.echo(harmless(f"{change['key']}: {change['before'] or 'none'} → {change['after'] or 'none'}"))
+    if not changes:
+        typer.echo("nothing changes: it is so already")
+    return 0
+
+
+def _assigned(text: str) -> tuple[str, object]:
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise ConfigError(f"{text}: write delay_s=5, per_host=2 or pages=100, or none as the value")
+    if value.strip() == "none":
+        return key.strip(), None
+    try:
+        return key.strip(), tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return key.strip(), value
 
 
 class NotRunningError(Exception):
-    """Nobody listens in the directory: the crawl has stopped, or never was."""
+    """No process listens in the directory: the crawl has stopped, or never ran."""
 
 
 class SilentError(ConfigError):
@@ -104,3 +256,65 @@ def _short(state: Path) -> Iterator[str]:
                 os.chdir(here)
     finally:
         os.close(fd)
+
+
+def mapping(answer: object) -> Mapping[str, object]:
+    """Return an answer that must be an object. Raises ConfigError when the crawl speaks another version."""
+    if not isinstance(answer, Mapping):
+        raise ConfigError("the crawl that runs there is of another version; use the one that started it")
+    return answer
+
+
+def pairs_text(found: Mapping[str, object]) -> str:
+    """Return names and values, one a line; lists and objects below their name, indented."""
+    width = max((len(str(name)) for name in found), default=0)
+    lines = []
+    for name, value in found.items():
+        if value is None or value in ("", [], {}):
+            continue
+        if isinstance(value, list):
+            lines.append(f"{name}:")
+            lines += [f"  {_inline(item)}" for item in value]
+        elif isinstance(value, Mapping) and value.keys() == {"spent", "of"}:
+            lines.append(f"{harmless(name):<{width}}  {value['spent']} of {value['of']} spent")
+        elif isinstance(value, Mapping):
+            lines.append(f"{name}:")
+            lines += [f"  {line}" for line in pairs_text(value).splitlines()]
+        else:
+            lines.append(f"{harmless(name):<{width}}  {_inline(value)}")
+    return "\n".join(lines)
+
+
+def _inline(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{harmless(name)} {harmless(item)}" for name, item in value.items() if item not in (None, ""))
+    return harmless(value)
+
+
+def why_silent(directory: Path) -> str:
+    """Return a sentence about a crawl whose loop does not answer."""
+    process = _process(directory)
+    if process and _state(process) == "T":
+        return f"its process {process} is stopped (SIGSTOP, or Ctrl-Z): kill -CONT {process} lets it go on"
+    try:
+        stalled = json.loads((directory / STALLED).read_bytes())
+        stood_s, where = time.time() - float(stalled["since"]), str(stalled["stack"]).strip().splitlines()
+    except (OSError, ValueError, KeyError, TypeError):
+        return "try again"
+    at = where[-2].strip() if len(where) > 1 else "somewhere"
+    return f"its event loop has stood still for {stood_s:.0f} s, at {at}; {directory / STALLED} tells more"
+
+
+def _process(directory: Path) -> int:
+    try:
+        return int((directory / LOCK).read_text() or 0)
+    except (OSError, ValueError):
+        return 0
+
+
+def _state(process: int) -> str:
+    """Return a process's state as Linux names it: R, S, D, T …"""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return ""

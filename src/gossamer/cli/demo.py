@@ -1,4 +1,4 @@
-"""Demo: `demo` and `simweb`: a synthetic web on loopback, crawled or just served."""
+"""Demo: the commands `simweb`, `demo` and `conformance`: a synthetic web on loopback, served, crawled, compared."""
 
 from __future__ import annotations
 
@@ -9,18 +9,26 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
-from gossamer.cli import ask, crawling, door
 from gossamer.cli.directory import make_directory
-from gossamer.cli.words import write_line
+from gossamer.cli.output import write_line
+from gossamer.cli.supervisor import SIMWEB, carried_out
 from gossamer.model.errors import ConfigError
 from gossamer.world.files import write_whole
 
+if TYPE_CHECKING:
+    from gossamer.lab.simweb.process import SimwebProcess
+
+commands = typer.Typer()
+OutputDirectory = Annotated[
+    Path, typer.Option("--output", "-o", metavar="DIR", help="Output directory; replaced by each run.")
+]
+Size = Annotated[str, typer.Option("--size", metavar="SIZE", help="Size of the web: small, medium or large.")]
 FREE_S_MAX, FREE_LOOK_S = 5.0, 0.25
 """How long the port of a web whose crawl was killed may still be taken, and how often we look."""
-
 # The made web misbehaves as the real one does; here its patience and ours are cut so that a demo ends in a minute.
 QUICK_WEB = {"crawl_delay_s": 0.1, "slow_s_median": 0.1, "retry_after_s": 1, "drip_s": 0.2}
 QUICK_CRAWL = (
@@ -32,33 +40,104 @@ QUICK_CRAWL = (
     "robots.retry_first_s=1.0",
     "robots.robots_wait_max_s=5.0",
 )
+# The defaults, but for patience: servers that never answer are there by design, and the crawl waits for them. The maze
+# is given up after fewer pages, for the same reason.
+CONFORMANCE_CRAWL = (
+    "progress.form='quiet'",
+    "fetch.request_s_max=5.0",
+    "fetch.connect_s_max=3.0",
+    "frontier.attempts_max=3",
+    "frontier.retry_s_first=0.2",
+    "frontier.retry_s_max=1.0",
+    "frontier.host_failures_max=3",
+    "frontier.host_sleep_s_first=0.2",
+    "frontier.host_sleeps_max=1",
+    "politeness.backoff_s_first=0.2",
+    "robots.retry_first_s=0.2",
+    "robots.retry_s_max=1.0",
+    "robots.robots_wait_max_s=4.0",
+    "resolve.timeout_s=1.0",
+    "resolve.servers=['127.0.0.1:9']",
+    "scope.trap_maze_pages_max=2000",
+)
 
 
-def demo(directory: Path, size: str) -> int:
-    """Crawl a synthetic web to its end with progress, print the report and where it lies.
+@commands.command("simweb")
+def simweb(
+    directory: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Directory for its files.")] = Path(
+        "simweb"
+    ),
+    size: Size = "small",
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", help="Random seed: the same seed gives the same web.")
+    ] = 1,
+    port: Annotated[int, typer.Option("--port", metavar="N", help="Port; 0 chooses a free one.")] = 0,
+) -> int:
+    """Serve a synthetic web on loopback."""
+    web_process = _web(directory, size, seed=seed, port=port)
+    make_directory(directory)
+    stops = (signal.SIGINT, signal.SIGTERM)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, stops)
+    try:
+        with web_process as web:
+            typer.echo(f"serving {len(web.seeds)} seeds; to crawl it:")
+            typer.echo(f"gossamer crawl {web.seeds[0]} --hosts {web.hosts_file} --allow-private --scope any")
+            signal.sigwait(stops)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return 0
 
-    Interrupted or killed, it can be resumed: what the web is made from, its port included, is kept beside the crawl.
-    """
-    web_process = door.simweb(directory / "web", size, **QUICK_WEB)
+
+@commands.command("demo")
+def demo(directory: OutputDirectory = Path("demo"), size: Size = "small") -> int:
+    """Crawl a synthetic web on this machine and print a report."""
+    # Interrupted or killed, it can be resumed: the options of the web, its port included, are kept beside the crawl.
+    web_process = _web(directory / "web", size, **QUICK_WEB)
     make_anew(directory, web_process)
     write_line(
         sys.stdout,
         f"A synthetic web on loopback: no network is used. Ctrl-C stops, gossamer resume {directory} continues.",
     )
     with web_process as web:
-        write_whole(directory / crawling.SIMWEB, web.options.encode())
+        write_whole(directory / SIMWEB, web.options.encode())
         words = ["crawl", *web.seeds, "--output", str(directory), "--hosts", str(web.hosts_file)]
         words += ["--allow-private", "--scope", "any", "--politeness", "weak"]
-        status = crawling.carried_out([*words, *(word for key in QUICK_CRAWL for word in ("--set", key))])
+        status = carried_out([*words, *(word for key in QUICK_CRAWL for word in ("--set", key))])
     if status == 0:
+        from gossamer.cli.inspecting import report
+
         write_line(sys.stdout, "")
-        ask.report(directory, as_json=False)
+        report(directory, as_json=False)
         write_line(sys.stdout, "")
         write_line(sys.stdout, f"Output: {directory.absolute()}: WARC in warc/, tables in pages/ and links/.")
     return status
 
 
-def make_anew(directory: Path, web: door.Web) -> None:
+@commands.command("conformance")
+def conformance(directory: OutputDirectory = Path("conformance")) -> int:
+    """Test the crawler against every behavior of the synthetic web."""
+    # Status 1 when a row of the table is wrong.
+    from gossamer.lab.simweb import conformance as expected
+    from gossamer.lab.simweb.process import SimwebProcess
+    from gossamer.lab.simweb.truth import Truth
+    from gossamer.report.report import outcomes
+
+    web_process = SimwebProcess(expected.showcase(), directory / "web")
+    make_anew(directory, web_process)
+    with web_process as web:
+        write_whole(directory / SIMWEB, web.options.encode())
+        words = ["crawl", *web.seeds, "--output", str(directory), "--hosts", str(web.hosts_file)]
+        words += ["--allow-private", "--scope", "any", "--politeness", "own", "--embeds"]
+        status = carried_out([*words, *(word for key in CONFORMANCE_CRAWL for word in ("--set", key))])
+    if status != 0:
+        return status
+    walked = Truth(web.web).walk(web.seeds, embeds=True)
+    rows = expected.conformance(web.web, walked, web.requests(), outcomes(directory))
+    typer.echo(expected.table(rows))
+    return 0 if all(row.right for row in rows) else 1
+
+
+def make_anew(directory: Path, web: SimwebProcess) -> None:
     """Make a directory for a crawl of a synthetic web, in the place of an earlier one.
 
     Raises:
@@ -66,11 +145,11 @@ def make_anew(directory: Path, web: door.Web) -> None:
     """
     if directory.exists() and not directory.is_dir():
         raise ConfigError(f"{directory} is a file; name a directory with -o DIR")
-    if directory.exists() and not (directory / crawling.SIMWEB).exists() and any(directory.iterdir()):
+    if directory.exists() and not (directory / SIMWEB).exists() and any(directory.iterdir()):
         raise ConfigError(f"{directory} holds something else; name another with -o DIR")
     shutil.rmtree(directory, ignore_errors=True)
     make_directory(directory)
-    write_whole(directory / crawling.SIMWEB, web.options.encode())  # From now on it may be made anew.
+    write_whole(directory / SIMWEB, web.options.encode())  # From now on it may be made anew.
 
 
 @contextmanager
@@ -107,17 +186,23 @@ def simweb_again(file: Path) -> Iterator[None]:
         web.stop()
 
 
-def simweb(directory: Path, size: str, seed: int, port: int) -> int:
-    """Serve a synthetic web until a signal ends it; print what to crawl it with."""
-    web_process = door.simweb(directory, size, seed=seed, port=port)
-    make_directory(directory)
-    stops = (signal.SIGINT, signal.SIGTERM)
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, stops)
+def _web(directory: Path, size: str, **changes: object) -> SimwebProcess:
+    """Return a synthetic web of a named size with its files in `directory`.
+
+    Raises:
+        ConfigError: there is no such size, or an option is none.
+    """
+    from pydantic import ValidationError
+
+    from gossamer.lab.simweb.options import Preset, SimwebOptions
+    from gossamer.lab.simweb.process import SimwebProcess
+
+    sizes = get_args(Preset)
+    if size not in sizes:
+        raise ConfigError(f"--size {size}: expected {', '.join(sizes[:-1])} or {sizes[-1]}")
     try:
-        with web_process as web:
-            typer.echo(f"serving {len(web.seeds)} seeds; to crawl it:")
-            typer.echo(f"gossamer crawl {web.seeds[0]} --hosts {web.hosts_file} --allow-private --scope any")
-            signal.sigwait(stops)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    return 0
+        options = SimwebOptions.preset(cast("Preset", size), **changes)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ConfigError(f"--{first['loc'][0]} {first['input']}: {first['msg'].replace('Input', 'it', 1)}") from error
+    return SimwebProcess(options, directory)

@@ -50,13 +50,13 @@ def status_of(words: Sequence[str]) -> int:
     if words and words[0] == "help":
         words = [*words[1:], "--help"]
     if words and words[0] in {"crawl", "resume"} and not {"-h", "--help"} & set(words):
-        from gossamer.cli.crawling import carried_out
-        from gossamer.cli.exits import Exit
+        from gossamer.cli.output import Exit
+        from gossamer.cli.supervisor import carried_out
 
         try:
             return carried_out(words)
         except KeyboardInterrupt:
             return Exit.INTERRUPTED
-    from gossamer.cli.command import status_of_command
+    from gossamer.cli.main import status_of_command
 
     return status_of_command(words)

@@ -1,4 +1,4 @@
-"""Job: what the process that crawls makes of what was typed, and tells its supervisor.
+"""Job: what supervisor and crawling process say to each other: a request, the job made of it, standard input.
 
 Plain tuples and the standard library's JSON: the supervisor imports this, and every module counts twice there.
 """
@@ -6,8 +6,23 @@ Plain tuples and the standard library's JSON: the supervisor imports this, and e
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+
+class CrawlRequest(NamedTuple):
+    """What a command line of `crawl` or `resume` requests, before it is checked."""
+
+    command: Literal["crawl", "resume"]
+    options: Mapping[str, object]
+    """By their names in the table of flags."""
+    sets: Sequence[str] = ()
+    directory: Path = Path()
+    """Of `resume`."""
+    seeds: Sequence[str] = ()
+    file: Path | None = None
+    or_resume: bool = False
 
 
 class Spool(NamedTuple):

@@ -11,9 +11,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from gossamer.cli.door import Status
-from gossamer.cli.standing import done_of, errors_of, number, state_of, summary_of, to_upload_of
-from gossamer.cli.words import count, harmless, size, write_line
+from gossamer.cli.output import count, harmless, size, write_line
+from gossamer.cli.status_text import Status, done_of, errors_of, number, state_of, summary_of, to_upload_of
 from gossamer.model.words import duration
 
 LIVE_INTERVAL_S = 0.5

@@ -1,16 +1,20 @@
-"""Run: drives one crawl in this process, with its progress and the signals that end it."""
+"""Run: one crawl in this process, with its progress as lines, JSON or nothing, and the signals that end it."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
-from typing import TYPE_CHECKING
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, TextIO
 
-from gossamer.cli.consoles import console_of
-from gossamer.cli.door import Running
-from gossamer.cli.progress import Progress, follow
+from gossamer.cli.output import harmless, obeys_escapes, write_line
+from gossamer.cli.status_text import Status, line_of, summary_of
 
 if TYPE_CHECKING:
+    from gossamer.api import ClusterCrawler, Crawler
     from gossamer.config import Config
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -19,7 +23,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class Stops:
     """Turns signals into requests to stop: the first waits for what is in flight, the second does not."""
 
-    def __init__(self, crawler: Running, progress: Progress) -> None:
+    def __init__(self, crawler: Crawler | ClusterCrawler, progress: Progress) -> None:
         self._crawler = crawler
         self._progress = progress
         self.asked = 0
@@ -35,16 +39,18 @@ class Stops:
             self._crawler.stop(now=True)
 
 
-async def served(crawler: Running, config: Config, progress: Progress) -> str:
+async def served(crawler: Crawler | ClusterCrawler, config: Config, progress: Progress) -> str:
     """Run a crawl to its end, with its console where that is asked for."""
     if config.console.port is None:
         return await drive(crawler, progress)
+    from gossamer.cli.serving import console_of
+
     async with console_of(crawler, config) as address:
         progress.note(f"The console: {address}")
         return await drive(crawler, progress)
 
 
-async def drive(crawler: Running, progress: Progress) -> str:
+async def drive(crawler: Crawler | ClusterCrawler, progress: Progress) -> str:
     """Run a crawl to its end and return how it ended. What it raises is raised."""
     loop = asyncio.get_running_loop()
     stops = Stops(crawler, progress)
@@ -64,3 +70,119 @@ async def drive(crawler: Running, progress: Progress) -> str:
         for number in SIGNALS:
             loop.remove_signal_handler(number)
     return ended
+
+
+class Progress(Protocol):
+    """One way to show a crawl. Never raises because of what it writes to."""
+
+    interval_s: float
+    by_lines: bool
+    """A line each time, for as long as `progress.interval_s` says."""
+
+    def show(self, status: Status) -> None:
+        """Show how things stand."""
+        ...
+
+    def note(self, sentence: str) -> None:
+        """Tell people something that happened once."""
+        ...
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        ...
+
+    def end(self, status: Status, directory: str, ended: str) -> None:
+        """Say what came of it and where it lies."""
+        ...
+
+
+def progress_for(form: str, interval_s: float, out: TextIO | None = None) -> Progress:
+    """Return the progress for a value of `progress.form`; `auto` is live on a terminal that can redraw, else plain."""
+    out = out or sys.stdout
+    if form == "auto":
+        form = "live" if obeys_escapes(out) else "plain"
+    match form:
+        case "live":
+            from gossamer.cli.live import Live
+
+            return Live(out)
+        case "json":
+            return JsonLines(out, interval_s)
+        case "plain":
+            return PlainLines(out, interval_s)
+        case _:
+            return Quiet()
+
+
+async def follow(progress: Progress, status: Callable[[], Status], interval_s: Callable[[], float]) -> None:
+    """Show the status every interval until cancelled; `interval_s` is what lines wait for, which may change."""
+    while True:
+        progress.show(status())
+        await asyncio.sleep(interval_s() if progress.by_lines else progress.interval_s)
+
+
+class Quiet:
+    """Shows nothing."""
+
+    interval_s = 3600.0
+    by_lines = False
+
+    def show(self, status: Status) -> None:
+        pass
+
+    def note(self, sentence: str) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def end(self, status: Status, directory: str, ended: str) -> None:
+        pass
+
+
+class PlainLines:
+    """One line of text every interval: for logs."""
+
+    by_lines = True
+
+    def __init__(self, out: TextIO, interval_s: float) -> None:
+        self.interval_s = interval_s
+        self._out = out
+
+    def show(self, status: Status) -> None:
+        write_line(self._out, line_of(status))
+
+    def note(self, sentence: str) -> None:
+        write_line(self._out, harmless(sentence))
+
+    def close(self) -> None:
+        pass
+
+    def end(self, status: Status, directory: str, ended: str) -> None:
+        write_line(self._out, summary_of(status, directory, ended))
+
+
+class JsonLines:
+    """One JSON object a line: `event` is `status`, `note` or `end`; the rest is what `status --json` gives."""
+
+    by_lines = True
+
+    def __init__(self, out: TextIO, interval_s: float) -> None:
+        self.interval_s = interval_s
+        self._out = out
+
+    def show(self, status: Status) -> None:
+        self._write({"event": "status", "time": time.time(), **status})
+
+    def note(self, sentence: str) -> None:
+        self._write({"event": "note", "time": time.time(), "note": sentence})
+
+    def close(self) -> None:
+        pass
+
+    def end(self, status: Status, directory: str, ended: str) -> None:
+        self._write({"event": "end", "time": time.time(), "ended": ended, "directory": directory, **status})
+
+    def _write(self, event: dict[str, object]) -> None:
+        # ASCII only: JSON's own escapes keep what strangers wrote from the terminal.
+        write_line(self._out, json.dumps(event, default=str))

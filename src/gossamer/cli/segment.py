@@ -5,67 +5,107 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from gossamer.cli import door
-from gossamer.cli.exits import Exit
-from gossamer.cli.views import Shown
-from gossamer.cli.words import count, counted, harmless, size, write_line
+import typer
+
+from gossamer.cli.arguments import Json, Quiet, Sets
+from gossamer.cli.output import Exit, Shown, count, counted, harmless, size, write_line
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import duration
 
+if TYPE_CHECKING:
+    from gossamer.offline.build import Built
 
-def build(
-    places: Sequence[Path],
-    output: Path,
-    *,
-    known: Path | None,
-    bloom: float | None,
-    config: Path | None,
-    options: Mapping[str, object],
-    sets: Sequence[str],
-    per_host: int,
-    split: int,
-    retry: int,
-    rank: str,
-    memory: str,
-    quiet: bool,
+commands = typer.Typer(help="Build and inspect segments for offline crawls.")
+
+SegmentFile = Annotated[Path, typer.Argument(metavar="FILE", help="The segment file.")]
+
+
+@commands.command("build")
+def segment_build(
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The segment file to write.")],
+    places: Annotated[
+        list[Path] | None, typer.Argument(metavar="DIR", help="Directories of crawls, or of WARC files of any crawler.")
+    ] = None,
+    known: Annotated[
+        Path | None,
+        typer.Option("--known", metavar="DIR", help="Index of URLs listed before; updated by this command."),
+    ] = None,
+    bloom: Annotated[
+        float | None,
+        typer.Option(
+            "--bloom", metavar="RATE", help="Create the index with Bloom filters of this false-positive rate."
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", "-c", metavar="FILE", help="Use this configuration instead of the first crawl's."),
+    ] = None,
+    seeds: Annotated[Path | None, typer.Option("--seeds", metavar="FILE", help="Add seeds from a file.")] = None,
+    scope: Annotated[
+        str | None, typer.Option("--scope", metavar="SCOPE", help="Scope: prefix, host, domain or any.")
+    ] = None,
+    include: Annotated[
+        list[str] | None, typer.Option("--include", metavar="RE", help="List only URLs that match (repeatable).")
+    ] = None,
+    exclude: Annotated[
+        list[str] | None, typer.Option("--exclude", metavar="RE", help="Skip URLs that match (repeatable).")
+    ] = None,
+    max_depth: Annotated[
+        int | None, typer.Option("--max-depth", metavar="N", help="Skip URLs more links away from a seed than this.")
+    ] = None,
+    sets: Sets = None,
+    per_host: Annotated[
+        int,
+        typer.Option(
+            "--per-host", metavar="N", help="Maximum number of URLs per host; the rest goes to a later segment."
+        ),
+    ] = 0,
+    split: Annotated[
+        int, typer.Option("--split", metavar="N", help="Number of files to write; each site is in one of them.")
+    ] = 1,
+    retry: Annotated[
+        int, typer.Option("--retry", metavar="N", help="List URLs again that failed temporarily, at most N times.")
+    ] = 0,
+    rank: Annotated[
+        str,
+        typer.Option("--rank", metavar="ORDER", help="Order: priority (as in the crawl) or in-links (linking sites)."),
+    ] = "priority",
+    memory: Annotated[str, typer.Option("--memory", metavar="SIZE", help="Memory limit of the process.")] = "512MiB",
+    quiet: Quiet = False,
 ) -> int:
-    """Build the next segment, or go on with it; say what came of it."""
-    if rank not in ("priority", "in-links"):
-        raise ConfigError(f"--rank {rank}: expected priority or in-links")
-    if bloom is not None and not 0 <= bloom < 1:
-        raise ConfigError(f"--bloom {bloom:g}: expected a share of new URLs, such as 0.0001, or 0 for an exact index")
-    if bloom is not None and known is None:
-        raise ConfigError("--bloom: name the directory of the index with --known")
-    for name, value in (("--per-host", per_host), ("--retry", retry)):
-        if value < 0:
-            raise ConfigError(f"{name} {value}: expected a number from 0 up")
+    """Build the next segment from what was crawled."""
+    from gossamer.offline.build import Order, build
+    from gossamer.offline.steps import Wish
+
+    options = {
+        "seeds": str(seeds) if seeds is not None else None, "scope": scope, "include": include, "exclude": exclude,
+        "max_depth": max_depth,
+    }  # fmt: skip
+    given = {name: value for name, value in options.items() if value is not None}
+    _check_build(rank, bloom, known, per_host, retry)
     shown = Shown(sys.stderr, quiet=quiet)
     started = time.monotonic()
-    built = door.segment_built(
-        places, output, known=known, false_positive_rate=bloom, config=config, options=options, sets=sets,
-        per_host=per_host, parts=split, retries=retry, in_links=rank == "in-links", memory=memory,
-        progress=shown.advance,
-    )  # fmt: skip
+    wish = Wish(per_host, split, retry, rank == "in-links")
+    order = Order(tuple(places or ()), output, known, bloom, config, given, tuple(sets or ()), wish)
+    built = build(order, memory_bytes_max=_bytes_of(memory), progress=shown.advance)
     shown.clear()
-    for directory in built.running:
-        shown.line(f"{directory} still crawls: this is made of the files that it has finished so far")
-    for path in built.paths:
-        shown.line(f"{path} {_how(built)}: {size(path.stat().st_size)}")
-    if built.complete:
-        shown.line(f"{counted(built.urls, 'URL')} of {counted(built.sites, 'site')}")
-    else:
-        shown.line(_told(built, time.monotonic() - started))
-    if bloom:
-        shown.line(f"of URLs that are new, at most {bloom:g} of all are taken for known ones and not listed")
-    return Exit.FINISHED if built.urls else Exit.NOTHING
+    return _show_built(built, bloom, shown, time.monotonic() - started)
 
 
-def show(file: Path, limit: int, *, as_json: bool) -> int:
-    """Print what a segment holds."""
-    found = door.segment_summary(file, limit)
+@commands.command("show")
+def segment_show(
+    file: SegmentFile,
+    as_json: Json = False,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", help="Maximum number of sites and rows.")] = 10,
+) -> int:
+    """Show counts, largest sites and first rows of a segment."""
+    from gossamer.offline.merge import summary
+
+    found = summary(file, limit)
     if as_json:
         write_line(sys.stdout, json.dumps(found, indent=2))
         return Exit.FINISHED
@@ -88,27 +128,80 @@ def show(file: Path, limit: int, *, as_json: bool) -> int:
     return Exit.FINISHED
 
 
-def split(file: Path, output: Path, parts: int) -> int:
-    """Write several segments of one; say which."""
-    for path, urls, sites in door.segment_split(file, output, parts):
-        write_line(sys.stderr, f"{path}: {counted(urls, 'URL')} of {counted(sites, 'site')}")
+@commands.command("split")
+def segment_split(
+    file: SegmentFile,
+    parts: Annotated[int, typer.Option("--parts", "-n", metavar="N", help="Number of parts.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Base name; writes FILE-1-of-N and so on.")
+    ],
+) -> int:
+    """Split a segment for several crawlers, by site."""
+    from gossamer.offline.merge import split
+    from gossamer.offline.steps import targets_of
+
+    for path, one in zip(targets_of(output, parts), split(file, output, parts), strict=True):
+        write_line(sys.stderr, f"{path}: {counted(one.urls, 'URL')} of {counted(one.sites, 'site')}")
     return Exit.FINISHED
 
 
-def merge(files: Sequence[Path], output: Path) -> int:
-    """Write one segment of several; say what it holds."""
-    urls, sites = door.segment_merged(files, output)
-    write_line(sys.stderr, f"{output}: {counted(urls, 'URL')} of {counted(sites, 'site')}")
+@commands.command("merge")
+def segment_merge(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Segments to merge.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The segment file to write.")],
+) -> int:
+    """Merge segments; keep each URL once, by its shortest path."""
+    from gossamer.offline.merge import merge
+
+    [about] = merge(files, output)
+    write_line(sys.stderr, f"{output}: {counted(about.urls, 'URL')} of {counted(about.sites, 'site')}")
     return Exit.FINISHED
 
 
-def _how(built: door.BuiltSegments) -> str:
+def _check_build(rank: str, bloom: float | None, known: Path | None, per_host: int, retry: int) -> None:
+    if rank not in ("priority", "in-links"):
+        raise ConfigError(f"--rank {rank}: expected priority or in-links")
+    if bloom is not None and not 0 <= bloom < 1:
+        raise ConfigError(f"--bloom {bloom:g}: expected a share of new URLs, such as 0.0001, or 0 for an exact index")
+    if bloom is not None and known is None:
+        raise ConfigError("--bloom: name the directory of the index with --known")
+    for name, value in (("--per-host", per_host), ("--retry", retry)):
+        if value < 0:
+            raise ConfigError(f"{name} {value}: expected a number from 0 up")
+
+
+def _bytes_of(memory: str) -> int:
+    from gossamer.config.sections import bytes_of
+
+    try:
+        memory_bytes = bytes_of(memory)
+    except ValueError as error:
+        raise ConfigError(f"--memory {memory}: {error}") from error
+    assert isinstance(memory_bytes, int)
+    return memory_bytes
+
+
+def _show_built(built: Built, bloom: float | None, shown: Shown, took_s: float) -> int:
+    for directory in built.running:
+        shown.line(f"{directory} still crawls: this is made of the files that it has finished so far")
+    for path in built.paths:
+        shown.line(f"{path} {_how(built)}: {size(path.stat().st_size)}")
+    if built.complete:
+        shown.line(f"{counted(built.urls, 'URL')} of {counted(built.sites, 'site')}")
+    else:
+        shown.line(_told(built, took_s))
+    if bloom:
+        shown.line(f"of URLs that are new, at most {bloom:g} of all are taken for known ones and not listed")
+    return Exit.FINISHED if built.urls else Exit.NOTHING
+
+
+def _how(built: Built) -> str:
     if built.complete:
         return "was built before"
     return "is finished" if built.resumed else "is built"
 
 
-def _told(built: door.BuiltSegments, took_s: float) -> str:
+def _told(built: Built, took_s: float) -> str:
     figures = built.figures
     left = figures.get("left", 0)
     parts = [

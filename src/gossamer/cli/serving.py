@@ -1,47 +1,80 @@
-"""Serving: `serve`: the console of one crawl, or of a folder of them."""
+"""Serving: the command `serve`, and the console of a crawl in this process.
+
+The only place that imports the console: a crawl that serves nothing does not pay for it.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gossamer.cli import consoles
+from gossamer.cli.arguments import Sets
 from gossamer.cli.directory import holds_crawl, require_crawl
-from gossamer.cli.exits import Exit, complain
+from gossamer.cli.output import Exit, complain
 from gossamer.config.gather import configure, reopen
 from gossamer.model.errors import ConfigError
+from gossamer.model.extras import require
 from gossamer.world.loop import loop_factory
 
+if TYPE_CHECKING:
+    from gossamer.api import ClusterCrawler, Crawler
+    from gossamer.config import Config
+
+commands = typer.Typer()
 PORT = 8817
 PORT_MAX = 65_535
 
 
+@commands.command("serve")
 def serve(
-    directory: Path | None, *, folder: Path | None, port: str, address: str, file: Path | None, sets: Sequence[str]
+    directory: Annotated[
+        Path | None, typer.Argument(metavar="DIR", help="The crawl to show; without it, all crawls of a folder.")
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option("--folder", metavar="FOLDER", help="Folder of crawls; new crawls are created there."),
+    ] = None,
+    port: Annotated[str, typer.Option("--port", metavar="N", help="Port; 8817 by default, 0 chooses a free one.")] = "",
+    address: Annotated[
+        str,
+        typer.Option(
+            "--address",
+            metavar="IP",
+            help="Address to listen on; 127.0.0.1 by default. On others every request needs the token.",
+        ),
+    ] = "",
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", metavar="FILE", help="Read the section [console] of a TOML file.")
+    ] = None,
+    sets: Sets = None,
 ) -> int:
-    """Serve until a signal comes; return the exit status.
+    """Serve the dashboard and the JSON API.
 
-    Raises:
-        ConfigError: something that the operator can mend.
+    Serves one crawl, running or not, or a folder of crawls, and runs the crawls of a folder on request.
     """
+    _require_parts()
+    from gossamer.console import serving as console
+
     number = port_of(port)
-    given = [*sets, *([f'console.address="{address}"'] if address else [])]
+    given = [*(sets or ()), *([f'console.address="{address}"'] if address else [])]
     if directory is not None:
-        if folder is not None or file is not None:
+        if folder is not None or config is not None:
             raise ConfigError(
                 f"serve {directory}: --folder and --config are for a server of many crawls; leave out DIR"
             )
         require_crawl(directory)
         options = reopen(directory / "crawl.toml", sets=given).console
-        work = consoles.serve_crawl(directory, options, number, typer.echo, complain)
+        work = console.serve_crawl(directory, options, number, typer.echo, complain)
     else:
         path = folder if folder is not None else Path()
         if holds_crawl(path):
             raise ConfigError(f"{path} is a crawl itself: gossamer serve {path} serves it; --folder names one of many")
-        work = consoles.serve_folder(path.resolve(), configure(file, sets=given).console, number, typer.echo, complain)
+        work = console.serve_folder(path.resolve(), configure(config, sets=given).console, number, typer.echo, complain)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(work)
     return Exit.FINISHED
@@ -54,3 +87,32 @@ def port_of(text: str) -> int:
     if not text.isdecimal() or int(text) > PORT_MAX:
         raise ConfigError(f"--port {text}: expected a number up to {PORT_MAX}; 0 takes any")
     return int(text)
+
+
+@asynccontextmanager
+async def console_of(crawl: Crawler | ClusterCrawler, config: Config) -> AsyncIterator[str]:
+    """Serve the console of a crawl while the context is open; give its address, with what may change things.
+
+    Raises:
+        ConfigError: the port is taken, or what it needs is not installed.
+    """
+    _require_parts()
+    from gossamer.console.app import console_app
+    from gossamer.console.door import door_of
+    from gossamer.console.server import served
+    from gossamer.console.service import Service
+    from gossamer.console.share import CRAWL_SHARE
+
+    options = config.console
+    assert options.port is not None
+    door = door_of(crawl.directory / "state", options, config.websub.body_bytes_max)
+    async with (
+        Service(options.connections_max, CRAWL_SHARE) as service,
+        served(console_app(crawl, door, service), options, options.port, service) as address,
+    ):
+        yield f"{address}/#token={door.token}"
+
+
+def _require_parts() -> None:
+    for package in ("starlette", "uvicorn"):
+        require(package, "the console")

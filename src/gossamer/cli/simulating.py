@@ -1,22 +1,101 @@
-"""Simulating: `simulate`: a crawl of a modelled web in simulated time."""
+"""Simulating: the command `simulate`: a crawl of a modelled web in simulated time."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
+from gossamer.cli.arguments import Json, Sets
 from gossamer.model.errors import ConfigError
 
+commands = typer.Typer()
 FIGURES = (".html", ".svg")
 WHOLE = {"pages", "shards", "seed", "scale", "shards_simulated", "pages_simulated"}
 PRESET = "web2025"
 NUMBERS = {"time_s_max", "politeness.delay_s_min", "machine.price_per_hour", "machine.cpu_us_per_page"}
+SPELT = {
+    "time_s_max": "max-time",
+    "politeness.preset": "politeness",
+    "politeness.delay_s_min": "delay",
+    "machine.price_per_hour": "price-hour",
+    "machine.cpu_us_per_page": "cpu-page-us",
+    "shards_simulated": "simulated-shards",
+    "pages_simulated": "simulated-pages",
+}
+"""Options by the key that they set, where they are spelt otherwise."""
 
 
+@commands.command("simulate")
 def simulate(
+    preset: Annotated[
+        str | None,
+        typer.Option("--preset", metavar="NAME", help="Published crawl or web to simulate; web2025 by default."),
+    ] = None,
+    revisits: Annotated[
+        bool, typer.Option("--revisits", help="Simulate revisits of changing pages by each policy.")
+    ] = False,
+    pages: Annotated[str | None, typer.Option("--pages", metavar="N", help="Stop after this many pages.")] = None,
+    shards: Annotated[str | None, typer.Option("--shards", metavar="N", help="Number of shards.")] = None,
+    seed: Annotated[
+        str | None, typer.Option("--seed", metavar="N", help="Random seed: the same seed gives the same result.")
+    ] = None,
+    max_time: Annotated[
+        str | None, typer.Option("--max-time", metavar="S", help="Stop after this many simulated seconds.")
+    ] = None,
+    politeness: Annotated[
+        str | None, typer.Option("--politeness", metavar="PRESET", help="Preset: polite, gentle, broad, weak or own.")
+    ] = None,
+    delay: Annotated[
+        str | None, typer.Option("--delay", metavar="S", help="Minimum delay for every host, in seconds.")
+    ] = None,
+    price_hour: Annotated[
+        str | None, typer.Option("--price-hour", metavar="X", help="Price of one machine per hour.")
+    ] = None,
+    cpu_page_us: Annotated[
+        str | None, typer.Option("--cpu-page-us", metavar="US", help="CPU time per page, in microseconds.")
+    ] = None,
+    scale: Annotated[str | None, typer.Option("--scale", metavar="K", help="Simulate one host in K.")] = None,
+    simulated_pages: Annotated[
+        str | None,
+        typer.Option("--simulated-pages", metavar="N", help="Approximate number of pages to simulate without --scale."),
+    ] = None,
+    simulated_shards: Annotated[
+        str | None,
+        typer.Option("--simulated-shards", metavar="N", help="Number of shards to simulate; the rest is extrapolated."),
+    ] = None,
+    figure: Annotated[
+        Path | None, typer.Option("--figure", metavar="FILE", help="Write a chart to an .html or .svg file.")
+    ] = None,
+    sets: Sets = None,
+    as_json: Json = False,
+    list_presets: Annotated[bool, typer.Option("--list-presets", help="List the presets.")] = False,
+) -> int:
+    """Simulate a crawl: the real frontier on a modelled web."""
+    if list_presets:
+        return _presets()
+    options = {
+        "shards": shards,
+        "time_s_max": max_time,
+        "politeness.preset": politeness,
+        "politeness.delay_s_min": delay,
+        "machine.price_per_hour": price_hour,
+        "machine.cpu_us_per_page": cpu_page_us,
+        "scale": scale,
+        "pages_simulated": simulated_pages,
+        "shards_simulated": simulated_shards,
+    }
+    if revisits:
+        others = {"preset": preset, "figure": figure, **options}
+        return _revisits(pages, seed, others, sets or (), as_json=as_json)
+    options |= {"pages": pages, "seed": seed}
+    return _simulated(preset or PRESET, options, sets or (), figure, as_json=as_json)
+
+
+def _simulated(
     preset: str,
     options: Mapping[str, str | None],
     sets: Sequence[str],
@@ -51,7 +130,7 @@ def simulate(
     return 0
 
 
-def revisits(
+def _revisits(
     pages: str | None, seed: str | None, others: Mapping[str, object], sets: Sequence[str], *, as_json: bool
 ) -> int:
     """Simulate revisits of pages that change, and print what each policy reaches as soon as it is known.
@@ -82,7 +161,7 @@ def revisits(
     return 0
 
 
-def presets() -> int:
+def _presets() -> int:
     """Print the presets."""
     from gossamer.lab.simulate.presets import PRESETS
 
@@ -112,18 +191,6 @@ def _number(key: str, text: str) -> object:
         except ValueError:
             raise ConfigError(f"{option} {text}: expected a number") from None
     return text
-
-
-SPELT = {
-    "time_s_max": "max-time",
-    "politeness.preset": "politeness",
-    "politeness.delay_s_min": "delay",
-    "machine.price_per_hour": "price-hour",
-    "machine.cpu_us_per_page": "cpu-page-us",
-    "shards_simulated": "simulated-shards",
-    "pages_simulated": "simulated-pages",
-}
-"""Options by the key that they set, where they are spelt otherwise."""
 
 
 def _tell(share: float) -> None:

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import IO, Self
 
 from gossamer.cli.job import Job, Spool, decode, encode, encode_words
-from gossamer.cli.supervisor import FORWARDED
 from gossamer.world.allocators import FRUGAL
 
 COPIED_BYTES = 1 << 16
+FORWARDED = (signal.SIGINT, signal.SIGTERM)
+"""Signals that a supervisor passes on to its child."""
 _DESCRIPTOR = re.compile(r"(?:.*=)?/(?:dev|proc/self)/fd/(\d+)", re.DOTALL).fullmatch
 LEAVING_S_MAX = 5.0
 """How long a child may take to leave once nobody wants it."""

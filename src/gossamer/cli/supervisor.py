@@ -1,23 +1,116 @@
-"""Supervisor: keeps a crawl going although the process that runs it may die at any time."""
+"""Supervisor: `crawl` and `resume` in a child that reads what was typed and crawls, started again when it dies.
+
+Nothing here imports what reads command lines and configurations, or crawls: all that would be paid for a second time.
+"""
 
 from __future__ import annotations
 
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from itertools import count
+from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-from gossamer.cli.exits import Exit
+from gossamer.cli.job import Job
+from gossamer.cli.output import Exit, complain, obeys_escapes
+from gossamer.cli.start import FORWARDED, Started
+from gossamer.state import slots
+from gossamer.world.wall import WallTime
 
 # Deaths that what a stranger wrote can cause, in a parser or a codec. SIGKILL may be anybody's: it accuses no page.
 CONTENT_DEATHS = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE})
 CHOSEN = frozenset(Exit)
 """Exit statuses with which the child ends by its own choice: it is not started again."""
-FORWARDED = (signal.SIGINT, signal.SIGTERM)
 HUNG_UP = signal.SIGHUP
 """The terminal has gone, or the connection to it: to the child that is SIGTERM. Under nohup(1) it is nothing."""
+SIMWEB = "simweb.json"
+"""In the directory of a crawl of a synthetic web: what that web is made from, so that `resume` can serve it again."""
+
+
+def carried_out(words: Sequence[str]) -> int:
+    """Have a child read a command line, check it and crawl, restarted as often as it takes; return the exit status.
+
+    What the operator can mend it says in one line; nothing was started then, and nothing is left behind.
+    """
+    for restarts in count():
+        with closing(Started(words)) as child:
+            job = child.job()
+            if isinstance(job, Job):
+                is_simweb = job.resume and (Path(job.directory) / SIMWEB).exists()
+                return _beside_simweb(job, child) if is_simweb else supervised(job, child)
+        if job >= 0:
+            return job
+        how = f"the crawl's process {death(job)} before it began"
+        if child.took_input:
+            complain(f"{how}; nothing was started, and what was on standard input is gone: give it again")
+            return Exit.FAILED
+        if restarts >= Patience().restarts_max:
+            complain(f"{how}, for the {restarts + 1}th time; nothing was started")
+            return Exit.FAILED
+        complain(f"{how}; it is begun anew")
+    raise AssertionError("that has no end")
+
+
+def _beside_simweb(job: Job, child: Started) -> int:
+    """Run a job while the synthetic web that its crawl began with serves again."""
+    from gossamer.cli.demo import simweb_again  # Nothing else has a use for it.
+    from gossamer.model.errors import ConfigError
+
+    try:
+        with simweb_again(Path(job.directory) / SIMWEB):
+            return supervised(job, child)
+    except ConfigError as error:
+        complain(str(error))
+        return Exit.REFUSED
+
+
+def supervised(job: Job, child: Started) -> int:
+    """Run a job in a child, restarted as often as it takes, and return the exit status."""
+    directory = Path(job.directory)
+    state, clock = directory / "state", WallTime()
+    started_at = clock.now()
+    before = _effective(directory)
+
+    def start_again(restarts: int) -> subprocess.Popen[bytes]:
+        nonlocal started_at
+        started_at = clock.now()
+        if not restarts:
+            return child.begin()
+        # Where its child has written what it runs with, that holds, and with it what was changed since.
+        asked = _as_written(job) if _effective(directory) != before else job
+        return Started.again(asked).begin()
+
+    watched = Slots(
+        accuse=lambda: slots.accuse(state, started_at),
+        overdue=lambda: slots.overdue(state, clock.now(), job.process_s_max, started_at),
+        progress=lambda: slots.progress(state),
+    )
+    status = Supervisor(start_again, watched, complain).run()
+    show_cursor()
+    return status
+
+
+def _as_written(job: Job) -> Job:
+    from gossamer.cli.checking import job_as_written  # Reads a configuration: after a death alone.
+
+    return job_as_written(job)
+
+
+def _effective(directory: Path) -> str | None:
+    """Return what `crawl.toml` says; None where there is none yet."""
+    file = directory / "crawl.toml"
+    return file.read_text(encoding="utf-8") if file.exists() else None
+
+
+def show_cursor() -> None:
+    """Give the terminal its cursor back: a child that died in a live view could not."""
+    if obeys_escapes(sys.stdout):
+        sys.stdout.write("\x1b[?25h")
+        sys.stdout.flush()
 
 
 class Slots(NamedTuple):

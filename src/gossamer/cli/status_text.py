@@ -1,14 +1,16 @@
-"""Standing: what a status says, in words."""
+"""Status text: what a status says, in words and in one line."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from gossamer.cli.door import Status
-from gossamer.cli.words import count, counted, harmless, size
+from gossamer.cli.output import count, counted, harmless, size
 from gossamer.model.outcomes import SUCCEEDED
 from gossamer.model.words import duration
+
+Status = Mapping[str, object]
+"""What a crawl answers to `status`, and what `status --json` prints."""
 
 
 def number(status: Status, key: str) -> float:

@@ -1,14 +1,48 @@
-"""Mistakes: what the command line's parser rejects, in one line with the remedy."""
+"""Arguments: those that many commands take, how help shows them, and what is wrong with a command line, in one line."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Annotated, Any
 
+import typer
+from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
+Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The crawl's directory.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show errors only.")]
+Sets = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set any configuration key (repeatable).")
+]
+PresetName = Annotated[
+    str | None, typer.Option("--preset", metavar="NAME", help="Start from a set of values: whitelist.")
+]
 NEAR = 0.8
 """Similarity of two words (difflib) from which on one is taken for a misprint of the other."""
+HELP = {"help_option_names": ["-h", "--help"]}
+
+
+class Command(TyperCommand):
+    """A command whose help names arguments and options without the types of the code."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write two lists: arguments and options."""
+        for title, kind in (("Arguments", "argument"), ("Options", "option")):
+            found = [one.get_help_record(ctx) for one in self.get_params(ctx) if one.param_type_name == kind]
+            records = [(record[0].partition(" <")[0], record[1]) for record in found if record is not None]
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+def made_plain(app: typer.Typer) -> typer.Typer:
+    """Return a tree of commands, each of which shows its help in this way."""
+    for command in app.registered_commands:
+        command.cls, command.context_settings = Command, HELP
+    app.info.context_settings, app.rich_markup_mode = HELP, None
+    return app
 
 
 def one_line(error: TyperException) -> str:
@@ -33,6 +67,8 @@ def one_line(error: TyperException) -> str:
 
 def near(name: str, known: Iterable[str]) -> str:
     """Return `: did you mean …?` for a misprint, or nothing."""
+    import difflib
+
     found = difflib.get_close_matches(name, list(known), n=1, cutoff=NEAR)
     return f": did you mean {found[0]}?" if found else ""
 

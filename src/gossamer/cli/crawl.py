@@ -1,18 +1,23 @@
-"""Options: the signature of a command, made from the table of flags."""
+"""Crawl: the commands `crawl` and `resume`, with an option for each flag of the configuration."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 
+from gossamer.cli.arguments import Directory, PresetName, Sets
+from gossamer.cli.job import CrawlRequest
+from gossamer.cli.output import epilog
 from gossamer.config.flags import FLAGS, Flag
 
-Command = TypeVar("Command", bound=Callable[..., None])
-
-
+commands = typer.Typer()
+Command = TypeVar("Command", bound=Callable[..., int])
+CarryOut = Callable[[CrawlRequest], int]
+"""Crawls, and returns the exit status."""
 SERVE_PORT = "8817"
 
 
@@ -53,3 +58,41 @@ def _parameter(flag: Flag) -> inspect.Parameter:
     return inspect.Parameter(
         flag.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[annotation, option]
     )
+
+
+@commands.command("crawl", epilog=epilog())
+@with_flags()
+def crawl(
+    context: typer.Context,
+    urls: Annotated[
+        list[str] | None, typer.Argument(metavar="SEED", help="URLs to start from; segments for --mode offline.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", metavar="FILE", help="Read a TOML configuration file.")
+    ] = None,
+    preset: PresetName = None,
+    or_resume: Annotated[
+        bool, typer.Option("--or-resume", help="Continue the crawl if the directory holds one that has not ended.")
+    ] = False,
+    sets: Sets = None,
+    **options: object,
+) -> int:
+    """Start a crawl in a new directory."""
+    options["preset"] = preset
+    request = CrawlRequest("crawl", options, sets or (), seeds=urls or (), file=config, or_resume=or_resume)
+    return _carried_out(context, request)
+
+
+@commands.command("resume", epilog=epilog())
+@with_flags(resumable_only=True)
+def resume(context: typer.Context, directory: Directory, sets: Sets = None, **options: object) -> int:
+    """Continue a crawl after a stop or a crash.
+
+    Options given here replace those of the crawl from now on.
+    """
+    return _carried_out(context, CrawlRequest("resume", options, sets or (), directory=directory))
+
+
+def _carried_out(context: typer.Context, request: CrawlRequest) -> int:
+    carry_out: CarryOut = context.obj
+    return carry_out(request)

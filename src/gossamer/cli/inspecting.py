@@ -1,0 +1,196 @@
+"""Inspecting: the commands `status`, `metrics`, `why` and `report`: by a crawl's socket, else by its files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gossamer.cli.arguments import Directory, Json
+from gossamer.cli.control import NotRunningError, SilentError, ask, mapping, pairs_text, why_silent
+from gossamer.cli.directory import require_crawl
+from gossamer.cli.output import harmless
+from gossamer.cli.status_text import Status, seeds_not_fetched, warnings_of
+from gossamer.cli.status_view import budgets_of, has_ended, status_text, watch
+from gossamer.model.errors import ConfigError, CrawlFailedError
+from gossamer.world.files import write_whole
+
+if TYPE_CHECKING:
+    from gossamer.report.figures import Report
+
+commands = typer.Typer()
+STATUS_S_MAX = 10.0
+"""A crawl that does not answer by then hangs."""
+
+
+@commands.command("status")
+def status(
+    directory: Directory,
+    as_json: Json = False,
+    again: Annotated[bool, typer.Option("--watch", help="Refresh until the crawl ends; q quits.")] = False,
+) -> int:
+    """Show the status of a crawl."""
+    require_crawl(directory)
+
+    def shown() -> tuple[str, bool]:
+        found, runs = _status(directory)
+        return (json.dumps(found, default=str) if as_json else status_text(found)), not runs
+
+    if again:
+        return watch(shown)
+    typer.echo(shown()[0])
+    return 0
+
+
+@commands.command("metrics")
+def metrics(directory: Directory) -> int:
+    """Print the metrics of a running crawl (Prometheus)."""
+    require_crawl(directory)
+    try:
+        found = mapping(ask(directory, "metrics"))
+    except NotRunningError as error:
+        raise ConfigError(f"{error}; gossamer status {directory} --json tells how it stands") from error
+    typer.echo(str(found.get("metrics", "")), nl=False)
+    return 0
+
+
+@commands.command("why")
+def why(
+    directory: Directory,
+    url: Annotated[str, typer.Argument(metavar="URL", help="The URL to explain.")],
+    as_json: Json = False,
+) -> int:
+    """Explain the state of one URL.
+
+    Shows its state, the rule that decided, its history and when it is due.
+    """
+    from gossamer.config.seeds import seed
+
+    require_crawl(directory)
+    address = seed(url)
+    try:
+        found = mapping(ask(directory, "why", {"url": address}))
+    except NotRunningError:
+        from gossamer import api
+
+        found = api.why_of(directory, address)
+    typer.echo(json.dumps(found, default=str) if as_json else pairs_text(found))
+    return 0
+
+
+@commands.command("report")
+def report(
+    directory: Directory,
+    page: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write the report to an HTML file with charts.")
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Print the statistics of a crawl."""
+    from gossamer.report import figures, html, text
+
+    require_crawl(directory)
+    status = _status_or_damage(directory)
+    found = _report(directory, status)
+    if page is not None:
+        _write(page, html.as_html(found, directory.resolve().name))
+    if as_json:
+        typer.echo(figures.as_json(found))
+    elif page is not None:
+        typer.echo(f"The report is in {harmless(page)}")
+    else:
+        typer.echo(text.as_text(found, shutil.get_terminal_size().columns))
+        if budgets := budgets_of(status):
+            typer.echo(f"\nBudgets: {budgets}")
+        for warning in warnings_of(status):
+            typer.echo(f"\nWarning: {warning}")
+    return 0
+
+
+def _report(directory: Path, status: Status) -> Report:
+    """Return the statistics of a crawl, from its tables, finished or not, and its status."""
+    from gossamer.report.figures import failed_modules
+    from gossamer.report.report import summary
+
+    with TemporaryDirectory(prefix="gossamer-report-") as folder:
+        return summary(
+            directory,
+            rejected=_rejected(status),
+            modules=failed_modules(_modules(status)),
+            seeds_not_fetched=seeds_not_fetched(status) if has_ended(status) else (),
+            damage=_damage(status),
+            unfinished=Path(folder),
+            counted=_attempts(status),
+            unread=_unfinished(directory, Path(folder)),
+        )
+
+
+def _unfinished(directory: Path, folder: Path) -> str:
+    """Write what a crawl's logs hold and its tables lack to `folder`; return why that could not be."""
+    state = directory / "state"
+    if not any(next(shard.glob("tables/*"), None) for shard in (state, *state.glob("shard-*"))):
+        return ""
+    from gossamer.api import views
+
+    return views.unfinished_of(directory, folder)
+
+
+def _status(directory: Path) -> tuple[Status, bool]:
+    """Return a crawl's status, and whether it runs."""
+    try:
+        return mapping(ask(directory, "status", {"detail": True}, deadline_s=STATUS_S_MAX)), True
+    except NotRunningError:
+        from gossamer import api
+
+        return api.status_of(directory), False
+    except SilentError as silence:
+        raise ConfigError(f"{silence}; {why_silent(directory)}") from silence
+
+
+def _status_or_damage(directory: Path) -> Status:
+    """Return a crawl's status; of one whose state is gone or damaged only what is wrong with it."""
+    from gossamer import api
+
+    try:
+        return mapping(ask(directory, "status"))
+    except NotRunningError:
+        try:
+            return api.status_of(directory)
+        except (ConfigError, CrawlFailedError) as error:
+            return {"damage": [{"says": str(error)}]}
+
+
+def _write(page: Path, text: str) -> None:
+    try:
+        write_whole(page, text.encode())
+    except OSError as error:
+        raise ConfigError(f"cannot write {page}: {error.strerror}; name another with --html FILE") from error
+
+
+def _damage(status: Status) -> list[str]:
+    """Return a line for each file that a crawl lacks."""
+    found = status.get("damage")
+    return [str(one["says"]) for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+
+
+def _attempts(status: Status) -> int | None:
+    """Return how many attempts a crawl has counted."""
+    attempts = status.get("attempts")
+    return attempts if isinstance(attempts, int) else None
+
+
+def _rejected(status: Status) -> dict[str, int]:
+    """Return what each filter refused."""
+    counts = status.get("rejected")
+    return {str(name): int(n) for name, n in counts.items()} if isinstance(counts, Mapping) else {}
+
+
+def _modules(status: Status) -> dict[str, Mapping[str, object]]:
+    """Return what each processing module did."""
+    told = status.get("modules")
+    return {str(name): one for name, one in told.items()} if isinstance(told, Mapping) else {}

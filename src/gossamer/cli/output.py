@@ -1,0 +1,151 @@
+"""Output: what commands write: numbers with units, strangers' text made harmless, progress, mistakes, exit statuses."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Self, TextIO
+
+SHOWN_CHARACTERS_MAX = 500
+DUMB = frozenset(("dumb", "unknown"))
+"""Values of TERM for terminals that print control sequences instead of obeying them."""
+PROGRESS_S = 5.0
+LIVE_PROGRESS_S = 0.2
+
+
+class Exit(IntEnum):
+    """How a command ended. `gossamer --help` and docs/commands.md show these meanings; a test compares the page."""
+
+    meaning: str
+    """For people, in one line."""
+
+    def __new__(cls, status: int, meaning: str) -> Self:
+        member = int.__new__(cls, status)
+        member._value_ = status
+        member.meaning = meaning
+        return member
+
+    FINISHED = 0, "Finished: nothing is left to fetch, or a limit was reached."
+    FAILED = (
+        1,
+        "Failure: an internal error, a missing or damaged file, a failed upload; the line says what to do.",
+    )
+    REFUSED = 2, "Usage or configuration error: one line on standard error says what is wrong and how to fix it."
+    NOTHING = 3, "The crawl ended, but no seed could be fetched. `segment build`: nothing new to list."
+    WAITING = (
+        4,
+        "Finished but for URLs whose servers asked to wait longer than `crawl.patience_s`; `resume` tries those.",
+    )
+    INTERRUPTED = 130, "Interrupted by a signal or by `gossamer stop`; everything is saved."
+
+
+def epilog() -> str:
+    """Return the exit statuses for the end of a help text."""
+    return "\n".join(["\b", "Exit status:", *(f"{one.value:>3}  {one.meaning}" for one in Exit)])
+
+
+def table() -> str:
+    """Return the exit statuses as docs/commands.md has them."""
+    rows = [f"| {one.value} | {one.meaning} |" for one in Exit]
+    return "\n".join(["| exit status | meaning |", "| --- | --- |", *rows])
+
+
+def complain(line: str) -> None:
+    """Write one line on standard error."""
+    try:
+        sys.stderr.write(f"gossamer: {harmless(line)}\n")
+        sys.stderr.flush()
+    except OSError:
+        return
+
+
+def harmless(text: object) -> str:
+    """Return text on one line with nothing in it that a terminal obeys.
+
+    URLs, titles and server errors are written by strangers: control characters, direction marks and lone surrogates
+    are shown as escapes.
+    """
+    whole = str(text)
+    cut = whole[:SHOWN_CHARACTERS_MAX]
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in cut)
+    return shown + ("…" if len(whole) > len(cut) else "")
+
+
+def count(number: float) -> str:
+    """Return a whole number with separators: 1,234,567."""
+    return f"{number:,.0f}"
+
+
+def counted(number: float, noun: str) -> str:
+    """Return a count with its noun, `1 page` or `2 pages`."""
+    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
+
+
+def size(number: float) -> str:
+    """Return bytes in the unit that leaves few digits: 12.3 MB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if number < 1000:
+            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+        number /= 1000
+    return f"{number:,.1f} TB"
+
+
+def obeys_escapes(out: TextIO) -> bool:
+    """Say whether a stream is a terminal that obeys control sequences: those of editors and CI systems do not."""
+    return out.isatty() and os.environ.get("TERM", "").lower() not in DUMB
+
+
+def write_line(out: TextIO, line: str) -> None:
+    """Write a line; a reader that has gone away (`| head`) does not end a crawl."""
+    try:
+        out.write(line.encode(out.encoding or "utf-8", "backslashreplace").decode(out.encoding or "utf-8") + "\n")
+        out.flush()
+    except (OSError, ValueError):
+        return
+
+
+class Shown:
+    """Progress on a terminal or in a log; nothing of it reaches standard output."""
+
+    def __init__(self, out: TextIO, *, quiet: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        self._out = out
+        self._quiet = quiet
+        self._clock = clock
+        self._is_live = obeys_escapes(out)
+        self._interval_s = LIVE_PROGRESS_S if self._is_live else PROGRESS_S
+        self._next = clock() + self._interval_s
+        self._is_open = False
+
+    def advance(self, table: str, done: int, rows: int) -> None:
+        """Show how far it is, if it is time."""
+        now = self._clock()
+        if self._quiet or now < self._next:
+            return
+        self._next = now + self._interval_s
+        line = f"{table}: {count(done)} of {count(rows)} rows" + (f" ({done / rows:.0%})" if rows else "")
+        if self._is_live:
+            self._write(f"\r\x1b[K{line}")
+            self._is_open = True
+        else:
+            self._write(f"{line}\n")
+
+    def clear(self) -> None:
+        """Take the live line away."""
+        if self._is_open:
+            self._write("\r\x1b[K")
+            self._is_open = False
+
+    def line(self, text: str) -> None:
+        """Tell something once."""
+        if not self._quiet:
+            self._write(f"{text}\n")
+
+    def _write(self, text: str) -> None:
+        try:
+            self._out.write(text)
+            self._out.flush()
+        except OSError:
+            return
