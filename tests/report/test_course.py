@@ -8,10 +8,10 @@ import pytest
 
 from gossamer.model.counters import Counters
 from gossamer.model.visits import EpochRow
-from gossamer.report.course import STEPS_MAX, step_length_s
 from gossamer.report.figures import Cache, Commits, Course, Dns, Silence, Step
 from gossamer.report.html import as_html
 from gossamer.report.report import summary
+from gossamer.report.sections import STEPS_MAX, step_length_s
 from gossamer.report.text import as_text
 from tests.report.crawled import START, committed, crawled, page
 

@@ -13,8 +13,7 @@ from gossamer.model.errors import DamagedError
 from gossamer.report.figures import Copies, Count, Domain, Report, as_json
 from gossamer.report.html import as_html
 from gossamer.report.report import summary
-from gossamer.report.text import as_text
-from gossamer.report.words import printable
+from gossamer.report.text import as_text, printable
 from tests.report.crawled import START, assorted, crawled, page
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from gossamer.report.figures import Bucket, Gaps
 from gossamer.report.report import summary
-from gossamer.report.words import binary_size, bucket_name, duration, seconds, size
+from gossamer.report.text import binary_size, bucket_name, duration, seconds, size
 from tests.report.crawled import START, crawled, page
 
 

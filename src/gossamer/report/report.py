@@ -9,9 +9,7 @@ from typing import Any
 
 import msgspec
 
-from gossamer.report import shape
-from gossamer.report.counted import counted
-from gossamer.report.course import course
+from gossamer.report import sections
 from gossamer.report.figures import (
     Copies,
     Count,
@@ -23,7 +21,6 @@ from gossamer.report.figures import (
     Trouble,
     Unfetched,
 )
-from gossamer.report.manners import manners
 from gossamer.report.tables import NEAR, TEXT_METHOD, Tables, opened
 
 MEMORY_BYTES_MAX = 512_000_000
@@ -33,6 +30,7 @@ LINES_MAX = 20
 SLOWEST_MAX = 10
 COPIES_MAX = 10
 
+_LAST_OUTCOMES = "SELECT key, arg_max(outcome::VARCHAR, epoch(fetched_at) + attempt * 1e-6) FROM pages GROUP BY key"
 _TOTALS = f"""
     SELECT count(*) AS attempts, count(*) FILTER (outcome = 'fetched') AS fetched,
         count(*) FILTER (attempt > 1) AS repeated, count(*) FILTER (attempt <= 1) AS visits,
@@ -126,7 +124,7 @@ def _asked(tables: Tables, rejected: Mapping[str, int]) -> Report:
         return _counts(tables.all(_OF_PAGES, name=name, where=where, order=order), whole)
 
     urls = tables.sliced(_URLS, "key")
-    dns, caches = counted(tables)
+    dns, caches = sections.counted(tables)
     return Report(
         attempts=attempts,
         fetched=fetched,
@@ -152,7 +150,7 @@ def _asked(tables: Tables, rejected: Mapping[str, int]) -> Report:
         duration_s=duration_s,
         pages_per_s=fetched / duration_s if duration_s > 0 else 0.0,
         bits_per_s=8 * wire_bytes / duration_s if duration_s > 0 else 0.0,
-        course=course(tables, begun_at, duration_s) if begun_at is not None else Course(),
+        course=sections.course(tables, begun_at, duration_s) if begun_at is not None else Course(),
         fetch_s=FetchTimes(*(value or 0.0 for value in tables.one(_FETCH_TIMES))),
         outcomes=of_pages("outcome::VARCHAR", attempts),
         url_outcomes=_url_outcomes(urls),
@@ -164,14 +162,14 @@ def _asked(tables: Tables, rejected: Mapping[str, int]) -> Report:
         depths=of_pages("depth::VARCHAR", attempts, order="any_value(depth)"),
         link_types=_counts(tables.all(_LINK_TYPES), links) if tables.has_links else (),
         rejected=_counts(sorted(rejected.items(), key=lambda item: -item[1]), sum(rejected.values())),
-        document_sizes=shape.document_sizes(tables),
-        hosts_by_pages=shape.hosts_by_pages(tables),
-        hosts_by_bytes=shape.hosts_by_bytes(tables),
-        domains=shape.domains(tables),
+        document_sizes=sections.document_sizes(tables),
+        hosts_by_pages=sections.hosts_by_pages(tables),
+        hosts_by_bytes=sections.hosts_by_bytes(tables),
+        domains=sections.domains(tables),
         top_hosts=_hosts(tables, "true", "fetched DESC, bytes DESC", LINES_MAX),
         slowest_hosts=_hosts(tables, "fetches >= 3", "mean_s DESC", SLOWEST_MAX),
         trapped_hosts=of_pages("host::VARCHAR", trapped, "outcome = 'trapped'"),
-        manners=manners(tables),
+        manners=sections.politeness(tables),
         dns=dns,
         caches=caches,
         copied=_copied(tables),
@@ -204,3 +202,11 @@ def _copied(tables: Tables) -> tuple[Copies, ...]:
 def _troubles(tables: Tables) -> tuple[Trouble, ...]:
     rows = tables.sliced(_TROUBLES, _KIND, kind=_KIND, limit=LINES_MAX)
     return tuple(Trouble(*row) for row in sorted(rows, key=lambda row: (-row[2], *row[:2]))[:LINES_MAX])
+
+
+def outcomes(directory: Path) -> dict[str, str]:
+    """Return the last outcome of each key of a finished crawl. Holds all of them: for crawls that fit in memory."""
+    with opened(directory, MEMORY_BYTES_MAX) as tables:
+        if tables is None:
+            return {}
+        return dict(tables.all(_LAST_OUTCOMES))
