@@ -41,7 +41,18 @@ from gossamer.crawl.shard import End
 from gossamer.crawl.tally import Course, Point
 from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.extras import require
-from gossamer.model.verbs import ConflictError, HostsOf, Nothing, RecentOf, RefusedError, Request, StatusOf, Stop, Why
+from gossamer.model.verbs import (
+    VERBS,
+    ConflictError,
+    HostsOf,
+    Nothing,
+    RecentOf,
+    RefusedError,
+    Request,
+    StatusOf,
+    Stop,
+    Why,
+)
 from gossamer.world.clock import WallClock
 from gossamer.world.files import write_whole
 
@@ -51,8 +62,6 @@ DEAD_S = 20.0
 """So long Ray must call the coordinator dead, which it starts again whenever it can, before it is given up."""
 KEEP_S = 2.0
 """Between two times that the standing is written down."""
-FOR_ALL = ("seed", "exclude", "release", "checkpoint", "set", "host")
-"""Verbs that every shard is told."""
 HOSTS_TOLD_MAX = 10
 MEMBER = ("-m", "gossamer.api.member")
 
@@ -290,7 +299,7 @@ class ClusterCrawler:
     # ---- what can be asked
 
     def _verbs(self) -> dict[str, Verb]:
-        everybody = {name: self._for_all(name) for name in FOR_ALL}
+        # What is not answered here goes to each shard.
         own: dict[str, Callable[..., Awaitable[object]]] = {
             "status": self._told,
             "metrics": self._figures,
@@ -303,7 +312,7 @@ class ClusterCrawler:
             "unpause": self._unpause,
             "stop": self._stopped,
         }
-        return checked({**own, **everybody})
+        return checked({name: own.get(name) or self._for_all(name) for name in VERBS})
 
     async def _told(self, request: StatusOf) -> object:
         if not request.detail:

@@ -18,6 +18,7 @@ from gossamer.crawl.control import Verb
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import SEED_ARGUMENT
 from gossamer.model.verbs import (
+    VERBS,
     Exclude,
     HostRules,
     HostsOf,
@@ -56,27 +57,8 @@ class Verbs:
         self._looking = Looking(shard)
 
     def table(self) -> dict[str, Verb]:
-        """Return the verbs by name, as requests of any fields are put to them."""
-        return checked(
-            {
-                "status": self.status,
-                "metrics": self.metrics,
-                "why": self.why,
-                "hosts": self.hosts,
-                "about": self.about,
-                "recent": self.recent,
-                "course": self.course,
-                "seed": self.seed,
-                "exclude": self.exclude,
-                "release": self.release,
-                "set": self.set,
-                "host": self.host,
-                "pause": self.pause,
-                "unpause": self.unpause,
-                "checkpoint": self.checkpoint,
-                "stop": self.stop,
-            }
-        )
+        """Return the verbs by name, as requests of any fields are put to them: each is the method of its name."""
+        return checked({name: getattr(self, name) for name in VERBS})
 
     async def status(self, request: StatusOf) -> object:
         return self._status(detail=request.detail)

@@ -7,11 +7,13 @@ import os
 import socket
 import time
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_args, get_origin
 
+import msgspec
 import typer
 
 from gossamer.cli.arguments import Directory
@@ -19,6 +21,7 @@ from gossamer.cli.directory import require_crawl
 from gossamer.cli.output import harmless
 from gossamer.cli.status_text import line_of, state_of
 from gossamer.model.errors import ConfigError
+from gossamer.model.verbs import VERBS, Verb
 from gossamer.world.sockets import fits
 
 commands = typer.Typer()
@@ -29,31 +32,20 @@ STALLED = "state/stalled.json"
 LOCK = "state/lock"
 
 
-@commands.command("seed")
+@commands.command("seed", help=VERBS["seed"].says)
 def seed(directory: Directory, urls: Annotated[list[str], typer.Argument(metavar="URL", help="Seeds to add.")]) -> int:
-    """Add seeds to a running crawl."""
+    """Check seeds and add them."""
     from gossamer.config.seeds import seed as checked
 
     return act(directory, "seed", urls=[checked(url) for url in urls])
 
 
-@commands.command("exclude")
-def exclude(
-    directory: Directory, hosts: Annotated[list[str], typer.Argument(metavar="HOST", help="Hosts to exclude.")]
-) -> int:
-    """Exclude hosts from a running crawl."""
-    return act(directory, "exclude", hosts=hosts)
-
-
-@commands.command("release")
+@commands.command("release", help=VERBS["release"].says)
 def release(
     directory: Directory,
     name: Annotated[str, typer.Argument(metavar="NAME", help="A trap as `status` names it, or a host.")],
 ) -> int:
-    """Release a URL pattern that was taken for a trap.
-
-    The crawl fetches its URLs again, or does so after `resume`.
-    """
+    """Release traps: in the crawl itself while it runs, else in its store."""
     require_crawl(directory)
     try:
         found = mapping(ask(directory, "release", {"name": name}))
@@ -65,7 +57,7 @@ def release(
     return 0
 
 
-@commands.command("set")
+@commands.command("set", help=VERBS["set"].says)
 def set_keys(
     directory: Directory,
     assignments: Annotated[
@@ -73,7 +65,7 @@ def set_keys(
         typer.Argument(metavar="KEY=VALUE", help="New values; without any, list the keys that can change."),
     ] = None,
 ) -> int:
-    """Change configuration keys of a running crawl."""
+    """Change keys; without any, list those that can change."""
     texts = assignments or []
     arguments = {"assignments": texts} if texts else {}
     answer = _changed(directory, "set", arguments, " ".join(f"--set {text}" for text in texts))
@@ -85,7 +77,7 @@ def set_keys(
     return _show_changes(answer)
 
 
-@commands.command("host")
+@commands.command("host", help=VERBS["host"].says)
 def set_host(
     directory: Directory,
     host: Annotated[str, typer.Argument(metavar="HOST", help="Host name, such as example.org.")],
@@ -93,37 +85,33 @@ def set_host(
         list[str], typer.Argument(metavar="KEY=VALUE", help="delay_s, per_host or pages; the value none removes one.")
     ],
 ) -> int:
-    """Override settings for one host of a running crawl."""
+    """Change the settings of one host; the value none removes one."""
     values = dict(_assigned(text) for text in assignments)
     fields = {"host": host, "values": values}
     return _show_changes(_changed(directory, "host", fields, f"--set 'host.{host}={{…}}'"))
 
 
-@commands.command("pause")
-def pause(directory: Directory) -> int:
-    """Pause a running crawl."""
-    return act(directory, "pause")
+def _command(name: str, verb: Verb) -> Callable[..., int]:
+    """Return the command of a verb, with an argument or option for each field of its request."""
+
+    def command(directory: Path, **fields: object) -> int:
+        return act(directory, name, **fields)
+
+    directory = Parameter("directory", Parameter.POSITIONAL_OR_KEYWORD, annotation=Directory)
+    fields = [_parameter(field) for field in msgspec.structs.fields(verb.takes)]
+    command.__signature__ = Signature([directory, *fields])  # type: ignore[attr-defined]
+    return command
 
 
-@commands.command("unpause")
-def unpause(directory: Directory) -> int:
-    """Continue a paused crawl."""
-    return act(directory, "unpause")
-
-
-@commands.command("checkpoint")
-def checkpoint(directory: Directory) -> int:
-    """Create a checkpoint of a running crawl and print its path."""
-    return act(directory, "checkpoint")
-
-
-@commands.command("stop")
-def stop(
-    directory: Directory,
-    now: Annotated[bool, typer.Option("--now", help="Do not wait for requests in flight.")] = False,
-) -> int:
-    """Stop a running crawl and save everything."""
-    return act(directory, "stop", now=now)
+def _parameter(field: msgspec.structs.FieldInfo) -> Parameter:
+    kind, *about = get_args(field.type)
+    said = [one.description for one in about if isinstance(one, msgspec.Meta) and one.description]
+    if field.required:
+        argument = typer.Argument(metavar=field.name.removesuffix("s").upper(), help=said[0])
+        shown: Any = Annotated[list[str] if get_origin(kind) is tuple else kind, argument]
+        return Parameter(field.name, Parameter.KEYWORD_ONLY, annotation=shown)
+    shown = Annotated[kind, typer.Option(f"--{field.name}", help=said[0])]
+    return Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=shown)
 
 
 def act(directory: Path, verb: str, **arguments: object) -> int:
@@ -318,3 +306,9 @@ def _state(process: int) -> str:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except (OSError, IndexError):
         return ""
+
+
+_written = {one.name for one in commands.registered_commands}
+for _name, _verb in VERBS.items():
+    if _verb.changes and _name not in _written:
+        commands.command(_name, help=_verb.says)(_command(_name, _verb))

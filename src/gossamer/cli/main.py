@@ -28,13 +28,15 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "inspecting": ("status", "metrics", "why", "report"),
     "pages": ("search", "changes", "export", "sample"),
     "maintenance": ("scale", "verify", "restore"),
-    "control": ("seed", "exclude", "release", "set", "host", "pause", "unpause", "checkpoint", "stop"),
+    "control": (),
     "serving": ("serve",),
     "configuring": ("init",),
     "demo": ("simweb", "demo", "conformance"),
     "simulating": ("simulate",),
 }
-"""Commands by the module beside this one that has them in its `commands`: only the one that is named is imported."""
+"""Commands by the module beside this one that has them in its `commands`: only the one that is named is imported.
+Those of `control` are the verbs.
+"""
 shell_commands = typer.Typer()
 
 
@@ -83,6 +85,10 @@ def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = Non
 def tree(words: Sequence[str] = ()) -> typer.Typer:
     """Return the commands; where `words` name one, that alone: to make all of them takes long."""
     named = [module for module, names in COMMANDS.items() if set(words) & set(names)]
+    if words and not named:
+        from gossamer.model.verbs import VERBS
+
+        named = ["control"] if any(name in words for name, verb in VERBS.items() if verb.changes) else []
     made = typer.Typer(
         help="A polite, crash-safe, fast web crawler.",
         add_completion=False,

@@ -108,7 +108,7 @@ class Seed(Request, frozen=True):
 class Exclude(Request, frozen=True):
     """Hosts to leave alone."""
 
-    hosts: Annotated[Texts, Meta(description="Names as in a URL.")]
+    hosts: Annotated[Texts, Meta(description="Hosts to exclude, as in a URL.")]
 
 
 class Release(Request, frozen=True):
@@ -136,7 +136,7 @@ class HostRules(Request, frozen=True):
 class Stop(Request, frozen=True):
     """The end of the crawl; it can be resumed."""
 
-    now: Annotated[bool, Meta(description="Do not wait for what is in flight.")] = False
+    now: Annotated[bool, Meta(description="Do not wait for requests in flight.")] = False
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
@@ -331,29 +331,46 @@ class Verb(NamedTuple):
     takes: type[Request]
     gives: type[msgspec.Struct]
     changes: bool
-    """It changes the crawl: over HTTP it is a POST, and needs the token."""
+    """It changes the crawl: it is a command, and over HTTP a POST that needs the token."""
     says: str
-    """What it does, in one sentence."""
+    """What it does, as help and the OpenAPI description show it; the first sentence stands in lists."""
 
 
 VERBS: Mapping[str, Verb] = {
-    "status": Verb(StatusOf, Standing, False, "Counts, rates and state."),
-    "metrics": Verb(Nothing, Metrics, False, "What Prometheus reads."),
-    "why": Verb(Why, Story, False, "All that is known of one URL."),
-    "hosts": Verb(HostsOf, HostsTold, False, "Hosts that are active, slow, failing or closed, and what limits them."),
-    "about": Verb(Nothing, About, False, "What the crawl is."),
-    "recent": Verb(RecentOf, Recent, False, "The last attempts; they are kept from the first question on."),
-    "course": Verb(Nothing, CourseTold, False, "How the counts went over time."),
-    "seed": Verb(Seed, Added, True, "Add seeds, all or none; they are committed when the answer comes."),
-    "exclude": Verb(Exclude, Excluded, True, "Leave hosts alone from now on; committed."),
-    "release": Verb(Release, Released, True, "Let go of what was taken for a trap; committed."),
-    "set": Verb(Set, Changed, True, "Change live keys, all or none; durable when the answer comes."),
-    "host": Verb(HostRules, Changed, True, "Change what is agreed with one host; durable when the answer comes."),
-    "pause": Verb(Nothing, Standing, True, "Begin no more requests; what is in flight is finished."),
-    "unpause": Verb(Nothing, Standing, True, "Go on after a pause."),
-    "checkpoint": Verb(Nothing, Checkpoint, True, "Make a consistent copy by hard links and say where it lies."),
-    "stop": Verb(Stop, Standing, True, "End the crawl with everything saved; it can be resumed."),
+    "status": Verb(StatusOf, Standing, False, "Return counts, rates and state."),
+    "metrics": Verb(Nothing, Metrics, False, "Return the metrics in the text format of Prometheus."),
+    "why": Verb(Why, Story, False, "Explain the state of one URL."),
+    "hosts": Verb(
+        HostsOf, HostsTold, False, "List hosts that are active, slow, failing or closed, and what limits them."
+    ),
+    "about": Verb(Nothing, About, False, "Describe the crawl."),
+    "recent": Verb(RecentOf, Recent, False, "List the last attempts. They are kept from the first request on."),
+    "course": Verb(Nothing, CourseTold, False, "Return the counts over time."),
+    "seed": Verb(
+        Seed, Added, True, "Add seeds to a running crawl. All are added or none, and committed before the answer."
+    ),
+    "exclude": Verb(Exclude, Excluded, True, "Exclude hosts from a running crawl. Committed before the answer."),
+    "release": Verb(
+        Release,
+        Released,
+        True,
+        "Release a URL pattern that was taken for a trap. The crawl fetches its URLs again, or does so after `resume`.",
+    ),
+    "set": Verb(
+        Set, Changed, True, "Change configuration keys of a running crawl. All or none; durable before the answer."
+    ),
+    "host": Verb(
+        HostRules, Changed, True, "Override settings for one host of a running crawl. Durable before the answer."
+    ),
+    "pause": Verb(Nothing, Standing, True, "Pause a running crawl. Requests in flight are finished."),
+    "unpause": Verb(Nothing, Standing, True, "Continue a paused crawl."),
+    "checkpoint": Verb(Nothing, Checkpoint, True, "Create a checkpoint of a running crawl and return its path."),
+    "stop": Verb(Stop, Standing, True, "Stop a running crawl and save everything. It can be resumed."),
 }
+"""Declared here, a verb is a line on the control socket, a route below `api/` with its description, and a command where
+it changes something; `gossamer.api.verbs.Verbs` has a method of its name. A crawl of several shards passes it on to
+each of them, unless `gossamer.api.cluster` answers for all.
+"""
 
 
 def read(name: str, fields: Mapping[str, object], *, from_texts: bool = False) -> Request:
