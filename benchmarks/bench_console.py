@@ -18,8 +18,8 @@ import time
 from pathlib import Path
 
 from gossamer import Crawler
+from gossamer.console.access import access_of
 from gossamer.console.app import console_app
-from gossamer.console.door import door_of
 from gossamer.console.server import served
 from gossamer.console.service import Service
 from gossamer.console.share import CRAWL_SHARE, Share
@@ -83,7 +83,7 @@ async def run(web: SimwebProcess, directory: Path) -> list[dict[str, float]]:
     )  # fmt: skip
     options = crawler.config.console
     async with Service(options.connections_max, CRAWL_SHARE) as service:
-        app = console_app(crawler, door_of(directory / "state", options), service)
+        app = console_app(crawler, access_of(directory / "state", options), service)
         async with served(app, options, 0, service) as address, asyncio.TaskGroup() as group:
             crawling = group.create_task(crawler.run())
             found = [await measured(crawler, service.share, count, f"{address}/") for count in (0, 1, 3)]

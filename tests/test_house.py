@@ -53,7 +53,7 @@ FILES_ALLOWED = {
     "cli": "what the operator names on the command line is a file",
     "console/folder.py": "what a server keeps of its crawls lies beside them",
     "console/pages.py": "the page is files of the package",
-    "console/token.py": "the token is a file that only its owner reads",
+    "console/access.py": "the token is a file that only its owner reads",
     "crawl/control.py": "its socket is a file",
     "cluster/ray.py": "what a coordinator must find again is a file, and a Ray of our own has a folder",
     "config": "the operator's file, and the effective one beside the crawl",

@@ -15,7 +15,7 @@ import typer
 from prometheus_client.parser import text_string_to_metric_families
 
 from gossamer.cli.main import tree
-from gossamer.console.token import FILE, token_of
+from gossamer.console.access import FILE, token_of
 from gossamer.model.verbs import VERBS
 from tests.console.conftest import QUICK, Caller, Commands, until
 

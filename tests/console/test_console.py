@@ -13,7 +13,8 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from gossamer.config.sections import ConsoleOptions
-from gossamer.console.app import Door, console_app
+from gossamer.console.access import Access
+from gossamer.console.app import console_app
 from gossamer.console.connections import PIECE_BYTES
 from gossamer.console.operations import Bounds
 from gossamer.console.server import served
@@ -76,7 +77,7 @@ class Crawl:
 async def console(crawl: Crawl, request_s_max: float = 5.0, connections_max: int = 8) -> AsyncIterator[int]:
     options = ConsoleOptions(connections_max=connections_max, request_s_max=request_s_max)
     async with Service(connections_max, OWN_SHARE) as service:
-        app = console_app(crawl, Door(TOKEN, True, Bounds(2_000, request_s_max), 1_000), service)
+        app = console_app(crawl, Access(TOKEN, True, Bounds(2_000, request_s_max), 1_000), service)
         async with served(app, options, 0, service) as address:
             assert address.startswith("http://127.0.0.1:")
             yield int(address.rpartition(":")[2])
@@ -314,7 +315,7 @@ def test_a_flood_of_requests_gets_its_share_of_the_loop_and_no_more() -> None:
     async def run() -> None:
         options = ConsoleOptions(connections_max=32)
         async with Service(options.connections_max, CRAWL_SHARE) as service:
-            app = console_app(Crawl(), Door(TOKEN, True, Bounds(2_000, 5.0)), service)
+            app = console_app(Crawl(), Access(TOKEN, True, Bounds(2_000, 5.0)), service)
             async with served(app, options, 0, service) as address:
                 port = int(address.rpartition(":")[2])
                 clock = asyncio.get_running_loop().time
@@ -366,7 +367,7 @@ def test_requests_beyond_a_bound_are_told_to_come_again() -> None:
 def test_a_port_that_is_taken_is_the_operators_to_mend() -> None:
     async def run(port: int) -> None:
         async with Service(1, OWN_SHARE) as service:
-            app = console_app(Crawl(), Door(TOKEN, True, Bounds(1, 1.0)), service)
+            app = console_app(Crawl(), Access(TOKEN, True, Bounds(1, 1.0)), service)
             async with served(app, ConsoleOptions(), port, service):
                 raise AssertionError
 

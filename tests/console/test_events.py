@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from gossamer.config.sections import ConsoleOptions
-from gossamer.console import connections, events, feed, server
-from gossamer.console.app import Door, console_app
-from gossamer.console.feed import Feed
+from gossamer.console import connections, events, server
+from gossamer.console.access import Access
+from gossamer.console.app import console_app
+from gossamer.console.events import Feed
 from gossamer.console.operations import Bounds
 from gossamer.console.server import served
 from gossamer.console.service import Service
@@ -89,7 +90,7 @@ async def looking(desk: Desk, readers: int = 1) -> AsyncIterator[list[Reader]]:
 async def serving(desk: Desk) -> AsyncIterator[str]:
     options = ConsoleOptions(request_s_max=5.0)
     async with Service(options.connections_max, OWN_SHARE) as service:
-        app = console_app(desk, Door(TOKEN, True, Bounds(1_000, 5.0)), service)
+        app = console_app(desk, Access(TOKEN, True, Bounds(1_000, 5.0)), service)
         async with served(app, options, 0, service) as address:
             yield address
 
@@ -134,11 +135,11 @@ def test_a_second_is_made_once_for_all_and_not_at_all_for_nobody() -> None:
             for _ in range(3):
                 await asyncio.gather(*(reader.until("status") for reader in readers))
             lasted_s = asyncio.get_running_loop().time() - begun
-        assert desk.count("status") <= lasted_s / feed.TICK_S + 2
+        assert desk.count("status") <= lasted_s / events.TICK_S + 2
         assert desk.count("about") == 6
         assert {request["after"] for request in desk.asked if "after" in request} == {7}, "each attempt is told once"
         asked = len(desk.asked)
-        await asyncio.sleep(1.2 * feed.TICK_S)
+        await asyncio.sleep(1.2 * events.TICK_S)
         assert len(desk.asked) == asked, "nobody is here any more"
 
     run(scenario())
@@ -195,7 +196,7 @@ def test_hosts_are_looked_at_as_seldom_as_their_cost_asks_for() -> None:
 
 
 def test_a_crawl_that_does_not_answer_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed, "MAKING_S_MAX", 0.1)
+    monkeypatch.setattr(events, "MAKING_S_MAX", 0.1)
 
     class Standing(Desk):
         goes_on = asyncio.Event()
@@ -260,7 +261,7 @@ def test_a_stream_with_the_token_gives_way_to_none_without(monkeypatch: pytest.M
 
 def test_who_does_not_read_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "TICK_S", 0.01)
-    monkeypatch.setattr(feed, "TICK_S", 0.01)
+    monkeypatch.setattr(events, "TICK_S", 0.01)
     monkeypatch.setattr(events, "SEND_S_MAX", 0.3)
     monkeypatch.setattr(connections, "READ_S_MAX", 0.3)
 

@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from gossamer.console import pages
-from gossamer.console.guard import PAGE
+from gossamer.console.access import PAGE
 
 FOLDER = Path(str(files("gossamer.console") / "page"))
 OWN = [path for path in sorted(FOLDER.iterdir()) if not path.name.startswith("uplot")]

@@ -14,8 +14,8 @@ import openapi_spec_validator
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from gossamer.console.access import FILE
 from gossamer.console.folder import OWN, Folder
-from gossamer.console.token import FILE
 from gossamer.model.verbs import VERBS
 from gossamer.world.process import DirectoryLock
 from tests.console.conftest import QUICK, SMALL, Caller, Commands, until

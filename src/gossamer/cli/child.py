@@ -65,7 +65,7 @@ class Supervisor(NamedTuple):
             line.write(encode(message))
 
     def says_go(self) -> bool:
-        """Wait for the word; False: nobody wants us any more."""
+        """Wait for the word; False: the parent has left."""
         return bool(os.read(self.word, 1))
 
 

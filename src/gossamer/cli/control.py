@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
@@ -22,7 +20,7 @@ from gossamer.cli.output import harmless
 from gossamer.cli.status_text import line_of, state_of
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import VERBS, Verb
-from gossamer.world.sockets import fits
+from gossamer.world.sockets import reachable
 
 commands = typer.Typer()
 SOCKET = "control.sock"
@@ -176,20 +174,23 @@ def ask(
         ConfigError: the crawl refused, or did not answer within `deadline_s`.
     """
     ends_at = time.monotonic() + deadline_s
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line, _short(directory / "state") as path:
-        try:
+    try:
+        with (
+            socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line,
+            reachable(directory / "state" / SOCKET) as path,
+        ):
             line.settimeout(deadline_s)
             line.connect(path)
             line.sendall(json.dumps({"verb": verb, **(arguments or {})}).encode() + b"\n")
             reply = _read_line(line, ends_at)
-        except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError) as error:
-            raise NotRunningError(f"no crawl runs in {directory}") from error
-        except (ConnectionResetError, BrokenPipeError) as error:
-            raise NotRunningError(f"the crawl in {directory} ended before it answered") from error
-        except TimeoutError as error:
-            raise SilentError(f"the crawl in {directory} did not answer within {deadline_s:g} s") from error
-        except PermissionError as error:
-            raise ConfigError(f"may not ask the crawl in {directory}; run this as the user who started it") from error
+    except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError) as error:
+        raise NotRunningError(f"no crawl runs in {directory}") from error
+    except (ConnectionResetError, BrokenPipeError) as error:
+        raise NotRunningError(f"the crawl in {directory} ended before it answered") from error
+    except TimeoutError as error:
+        raise SilentError(f"the crawl in {directory} did not answer within {deadline_s:g} s") from error
+    except PermissionError as error:
+        raise ConfigError(f"may not ask the crawl in {directory}; run this as the user who started it") from error
     return _result(reply, directory)
 
 
@@ -220,30 +221,6 @@ def _result(reply: bytes, directory: Path) -> object:
         raise ConfigError(" ".join(str(answer.get("error", "refused")).split()))
     result: object = answer.get("result")
     return result
-
-
-@contextmanager
-def _short(state: Path) -> Iterator[str]:
-    """Yield a path to the socket that is short enough for the system, however deep the directory lies."""
-    if fits(state / SOCKET):
-        yield str(state / SOCKET)
-        return
-    try:
-        fd = os.open(state, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        raise NotRunningError(f"no crawl runs in {state.parent}") from error
-    try:
-        if Path("/proc/self/fd").is_dir():
-            yield f"/proc/self/fd/{fd}/{SOCKET}"
-        else:
-            here = Path.cwd()
-            os.fchdir(fd)
-            try:
-                yield SOCKET
-            finally:
-                os.chdir(here)
-    finally:
-        os.close(fd)
 
 
 def mapping(answer: object) -> Mapping[str, object]:

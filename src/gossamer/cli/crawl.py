@@ -52,7 +52,7 @@ def with_flags(*, resumable_only: bool = False) -> Callable[[Command], Command]:
 def _parameter(flag: Flag) -> inspect.Parameter:
     names = [f"--{flag.option}", *([f"-{flag.short}"] if flag.short else [])]
     option = typer.Option(*names, help=flag.help, metavar=flag.metavar or None, show_default=False)
-    # Numbers come as text: the configuration says what is wrong with them, whoever gave them.
+    # Numbers come as text: the configuration checks them, wherever they come from.
     annotation: Any = bool if flag.kind is bool else list[str] | None if flag.many else str | None
     default = False if flag.kind is bool else None
     return inspect.Parameter(

@@ -51,6 +51,6 @@ def unmake(directory: Path, missing: Sequence[Path], before: Iterable[str]) -> N
     for name in {path.name for path in directory.iterdir()} - set(before):
         path = directory / name
         shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-    with suppress(OSError):  # Somebody else has put something there.
+    with suppress(OSError):  # Another program has put something there.
         for path in missing:
             path.rmdir()

@@ -97,20 +97,20 @@ async def console_of(crawl: Crawler | ClusterCrawler, config: Config) -> AsyncIt
         ConfigError: the port is taken, or what it needs is not installed.
     """
     _require_parts()
+    from gossamer.console.access import access_of
     from gossamer.console.app import console_app
-    from gossamer.console.door import door_of
     from gossamer.console.server import served
     from gossamer.console.service import Service
     from gossamer.console.share import CRAWL_SHARE
 
     options = config.console
     assert options.port is not None
-    door = door_of(crawl.directory / "state", options, config.websub.body_bytes_max)
+    access = access_of(crawl.directory / "state", options, config.websub.body_bytes_max)
     async with (
         Service(options.connections_max, CRAWL_SHARE) as service,
-        served(console_app(crawl, door, service), options, options.port, service) as address,
+        served(console_app(crawl, access, service), options, options.port, service) as address,
     ):
-        yield f"{address}/#token={door.token}"
+        yield f"{address}/#token={access.token}"
 
 
 def _require_parts() -> None:

@@ -20,7 +20,7 @@ FORWARDED = (signal.SIGINT, signal.SIGTERM)
 """Signals that a supervisor passes on to its child."""
 _DESCRIPTOR = re.compile(r"(?:.*=)?/(?:dev|proc/self)/fd/(\d+)", re.DOTALL).fullmatch
 LEAVING_S_MAX = 5.0
-"""How long a child may take to leave once nobody wants it."""
+"""How long a child may take to leave when it is not needed any more."""
 
 
 def environment() -> dict[str, str]:
@@ -101,7 +101,7 @@ class Started:
         return process.wait()
 
     def begin(self) -> subprocess.Popen[bytes]:
-        """Have the child crawl, and let go of it: whoever asked has it now."""
+        """Have the child crawl, and hand it over to the caller."""
         process, self._process = self._process, None
         assert process is not None, "a child has one job"
         self._say_go()

@@ -256,7 +256,7 @@ def _screen() -> Iterator[int]:
 
 
 def _quits(keyboard: int) -> bool:
-    """Wait for the next refresh; say whether somebody typed `q` meanwhile."""
+    """Wait for the next refresh; say whether `q` was typed meanwhile."""
     until = time.monotonic() + INTERVAL_S
     while (left_s := until - time.monotonic()) > 0:
         if not select.select([keyboard], [], [], left_s)[0]:

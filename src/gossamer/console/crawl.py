@@ -10,12 +10,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from gossamer.console import events, pages
-from gossamer.console.answers import NEVER_KEPT, answer
-from gossamer.console.desk import Desk
-from gossamer.console.feed import Feed
-from gossamer.console.figures import ConsoleCounts
-from gossamer.console.operations import Fields, Method, Operation
-from gossamer.console.service import Service
+from gossamer.console.directory import CrawlHandle
+from gossamer.console.events import Feed
+from gossamer.console.operations import NEVER_KEPT, Fields, Method, Operation, answer
+from gossamer.console.service import ConsoleCounts, Service
 from gossamer.console.views import Configuration, Query, Views
 from gossamer.model import verbs
 from gossamer.report.figures import Report
@@ -27,7 +25,7 @@ METRICS = "metrics"
 class Crawl:
     """One crawl, as everything here sees it."""
 
-    def __init__(self, desk: Desk, service: Service) -> None:
+    def __init__(self, desk: CrawlHandle, service: Service) -> None:
         self.desk = desk
         self.views = Views(desk.directory, service.searches)
         self.feed = Feed(desk, service.counts)
@@ -84,7 +82,7 @@ def metrics_route(path: str, crawl_of: CrawlOf, service: Service) -> Route:
     return Route(path, metrics, methods=["GET"])
 
 
-def one(desk: Desk, service: Service) -> CrawlOf:
+def one(desk: CrawlHandle, service: Service) -> CrawlOf:
     """Return what finds the same crawl for every path."""
     crawl = Crawl(desk, service)
     return lambda _: crawl

@@ -1,4 +1,4 @@
-"""Directory: a crawl that lies somewhere: asked by its socket while it runs, and by its files while it does not."""
+"""Directory: a crawl as the console sees it, and one in a directory: by its socket while it runs, else by its files."""
 
 from __future__ import annotations
 
@@ -8,20 +8,72 @@ import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import cast
+from typing import Protocol, cast
 
-from gossamer.console import line
+import msgspec
+
 from gossamer.model import verbs
 from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.report.figures import Past
+from gossamer.world.sockets import reachable
 
+SOCKET = "control.sock"
+ANSWER_BYTES_MAX = 64 << 20
+ANSWER_S_MAX = 75.0
+"""A crawl answers within 60 s, if only that it cannot."""
 KEPT_S = 2.0
 """How long a stopped crawl's status is not read again, whatever happens: opening its store takes a while."""
 PASSING = ("starting", "stopping")
 UNSETTLED = (-1, -1)
 Stamp = tuple[int, int]
-"""Of the files that change whenever somebody has opened it: while they do not, its status does not."""
+"""Of the files that change each time the crawl is opened: while they do not, its status does not."""
 TURN_S_MAX = 60.0
+
+
+class Notification(Protocol):
+    """One notification of a hub as it comes in."""
+
+    def update(self, piece: bytes, /) -> None:
+        """Take the next piece of its body."""
+        ...
+
+    async def end(self) -> bool:
+        """Say whether it was signed as it must be; then it is durable."""
+        ...
+
+
+class Callbacks(Protocol):
+    """What hubs may say."""
+
+    def intent(self, token: str, query: Mapping[str, str]) -> tuple[int, str]:
+        """Answer a hub's question: status and text."""
+        ...
+
+    def notification(self, token: str, signature: str) -> Notification | None:
+        """Begin to take a notification; None where nothing is subscribed to."""
+        ...
+
+
+class CrawlHandle(Protocol):
+    """A crawl that can be asked, whether it runs or not, here or elsewhere."""
+
+    @property
+    def directory(self) -> Path:
+        """Where it lies."""
+        ...
+
+    async def ask(self, request: dict[str, object], /) -> dict[str, object]:
+        """Answer as the control socket does: `ok` with `result`, or `error` with its `kind`. Never raises."""
+        ...
+
+    def failed(self, error: Exception, /) -> None:
+        """Note a mistake of ours in its log."""
+        ...
+
+    @property
+    def callbacks(self) -> Callbacks | None:
+        """What hubs say is said to this; None before the crawl runs, after it, and where it has no subscriptions."""
+        ...
 
 
 class Directory:
@@ -53,16 +105,16 @@ class Directory:
     async def ask(self, request: dict[str, object]) -> dict[str, object]:
         """Return the crawl's own answer while it runs; else what its files say, or that it does not run."""
         try:
-            answer = await line.ask(self._directory, request)
+            answer = await ask_running(self._directory, request)
             self._ran, self._status, self._past = True, None, None
-        except line.NobodyError:
+        except NotRunningError:
             try:
                 answer = {"ok": True, "result": await self._stopped(request)}
             except verbs.RefusedError as refused:
                 answer = {"ok": False, "error": str(refused), "kind": refused.kind}
             except CrawlFailedError as damaged:
                 answer = {"ok": False, "error": str(damaged), "kind": "failed"}
-            except Exception as error:  # noqa: BLE001 - a question goes not without an answer
+            except Exception as error:  # noqa: BLE001 - every request is answered
                 self.failed(error)
                 answer = {"ok": False, "error": f"{type(error).__name__}: {error}", "kind": "failed"}
         return answer
@@ -122,7 +174,7 @@ class Directory:
     async def _gone(self) -> Past:
         """Return what its tables tell, read once after each run: seconds for each ten million pages, in a thread.
 
-        Whoever gives up waiting leaves it to be read: the next to ask has it.
+        A request that gives up waiting does not stop the read: the next request gets the result.
         """
         await self._told()
         if self._past is None or (self._past.done() and self._past.exception() is not None):
@@ -162,9 +214,50 @@ def _hosts(past: Past, most: int) -> dict[str, object]:
 
 
 def _api() -> ModuleType:
-    """Return what knows stores: half a second to import, in a thread, when somebody first asks."""
+    """Return the api: half a second to import, in a thread, on the first request."""
     return importlib.import_module("gossamer.api")
 
 
 def _report() -> ModuleType:
     return importlib.import_module("gossamer.report.past")
+
+
+class NotRunningError(Exception):
+    """No process listens there: no crawl runs."""
+
+
+async def ask_running(
+    directory: Path, request: dict[str, object], *, deadline_s: float = ANSWER_S_MAX
+) -> dict[str, object]:
+    """Return the answer of the crawl that runs in `directory`, as it gives it.
+
+    Raises:
+        NotRunningError: none runs, or it ended before it answered.
+    """
+    try:
+        async with asyncio.timeout(deadline_s):
+            with reachable(directory / "state" / SOCKET) as path:
+                reader, writer = await asyncio.open_unix_connection(path, limit=ANSWER_BYTES_MAX)
+            try:
+                writer.write(msgspec.json.encode(request) + b"\n")
+                line = await reader.readline()
+            finally:
+                writer.close()
+    except TimeoutError:
+        return _none("overdue", f"the crawl in {directory} did not answer within {deadline_s:g} s")
+    except PermissionError:
+        return _none("refused", f"may not ask the crawl in {directory}; run this as the user who started it")
+    except OSError as error:
+        raise NotRunningError(f"no crawl runs in {directory}") from error
+    except ValueError:
+        return _none("failed", "the answer is too long; ask for less")
+    if not line.endswith(b"\n"):
+        raise NotRunningError(f"the crawl in {directory} ended before it answered")
+    try:
+        return msgspec.json.decode(line, type=dict[str, object])
+    except msgspec.DecodeError:
+        return _none("failed", f"what listens in {directory} is no crawl of this version")
+
+
+def _none(kind: str, error: str) -> dict[str, object]:
+    return {"ok": False, "error": error, "kind": kind}

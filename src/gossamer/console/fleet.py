@@ -85,7 +85,7 @@ class CrawlsTold(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Held(Directory):
-    """A crawl of the folder; that it is stopped must be known to whoever keeps it running."""
+    """A crawl of the folder; the process that keeps it running must know that it is stopped."""
 
     def __init__(self, fleet: Fleet, name: str) -> None:
         super().__init__(fleet.folder.path / name, fleet.note)
@@ -248,7 +248,7 @@ class Fleet:
             async with some:
                 try:
                     return await self.told(name)
-                except MissingError:  # Somebody has just removed it.
+                except MissingError:  # It has just been removed.
                     return None
 
         names = await asyncio.to_thread(self.folder.names)
@@ -365,7 +365,7 @@ class Fleet:
             )  # fmt: skip
         entry.wish.pid, entry.wish.born = process.pid, birth_of(process.pid)
         await self._keep(name, entry)
-        if self._is_ending or not entry.wish.runs:  # Somebody wished its end while there was no process to tell.
+        if self._is_ending or not entry.wish.runs:  # Its end was requested while it had no process.
             self._signal(entry)
         return await process.wait()
 
@@ -380,7 +380,7 @@ class Fleet:
         answer = await self._entry(name).crawl.desk.ask({"verb": "status"})
         status = answer.get("result")
         how = status.get("ended") if isinstance(status, Mapping) else ""
-        # Of one that ran until now somebody wished the end; else the last server had it end, with itself.
+        # If it ran until now, its end was requested; else the last server ended it when it ended.
         return 0 if how in ENDED_BY_ITSELF or (ran and how) else None
 
     def _signal(self, entry: _Entry) -> None:

@@ -1,4 +1,4 @@
-"""Hooks: where hubs call back (WebSub, sections 5.3 and 7). Each topic has an address of its own that nobody can guess.
+"""Hooks: where hubs call back (WebSub, sections 5.3 and 7). Each topic has an address that cannot be guessed.
 
 GET   asks whether a subscription is ours, or says that it is denied
 POST  tells that the topic has changed; what it brings is a hint and is not kept: the page itself is fetched
@@ -12,14 +12,14 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from gossamer.console.desk import Callbacks, Desk, Notification
+from gossamer.console.directory import Callbacks, CrawlHandle, Notification
 
 PREFIX = "/websub/"
 DURABLE_S_MAX = 30.0
 """A hub waits no longer for its answer; it will say so again."""
 
 
-def routes(crawl: Desk, bytes_max: int, request_s_max: float) -> list[Route]:
+def routes(crawl: CrawlHandle, bytes_max: int, request_s_max: float) -> list[Route]:
     """Return the routes for hubs. A body larger than `bytes_max`, or slower than `request_s_max`, is refused."""
 
     async def hook(request: Request) -> Response:

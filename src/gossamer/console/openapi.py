@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from gossamer.console.answers import Problem
-from gossamer.console.operations import Operation
+from gossamer.console.operations import Operation, Problem
 from gossamer.model.product import __version__
 
 PROBLEMS = {

@@ -6,21 +6,29 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from gossamer.console.answers import answer, error
-from gossamer.console.figures import Figures
 from gossamer.model import verbs
+
+if TYPE_CHECKING:
+    from gossamer.console.service import Figures
 
 Fields = dict[str, object]
 Method = Literal["GET", "POST"]
 Run = Callable[[Mapping[str, str], Fields], Awaitable[Mapping[str, object]]]
 """Takes what stands in the path, and the fields; returns an answer as the control socket gives it."""
+STATUSES: Mapping[object, int] = {
+    "invalid": 422, "refused": 422, "conflict": 409, "missing": 404, "overdue": 504, "busy": 503, "failed": 500,
+}  # fmt: skip
+"""Of what has no result, by its kind."""
+ERROR_CHARACTERS_MAX = 1_000
+"""A message repeats what was sent, cut to this length."""
+NEVER_KEPT = {"Cache-Control": "no-store"}
 DEADLINE_S = 90.0
 """For any answer; verbs have deadlines of their own that are shorter."""
 
@@ -150,3 +158,28 @@ async def _body(request: Request, bounds: Bounds) -> bytes:
     if media_type != "application/json" and (body or media_type):
         raise _RefusedError(415, "the body must be JSON, and Content-Type say so: application/json")
     return bytes(body)
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """Why there is no result, in one line."""
+
+    error: str
+
+
+def result(value: object, status: int = 200) -> Response:
+    """Return an answer that is there."""
+    return Response(msgspec.json.encode(value), status, NEVER_KEPT, "application/json")
+
+
+def error(status: int, says: str, headers: Mapping[str, str] | None = None) -> Response:
+    """Return an answer that there is none."""
+    body = msgspec.json.encode(Problem(" ".join(says.split())[:ERROR_CHARACTERS_MAX]))
+    return Response(body, status, {**NEVER_KEPT, **(headers or {})}, "application/json")
+
+
+def answer(found: Mapping[str, object], status: int = 200) -> Response:
+    """Return what was answered as on the control socket: `ok` with `result`, or `error` with its `kind`."""
+    if found.get("ok"):
+        return result(found.get("result"), status)
+    headers = {"Retry-After": "1"} if found.get("kind") == "busy" else None
+    return error(STATUSES.get(found.get("kind"), 422), str(found.get("error", "refused")), headers)

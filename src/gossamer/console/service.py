@@ -4,13 +4,64 @@ from __future__ import annotations
 
 import asyncio
 from types import TracebackType
-from typing import Self
+from typing import Annotated, Self
+
+import msgspec
+from msgspec import Meta
 
 from gossamer.console.events import Streams
-from gossamer.console.figures import ConsoleCounts, Figures, as_metrics, counts_of
 from gossamer.console.operations import UnderWay
 from gossamer.console.share import Share
 from gossamer.isolated.searches import Searches
+
+
+class Figures(msgspec.Struct):
+    """Counts since the console began."""
+
+    connections: int = 0
+    """Open now."""
+    displaced: int = 0
+    refused: int = 0
+    streams: int = 0
+    """Open now."""
+    streams_displaced: int = 0
+    busy: int = 0
+
+
+class ConsoleCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """The console's own state, since it began."""
+
+    connections: Annotated[int, Meta(description="Connections that are open now.")]
+    connections_displaced: Annotated[int, Meta(description="Slow or idle connections closed to make room for others.")]
+    connections_refused: Annotated[int, Meta(description="Connections closed because no room could be made.")]
+    streams: Annotated[int, Meta(description="Event streams that are open now.")]
+    streams_displaced: Annotated[int, Meta(description="Event streams closed to make room for others.")]
+    requests_busy: Annotated[int, Meta(description="Requests refused because too many were under way.")]
+    searches: Annotated[int, Meta(description="Queries passed to the search process.")]
+    search_processes: Annotated[int, Meta(description="Search processes started.")]
+    search_failures: Annotated[int, Meta(description="Queries at which the search process died or took too long.")]
+    search_last_failure: Annotated[str, Meta(description="How it failed last; empty: it never did.")]
+
+
+def counts_of(figures: Figures, searches: Searches) -> ConsoleCounts:
+    """Return the counts as the API has them."""
+    return ConsoleCounts(
+        connections=figures.connections, connections_displaced=figures.displaced, connections_refused=figures.refused,
+        streams=figures.streams, streams_displaced=figures.streams_displaced, requests_busy=figures.busy,
+        searches=searches.queries, search_processes=searches.starts, search_failures=searches.failures,
+        search_last_failure=searches.last_failure,
+    )  # fmt: skip
+
+
+def as_metrics(counts: ConsoleCounts) -> str:
+    """Return the counts in Prometheus' text format."""
+    lines = []
+    for name, value in msgspec.structs.asdict(counts).items():
+        if isinstance(value, int):
+            kind = "gauge" if name in ("connections", "streams") else "counter"
+            full = f"gossamer_console_{name}" + ("_total" if kind == "counter" else "")
+            lines += [f"# TYPE {full} {kind}", f"{full} {value}"]
+    return "\n".join(lines) + "\n"
 
 
 class Service:

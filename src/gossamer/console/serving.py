@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from gossamer.config.sections import ConsoleOptions
-from gossamer.console.app import console_app
-from gossamer.console.crawls import fleet_app
+from gossamer.console import crawl, pages
+from gossamer.console.access import Access, access_of
+from gossamer.console.app import app, console_app
+from gossamer.console.crawl import METRICS, Crawl
 from gossamer.console.directory import Directory
-from gossamer.console.door import door_of
-from gossamer.console.fleet import Fleet
+from gossamer.console.fleet import Again, CrawlsTold, CrawlTold, Fleet, New
 from gossamer.console.folder import OWN, Folder
+from gossamer.console.operations import NEVER_KEPT, Fields, Operation, routes
 from gossamer.console.server import served
 from gossamer.console.service import Service
 from gossamer.console.share import OWN_SHARE
+from gossamer.model import verbs
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 PORT_OPTION = "--port"
@@ -26,16 +35,16 @@ Say = Callable[[str], None]
 
 async def serve_crawl(directory: Path, options: ConsoleOptions, port: int, say: Say, complain: Say) -> None:
     """Serve the crawl in a directory until a signal comes. Raises ConfigError: the port is taken."""
-    door = door_of(directory / "state", options)
+    access = access_of(directory / "state", options)
     with _signals() as (asked, _):
         async with (
             Service(options.connections_max, OWN_SHARE) as service,
             served(
-                console_app(Directory(directory, complain), door, service), options, port, service,
+                console_app(Directory(directory, complain), access, service), options, port, service,
                 option=PORT_OPTION,
             ) as address,
         ):  # fmt: skip
-            say(f"{address}/#token={door.token}")
+            say(f"{address}/#token={access.token}")
             await asked.wait()
 
 
@@ -47,15 +56,15 @@ async def serve_folder(path: Path, options: ConsoleOptions, port: int, say: Say,
     """
     folder = Folder(path)
     try:
-        door = door_of(path / OWN, options)
+        access = access_of(path / OWN, options)
         with _signals() as (asked, again):
             async with asyncio.TaskGroup() as group, Service(options.connections_max, OWN_SHARE) as service:
                 fleet = Fleet(folder, options, complain, group, service)
                 async with served(
-                    fleet_app(fleet, door, service), options, port, service, option=PORT_OPTION
+                    fleet_app(fleet, access, service), options, port, service, option=PORT_OPTION
                 ) as address:
                     fleet.find_again()
-                    say(f"{address}/#token={door.token}")
+                    say(f"{address}/#token={access.token}")
                     await asked.wait()
                     await fleet.end(again)
     except BaseExceptionGroup as errors:
@@ -79,3 +88,77 @@ def _signals() -> Iterator[tuple[asyncio.Event, asyncio.Event]]:
     finally:
         for number in SIGNALS:
             loop.remove_signal_handler(number)
+
+
+LIST = "/api/crawls"
+ONE = "/api/crawls/{name}"
+PAGE = "/crawls/{name}/"
+
+
+def fleet_app(fleet: Fleet, access: Access, service: Service) -> Starlette:
+    """Return the application of a server of many crawls."""
+
+    def crawl_of(path: Mapping[str, str]) -> Crawl:
+        return fleet.crawl(path["name"])
+
+    own = [*operations(fleet), *crawl.operations(f"{ONE}/", crawl_of, service)]
+    # A page's own addresses are relative to it: the same operations are there once more.
+    below_page = [*steering(fleet, f"{PAGE}api/"), *crawl.operations(f"{PAGE}api/", crawl_of, service)]
+    all_routes = [
+        *routes((*own, *below_page), access.bounds, service.under_way),
+        *crawl.beside(PAGE, crawl_of, service),
+        crawl.metrics_route(f"{ONE}/{METRICS}", crawl_of, service),
+        _metrics(fleet, service),
+        *pages.list_routes("/"),
+    ]
+    return app(all_routes, own, access, lambda error: fleet.note(f"{type(error).__name__}: {error}"))
+
+
+def operations(fleet: Fleet) -> Iterator[Operation]:
+    """Yield what can be asked of the folder, and what only a server can do for a crawl."""
+
+    async def listed(_: Mapping[str, str], __: Fields) -> Mapping[str, object]:
+        return {"ok": True, "result": await fleet.listed()}
+
+    async def created(_: Mapping[str, str], fields: Fields) -> Mapping[str, object]:
+        return {"ok": True, "result": await fleet.create(_read("create", New, fields))}
+
+    async def told(path: Mapping[str, str], _: Fields) -> Mapping[str, object]:
+        return {"ok": True, "result": await fleet.told(path["name"])}
+
+    yield Operation("GET", LIST, "crawls", verbs.Nothing, CrawlsTold, "All crawls, and how they stand.", listed)
+    yield Operation("POST", LIST, "create", New, CrawlTold, "Make a crawl of a configuration.", created, 201)
+    yield Operation("GET", ONE, "crawl", verbs.Nothing, CrawlTold, "How a crawl stands, in short.", told)
+    yield from steering(fleet, f"{ONE}/")
+
+
+def steering(fleet: Fleet, prefix: str) -> Iterator[Operation]:
+    """Yield what begins a crawl, below `prefix`."""
+
+    async def start(path: Mapping[str, str], _: Fields) -> Mapping[str, object]:
+        return {"ok": True, "result": await fleet.start(path["name"])}
+
+    async def resume(path: Mapping[str, str], fields: Fields) -> Mapping[str, object]:
+        return {"ok": True, "result": await fleet.resume(path["name"], _read("resume", Again, fields))}
+
+    runs: tuple[tuple[str, type[verbs.Request], str, Callable[..., Awaitable[Any]]], ...] = (
+        ("start", verbs.Nothing, "Start a crawl that was made and never begun.", start),
+        ("resume", Again, "Continue a crawl that does not run.", resume),
+    )
+    for name, takes, says, run in runs:
+        yield Operation("POST", prefix + name, name, takes, CrawlTold, says, run)
+
+
+def _read(name: str, takes: type[Any], fields: Fields) -> Any:
+    return verbs.checked(name, takes, fields)
+
+
+def _metrics(fleet: Fleet, service: Service) -> Route:
+    async def metrics(_: Request) -> Response:
+        from gossamer.api.metrics import CONTENT_TYPE, fleet_metrics  # noqa: PLC0415 - paid for by who asks
+
+        listed = await fleet.listed()
+        body = fleet_metrics([one.state for one in listed.crawls], listed.running, listed.crawls_max)
+        return Response(body + service.metrics().encode(), headers={**NEVER_KEPT, "Content-Type": CONTENT_TYPE})
+
+    return Route(f"/{METRICS}", metrics, methods=["GET"])

@@ -20,7 +20,7 @@ from gossamer.model.verbs import ConflictError, Nothing, Request, Text
 REPORT_S_MAX = 80.0
 REPORT_KEPT_S = 10.0
 TURN_S_MAX = 60.0
-"""Waiting for whoever asks the same."""
+"""Waiting for another request of the same kind."""
 REPORT_BYTES_MAX = 16 << 20
 
 Made = TypeVar("Made")
@@ -30,7 +30,7 @@ class Query(Request, frozen=True):
     """What to look for."""
 
     q: Annotated[Text, Meta(description='Words, "phrases", -without, title:word.')]
-    n: Annotated[int, Meta(ge=1, le=100, description="At most so many pages.")] = 10
+    n: Annotated[int, Meta(ge=1, le=100, description="Maximum number of pages.")] = 10
     host: Annotated[str, Meta(max_length=300, description="Only pages of this host.")] = ""
     site: Annotated[str, Meta(max_length=300, description="Only pages of this domain.")] = ""
     language: Annotated[str, Meta(max_length=30, description="Only pages that say so: en, de.")] = ""

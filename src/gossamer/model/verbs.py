@@ -89,14 +89,14 @@ class Why(Request, frozen=True):
 class HostsOf(Request, frozen=True):
     """How many hosts of each kind are to be told."""
 
-    n: Annotated[int, Meta(ge=1, le=100, description="So many of each kind at most.")] = 20
+    n: Annotated[int, Meta(ge=1, le=100, description="Maximum number of each kind.")] = 20
 
 
 class RecentOf(Request, frozen=True):
     """Which of the last attempts are to be told."""
 
     after: Annotated[int, Meta(ge=0, description="Only those since the one of this number; 0: any.")] = 0
-    most: Annotated[int, Meta(ge=1, le=20, description="So many that went well at most, and as many others.")] = 20
+    most: Annotated[int, Meta(ge=1, le=20, description="Maximum number of successful attempts, and of others.")] = 20
 
 
 class Seed(Request, frozen=True):

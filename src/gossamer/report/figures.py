@@ -302,7 +302,7 @@ class Past(msgspec.Struct, frozen=True):
     """What a crawl that does not run is remembered for, in the words in which one that runs is told."""
 
     points: list[list[float | int | None]]
-    """Where the counts stood: Unix time, pages, attempts, bytes received, and None: nobody noted what was pending."""
+    """Where the counts stood: Unix time, pages, attempts, bytes received, and None: what was pending was not noted."""
     hosts: dict[str, object]
     pages: list[dict[str, object]]
     """The last attempts that went well, the oldest first; each with a number by which it comes after others."""

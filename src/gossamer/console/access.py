@@ -1,24 +1,33 @@
-"""Guard: who may ask what, before anything else looks at a request.
+"""Access: who may request what, before anything else looks at a request, and the token that allows changes.
 
-A page that somebody reads in a browser here can send requests to loopback, and by a name that resolves to it also read
+A page open in a browser here can send requests to loopback, and by a name that resolves to it also read
 the answers; what gives it away is the name (DNS rebinding), or what the browser says of where it comes from (`Origin`,
 RFC 6454; `Sec-Fetch-Site`, W3C Fetch Metadata). Nothing is allowed across origins: there are no CORS headers.
 
-Whatever changes something needs the token; served elsewhere than on loopback, everything does, but for the page
-itself, which is the same for everybody, and for hooks, whose addresses are secrets of their own.
+What changes something needs the token; served elsewhere than on loopback, everything does, but for the page
+itself, which is always the same, and for hooks, whose addresses are secrets of their own.
 """
 
 from __future__ import annotations
 
 import hmac
+import os
 import re
+import secrets
+import stat
+from contextlib import suppress
 from ipaddress import ip_address
+from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gossamer.console.answers import error
+from gossamer.config.sections import ConsoleOptions
+from gossamer.console.operations import Bounds, error
+from gossamer.console.server import is_local
+from gossamer.model.errors import ConfigError
 
 PAGE = re.compile(r"/(?:crawls/[^/]+/?)?(?:static/[\w.-]+)?")
 """The page and its files: the program's own, with nothing of a crawl in them."""
@@ -33,13 +42,36 @@ ALWAYS = {
     "Referrer-Policy": "no-referrer",
     "X-Frame-Options": "DENY",
 }
+FILE = "console.token"
+CHANCE_BYTES = 24
+MODE = 0o600
+TOKEN = re.compile(rb"[A-Za-z0-9_-]{32,64}")
+LENGTH_MAX = 128
+
+
+class Access(NamedTuple):
+    """How the application is reached."""
+
+    token: str
+    """Without it nothing changes."""
+    is_local: bool
+    """On loopback: who is here may read without it."""
+    bounds: Bounds
+    hook_bytes_max: int = 0
+    """Of what hubs send."""
+
+
+def access_of(state: Path, options: ConsoleOptions, hook_bytes_max: int = 0) -> Access:
+    """Return the access to what keeps its token in `state`. Raises ConfigError: it cannot be kept."""
+    bounds = Bounds(options.body_bytes_max, options.request_s_max)
+    return Access(token_of(state), is_local(options.address), bounds, hook_bytes_max)
 
 
 class Guard:
     """Refuses what may not pass."""
 
     def __init__(self, app: ASGIApp, token: str, *, is_local: bool, hooks: str) -> None:
-        """Guard `app`. Below `hooks` anybody may call; on loopback (`is_local`) anybody here may read."""
+        """Guard `app`. Below `hooks` no token is needed; on loopback (`is_local`) none is needed to read."""
         self._app = app
         self._token = token.encode()
         self._is_local = is_local
@@ -84,7 +116,7 @@ class Guard:
 
 
 def _is_loopback(host: str) -> bool:
-    """Say whether a `Host` is this machine's own: a name could be anybody's, an address is what it is."""
+    """Say whether a `Host` is this machine's own: a name can resolve to anything, an address cannot."""
     name = host if host.endswith("]") else host.rpartition(":")[0] or host
     try:
         return name == "localhost" or ip_address(name.removeprefix("[").removesuffix("]")).is_loopback
@@ -107,3 +139,51 @@ def _place(origin: str) -> str:
     except ValueError:
         return ""
     return parts.netloc if parts.scheme in ("http", "https") else ""
+
+
+def token_of(state: Path) -> str:
+    """Return the token in the directory `state`, made where there is none.
+
+    One that others could read, that is not ours, or that is cut short is replaced.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
+    path = state / FILE
+    try:
+        return _kept(path) or _made(path)
+    except OSError as error:
+        raise ConfigError(f"cannot keep a token in {path}: {error.strerror}; see that it can be written") from error
+
+
+def _kept(path: Path) -> str:
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        about = os.fstat(file)
+        is_ours = stat.S_ISREG(about.st_mode) and about.st_uid == os.getuid() and not about.st_mode & 0o077
+        text = os.read(file, LENGTH_MAX).strip() if is_ours else b""
+        return text.decode() if TOKEN.fullmatch(text) else ""
+    finally:
+        os.close(file)
+
+
+def _made(path: Path) -> str:
+    """Write a new one aside, then link it to its name if that is free: servers that start at once share a token."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    token = secrets.token_urlsafe(CHANCE_BYTES)
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    aside.unlink(missing_ok=True)
+    file = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, MODE)
+    try:
+        os.write(file, token.encode() + b"\n")
+        os.fsync(file)
+    finally:
+        os.close(file)
+    with suppress(FileExistsError):
+        os.link(aside, path)
+    aside.unlink()
+    return _kept(path) or token
