@@ -219,8 +219,8 @@ def test_while_no_host_has_answered_failures_to_fetch_robots_txt_close_an_origin
     assert one.closed == "it never answered: refused (2 attempts)"
 
     for never in (
-        {"options": options, "nobody": False},
-        {"options": options.model_copy(update={"unanswered_failures_max": 0}), "nobody": True},
+        {"options": options, "no_answers": False},
+        {"options": options.model_copy(update={"unanswered_failures_max": 0}), "no_answers": True},
     ):
         patient = host_of()
         waits(patient, *[FAILED] * 3, is_robots=True, **never)
