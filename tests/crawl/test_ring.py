@@ -1,0 +1,127 @@
+"""The ring's decisions, event by event, without an event loop: what is decided depends on the events alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from gossamer.crawl.permit import Errands
+from gossamer.crawl.ring import Ring, Step
+from gossamer.frontier.host import Lease
+from gossamer.model.visits import Failure, Reply
+from tests.crawl.ring import Ring as Shard
+
+HOST = "http://a.test/"
+LATER_S = 3_600.0
+
+
+class At(NamedTuple):
+    addresses: tuple[str, ...]
+    expires_at: float
+
+
+class Driven:
+    """The ring of a shard whose driver is the test: each lease is asked for, and each step carried out, by hand."""
+
+    def __init__(self, shard: Shard) -> None:
+        rooms = shard.rooms
+        self.frontier = shard.frontier
+        self.now = shard.clock.now()
+        self.refused: list[tuple[str, str]] = []
+        errands = Errands(rooms.permit, rooms.hosts, rooms.namer.name, lambda _errand, _why: None)
+        self.ring: Ring[Lease] = Ring(
+            rooms.source, rooms.hosts, rooms.permit, errands, lambda _host: None, self._refuse
+        )
+
+    def _refuse(self, lease: Lease, failure: Failure) -> None:
+        self.refused.append((lease.url.text, failure.outcome))
+        self.frontier.finish(lease, failure.outcome, self.now)
+
+    def next(self) -> tuple[Lease, Step]:
+        """Lease what may be leased next, as soon as it may be."""
+        wake_at = self.frontier.wake_at()
+        assert wake_at is not None, "nothing is left"
+        self.now = max(self.now, wake_at)
+        lease = self.frontier.select(self.now)
+        assert lease is not None
+        return lease, self.ring.leased(lease, self.now)
+
+    def located(self) -> None:
+        """Look up the one host that there is."""
+        lease, step = self.next()
+        assert step is Step.RESOLVE
+        self.ring.resolved(lease, At(("127.0.0.1",), self.now + 86_400.0), self.now)
+
+    def fetched(self, status: int = 200, body: bytes = b"", lasted_s: float = 0.1) -> Lease:
+        """Carry out the next request, which is due, and answer it."""
+        lease, step = self.next()
+        assert step is Step.FETCH
+        assert self.ring.begun(lease, self.now)
+        started, self.now = self.now, self.now + lasted_s
+        reply = Reply(lease.url.text, status, (), body, lease.address, started, lasted_s, wire_bytes=len(body))
+        self.ring.fetched(lease, reply, started, self.now)
+        if lease.errand is not None:
+            self.ring.answered(lease.errand, body, reply, self.now)
+        return lease
+
+
+@pytest.fixture
+def driven(tmp_path: Path) -> Iterator[Driven]:
+    with Shard(tmp_path, obey=True, polite={"delay_s_min": 1.0, "delay_factor": 0.0}) as shard:
+        shard.seed(HOST + "1", HOST + "2")
+        yield Driven(shard)
+
+
+def test_an_address_then_robots_txt_then_one_page_after_the_other(driven: Driven) -> None:
+    driven.located()
+    _, step = driven.next()
+    assert step is Step.DONE, "it waits for robots.txt"
+    robots = driven.fetched(body=b"User-agent: *\nDisallow: /2\n")
+    assert robots.errand is not None
+    assert robots.url.text == HOST + "robots.txt"
+    first = driven.fetched()
+    driven.frontier.finish(first, "fetched", driven.now)
+    assert first.url.text == HOST + "1"
+    _, step = driven.next()
+    assert step is Step.DONE
+    assert driven.refused == [(HOST + "2", "robots_denied")]
+    assert driven.frontier.wake_at() is None
+
+
+def test_a_host_without_address_ends_its_pages(driven: Driven) -> None:
+    lease, step = driven.next()
+    assert step is Step.RESOLVE
+    driven.ring.resolved(lease, Failure("dns_error", "no such name"), driven.now)
+    assert driven.refused == [(lease.url.text, "dns_error")]
+    assert lease.is_finished
+
+
+def test_a_busy_server_is_told_from_one_that_failed(driven: Driven) -> None:
+    driven.located()
+    driven.next()
+    driven.fetched(404)
+    driven.ring.retry_after_s = lambda _reply, _now: LATER_S
+    busy = driven.fetched(503)
+    driven.frontier.finish(busy, "http_error", driven.now)
+    wake_at = driven.frontier.wake_at()
+    assert wake_at is not None
+    assert wake_at >= driven.now + LATER_S
+
+
+def test_a_queued_url_that_filters_reject_by_now_is_not_requested(driven: Driven) -> None:
+    driven.located()
+    driven.next()
+    driven.fetched(404)
+    driven.ring.rejected = lambda lease: "by a new rule" if lease.url.text == HOST + "1" else ""
+    steps = []
+    while driven.frontier.wake_at() is not None:
+        lease, step = driven.next()
+        steps.append((lease.url.text, step))
+        if step is Step.FETCH:
+            driven.frontier.give_back(lease, driven.now)
+            break
+    assert steps[-1] == (HOST + "2", Step.FETCH)
+    assert driven.refused == [(HOST + "1", "excluded")]
