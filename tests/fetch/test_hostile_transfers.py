@@ -277,6 +277,50 @@ def test_tls_is_counted_and_each_request_of_h2_for_itself(run: Run) -> None:
     run(main())
 
 
+def _frame(kind: int, payload: bytes, flags: int = 0, stream: int = 0) -> bytes:
+    """Return a frame of HTTP/2 (RFC 9113, section 4.1)."""
+    return len(payload).to_bytes(3) + bytes((kind, flags)) + stream.to_bytes(4) + payload
+
+
+DATA, HEADERS, SETTINGS, PING, CONTINUATION = 0, 1, 4, 6, 9
+PADDED, END_HEADERS = 0x8, 0x4
+OK = b"\x88"
+"""Status 200, as HPACK has it (RFC 7541, appendix A)."""
+H2_FLOODS = {
+    "padding": (_frame(HEADERS, OK, END_HEADERS, 1), _frame(DATA, b"\xff" + bytes(255), PADDED, 1)),
+    "pings": (b"", _frame(PING, bytes(8))),
+    "settings": (b"", _frame(SETTINGS, b"")),
+    "continuations": (_frame(HEADERS, OK, 0, 1), _frame(CONTINUATION, b"", 0, 1)),
+}
+"""What comes once on a connection of HTTP/2, and what comes again and again; neither holds content."""
+
+
+@pytest.mark.parametrize("flood", H2_FLOODS)
+def test_frames_of_h2_without_content_end_soon_and_are_counted(run: Run, flood: str) -> None:
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.set_alpn_protocols(["h2"])
+    authority.issue_cert("example.test").configure_cert(context)
+    once, again = H2_FLOODS[flood]
+
+    async def answer(_server: Server, writer: asyncio.StreamWriter, _head: bytes) -> bool:
+        writer.write(_frame(SETTINGS, b""))
+        await asyncio.sleep(0.1)  # The request comes right behind the preface that was read.
+        writer.write(once)
+        while not writer.is_closing():
+            writer.write(again * 500)
+            await writer.drain()
+        return False
+
+    async def main() -> None:
+        async with serving(answer, tls=context) as server, speaking(verify_tls=False) as module:
+            failure = failed(await module.fetch(to(server, "https")))
+            assert failure.outcome in ("too_large", "protocol_error", "connect_error"), failure
+            assert 0 < failure.wire_bytes < SOCKETS_BYTES_MAX
+
+    run(main())
+
+
 async def _nothing_but_lines(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     await asyncio.sleep(0)
     while not writer.is_closing():
