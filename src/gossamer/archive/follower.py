@@ -34,7 +34,9 @@ class Sealing(msgspec.Struct, frozen=True):
     path: Path
 
     def make(self) -> str:
-        """Return the SHA-256 in hexadecimal; empty where an upload has removed the file meanwhile. Blocks.
+        """Return the SHA-256 in hexadecimal; empty where the file is not here. Blocks.
+
+        An upload may have removed it meanwhile, and the files of a shard that moved stay on the machine before.
 
         Raises:
             DamagedError: the file holds other bytes than were written.
@@ -59,15 +61,19 @@ class Sealer:
 
     def __init__(self, journals: Journals) -> None:
         self._journals = journals
+        self._elsewhere: set[str] = set()
 
     def next(self) -> Sealing | None:
-        """Return the oldest such file, or None. Ask again after `settle`."""
-        entry = self._journals.unsealed()
+        """Return the oldest such file that is here, or None. Ask again after `settle`."""
+        entry = self._journals.unsealed(self._elsewhere)
         return Sealing(entry, self._journals.path(entry.name)) if entry is not None else None
 
     def settle(self, sealing: Sealing, digest: str) -> None:
         """Enter the SHA-256; takes effect with the next commit."""
-        self._journals.sealed(sealing.entry.name, digest)
+        if digest:
+            self._journals.sealed(sealing.entry.name, digest)
+        else:
+            self._elsewhere.add(sealing.entry.name)
 
     def close(self) -> None:
         """Nothing is held."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import msgspec
@@ -248,10 +249,13 @@ class Journals:
         self._manifest[name] = Entry(name, Phase.FINAL, sums.length, sums.sha256, sums.crc)
         self._adopted.add(name)
 
-    def unsealed(self) -> Entry | None:
-        """Return the oldest finished file whose SHA-256 is not known; never one of `state/`, which does not stay."""
+    def unsealed(self, passing: AbstractSet[str] = frozenset()) -> Entry | None:
+        """Return the oldest finished file whose SHA-256 is not known; never one of `state/`, which does not stay, nor
+        one of `passing`.
+        """
         for name, entry in sorted(self._manifest.items()):
-            if entry.phase == Phase.FINAL and not entry.digest and not name.startswith(STATE):
+            is_open = entry.phase == Phase.FINAL and not entry.digest
+            if is_open and not name.startswith(STATE) and name not in passing:
                 return entry
         return None
 
