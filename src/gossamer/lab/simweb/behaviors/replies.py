@@ -143,8 +143,8 @@ def hangs(place: Place) -> dict[str, Made]:
 # Answers in the most expensive framing, and answers without end that hold little or nothing.
 
 FLOODS = "/floods/"
-BYTEWISE_SENTENCES = 2_000
-"""Some 200 KB in chunks of one byte, with a link at the end that proves that they were read."""
+BYTEWISE_SENTENCES = 500
+"""Some 50 KB in chunks of one byte, with a link at the end that proves that they were read."""
 ENDLESS_FLOODS: tuple[tuple[Manner, tuple[str, ...]], ...] = (
     ("flood_bytes", ("timeout", "too_large")),
     ("flood_extension", ("protocol_error", "timeout")),
