@@ -76,7 +76,8 @@ def lost(config: Config, home: Home, manifest: Iterable[Entry]) -> list[Damage]:
         is_uploaded = entry.phase == Phase.UPLOADED
         if what == "is missing" and is_uploaded and entry.name.startswith(WARCS):
             continue
-        if elsewhere and entry.phase >= Phase.FINAL and not entry.name.startswith(STATE):
+        # Closed ones neither, which have no final name yet: the checkpoint that was restored may hold them whole.
+        if elsewhere and entry.phase >= Phase.CLOSED and not entry.name.startswith(STATE):
             continue
         copy = f"copy it back from {config.archive.store}" if is_uploaded else ""
         found.append(damage_of(home.directory, entry.name, path, what, copy))
