@@ -16,7 +16,7 @@ from gossamer.lab.simweb.process import SimwebProcess
 from tests.acceptance.power import Cut, Series
 from tests.acceptance.shims import preloaded
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(900)]
 
 WORKERS = 2
 CUTS_MIN = 250
