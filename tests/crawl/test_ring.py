@@ -24,7 +24,7 @@ class At(NamedTuple):
 
 
 class Driven:
-    """The ring of a shard whose driver is the test: each lease is asked for, and each step carried out, by hand."""
+    """The ring of a shard whose driver is the test: the test takes each lease and carries out each step."""
 
     def __init__(self, shard: Shard) -> None:
         rooms = shard.rooms

@@ -262,10 +262,15 @@ def test_a_reply_that_breaks_off_is_counted(run: Run) -> None:
     run(main())
 
 
-def test_tls_is_counted_and_each_request_of_h2_for_itself(run: Run) -> None:
-    authority = trustme.CA()
+def _tls(*protocols: str) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("example.test").configure_cert(context)
+    context.set_alpn_protocols(protocols)
+    trustme.CA().issue_cert("example.test").configure_cert(context)
+    return context
+
+
+def test_tls_is_counted_and_each_request_of_h2_for_itself(run: Run) -> None:
+    context = _tls()
 
     async def main() -> None:
         async with serving(reply(), tls=context) as server, speaking(verify_tls=False) as module:
@@ -297,10 +302,7 @@ H2_FLOODS = {
 
 @pytest.mark.parametrize("flood", H2_FLOODS)
 def test_frames_of_h2_without_content_end_soon_and_are_counted(run: Run, flood: str) -> None:
-    authority = trustme.CA()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.set_alpn_protocols(["h2"])
-    authority.issue_cert("example.test").configure_cert(context)
+    context = _tls("h2")
     once, again = H2_FLOODS[flood]
 
     async def answer(_server: Server, writer: asyncio.StreamWriter, _head: bytes) -> bool:

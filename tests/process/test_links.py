@@ -27,6 +27,7 @@ ODDITIES = {
     "newline within": ("<a href='x\n.ht\tml'>n</a>", [D + "x.html"]),
     "spaces about the equals sign": ("<a href = 'x'>n</a>", [D + "x"]),
     "fragment dropped": ("<a href='x#y'>n</a>", [D + "x"]),
+    "space before the fragment": ("<a href='x #y'>n</a><a href='x #z'>n</a>", [D + "x%20", D + "x%20"]),
     "fragment only names the page": ("<a href='#y'>n</a>", [URL]),
     "empty names the page": ("<a href=''>n</a><a href>m</a>", [URL, URL]),
     "no href": ("<a name=x>n</a>", []),
@@ -155,6 +156,13 @@ def test_each_mention_has_its_text_and_its_nofollow(options: ProcessOptions) -> 
         (D + "y", "3", False),
         (D + "x", "", False),
     ]
+
+
+@READERS
+def test_of_anchors_into_the_page_one_that_may_be_followed_is_kept(options: ProcessOptions) -> None:
+    page = "<a href='#a' rel=nofollow>a</a><a href='#b'>b</a><a href='#c'>c</a>"
+    found = findings(page, options=options).links
+    assert [(link.url, link.anchor_text, link.nofollow) for link in found] == [(URL, "a", True), (URL, "b", False)]
 
 
 @READERS

@@ -163,7 +163,7 @@ def _admitted(lease: object) -> str:  # noqa: ARG001 - filters that never change
 
 
 class Retries:
-    """Doubling waits with jitter, up to so many attempts."""
+    """Doubling waits with jitter, up to a number of attempts."""
 
     def __init__(self, attempts_max: int, first_s: float, most_s: float, dice: Dice) -> None:
         self._attempts_max = attempts_max

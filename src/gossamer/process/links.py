@@ -160,20 +160,17 @@ class Links:
         self._nofollow: dict[tuple[str, str] | str, bool] = {}
         """Of each address (of anchors) and type: whether every mention so far is `nofollow`."""
         self._repeats = 0
-        self._joined: dict[str, str | None] = {}
-        """The addresses that anchors of one document name, as written and absolute."""
 
     def anchors(self, markup: Markup) -> None:
         """Take a page's `a` elements. Half of them are repeats, or point into the page itself."""
         text_of, take, repeats_max = markup.anchor_text, self._anchors.append, self._options.links_max
         known: dict[tuple[str, str, str], Found | None] = {}
-        self._joined.clear()
         in_page = False
         for href, rel, within in markup.anchors():
             if href[:1] == "#":
                 if in_page:
                     continue
-                in_page = True
+                in_page = not (rel and _nofollow(rel))  # One that may be followed is enough.
             key = href, rel, text_of(within)
             if key not in known:
                 found = known[key] = self._anchor(*key)
@@ -185,15 +182,8 @@ class Links:
                 take(found)
 
     def _anchor(self, href: str, rel: str, text: str) -> Found | None:
-        document = href.partition("#")[0]  # A page names parts of another again and again.
-        try:
-            url = self._joined[document]
-        except KeyError:
-            url = self.base.join(document)
-            if url is not None and len(url) > self._options.url_bytes_max:
-                url = None
-            self._joined[document] = url
-        if url is None:
+        url = self.base.join(href)
+        if url is None or len(url) > self._options.url_bytes_max:
             return None
         nofollow = bool(rel) and _nofollow(rel)
         if not self._room(url, nofollow):

@@ -14,9 +14,9 @@ from typing import NamedTuple, Protocol
 from gossamer.world.process import dies_with_parent
 from gossamer.world.wall import steady_s
 
-SUPERVISOR_BYTES = 32 * 1024 * 1024
-"""What a supervisor of ours holds at the most when it starts us; where a program of somebody else starts us with our
-code in it, what that holds beside is not the crawl's."""
+SUPERVISOR_BYTES = 32 << 20
+"""The most that a supervisor holds when it starts a crawl. Where another program starts the crawl through our code,
+what it holds beyond this is not the crawl's."""
 _PAGE_BYTES = resource.getpagesize()
 _DESCRIPTORS = Path("/proc/self/fd" if sys.platform.startswith("linux") else "/dev/fd")
 
