@@ -103,6 +103,29 @@ def test_a_pause_and_what_is_held_are_told(run: Run, make: Make) -> None:
     run(scenario())
 
 
+def test_a_paused_crawl_that_stops_is_stopping(run: Run, make: Make) -> None:
+    async def scenario() -> None:
+        async with Site(star(5)) as site:
+            site.open.clear()
+            crawler = make(site.root)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(crawler.run())
+                await site.asked(1)
+                assert crawler._shard is not None
+                crawler._shard.shard.pause()
+                assert crawler.status()["state"] == "paused"
+                crawler.stop()
+                states = [crawler.status()["state"]]
+                while states[-1] == "paused":
+                    await asyncio.sleep(0.01)
+                    states.append(crawler.status()["state"])
+                assert states[-1] == "stopping"
+                site.open.set()
+            assert crawler.status()["state"] == "stopped"
+
+    run(scenario())
+
+
 def test_hosts_levels_and_types_are_told_in_detail(run: Run, make: Make) -> None:
     async def scenario() -> None:
         async with Site(star(20)) as site:

@@ -50,13 +50,15 @@ def running_status(shard: Assembled, *, detail: bool = False) -> dict[str, objec
     status["seeds"] = seeds_told(totals.seeds, shard.story.why)
     pages_s, bytes_s = tally.rates(shard.clock.now())
     under_way, awaited = shard.shard.in_flight, waiting(shard)
-    is_running = shard.shard.state == "running" and not shard.shard.paused and not shard.shard.held
+    state = shard.shard.state
+    if state == "running" and (shard.shard.paused or shard.shard.held):  # What ends goes on ending.
+        state = "paused"
     if shard.revisits is None:
         # Errands such as robots.txt are no URLs, and who has ended a visit is at work for a moment yet: every URL that
         # was discovered is told in one place.
         under_way = min(under_way, counts.pending)
     status |= {
-        "state": "paused" if shard.shard.paused or shard.shard.held else shard.shard.state,
+        "state": state,
         "in_flight": under_way,
         "queued": max(0, counts.pending - under_way),
         "hosts_active": shard.frontier.benched,
@@ -77,7 +79,7 @@ def running_status(shard: Assembled, *, detail: bool = False) -> dict[str, objec
         "concurrency": shard.shard.concurrency,
         "closings": [{"host": host, "reason": reason} for host, reason in shard.frontier.closings],
         "uploads": msgspec.structs.asdict(shard.uploads.counts) if shard.uploads is not None else None,
-        "eta_s": _eta_s(shard.config.limits, totals, elapsed_s, pages_s, bytes_s) if is_running else None,
+        "eta_s": _eta_s(shard.config.limits, totals, elapsed_s, pages_s, bytes_s) if state == "running" else None,
     }
     if detail:
         status |= {
