@@ -21,13 +21,12 @@ from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.links import Link
-from gossamer.model.visits import Archived, Failure, Findings, Original, Page, Reply, Request, Visited
+from gossamer.model.visits import Archived, Failure, Findings, Located, Original, Page, Reply, Request, Visited
 from gossamer.resolve.answers import Hosts
 from gossamer.resolve.options import ResolveOptions
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.state.schema import COMPONENTS
-from gossamer.testing.fakes import FixedLocated
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
@@ -153,17 +152,17 @@ class HostsFileResolver:
     def __init__(self, *, options: ResolveOptions, clock: Clock) -> None:
         self._hosts = Hosts(options.hosts_file)
         self._clock = clock
-        self._known: dict[str, FixedLocated] = {}
+        self._known: dict[str, Located] = {}
 
-    def cached(self, host: str) -> FixedLocated | None:
+    def cached(self, host: str) -> Located | None:
         return self._known.get(host)
 
-    async def resolve(self, host: str) -> FixedLocated | Failure:
+    async def resolve(self, host: str) -> Located | Failure:
         used("resolver")
         found = self._hosts.addresses(host)
         if not found:
             return Failure("dns_error", "not in the hosts file")
-        self._known[host] = FixedLocated(tuple(found), self._clock.now() + 3_600)
+        self._known[host] = Located(tuple(found), self._clock.now() + 3_600)
         return self._known[host]
 
     async def close(self) -> None:

@@ -31,7 +31,6 @@ from gossamer.crawl.trapping import Trapping, watch_key
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.fetch.options import FetchOptions
 from gossamer.frontier.frontier import Frontier
-from gossamer.frontier.host import Lease
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
 from gossamer.frontier.politeness import politeness
 from gossamer.frontier.priority import BreadthFirst
@@ -131,15 +130,13 @@ class Ring:
         near_seen = NearContentSeen(self.epochs, near) if near else None
         modules = Modules(standard_modules(process), process)
         self.memory = memory = ScopeMemory(self.epochs, self.roots, self.exclusions, self.chain.counts)
-        self.rooms: Rooms[Lease] = Rooms(
+        self.rooms: Rooms = Rooms(
             namer=self.namer,
             chain=self.chain,
             roots=self.roots,
             url_seen=self.url_seen,
             prioritizer=BreadthFirst(),
-            sink=self.frontier,
-            source=self.frontier,
-            hosts=self.frontier.control,
+            frontier=self.frontier,
             resolver=self.resolver,
             permit=Permit(self.exclusions, self.robots, self.trapping.reason, obey=obey),
             protocols=self.web,
@@ -171,13 +168,13 @@ class Ring:
             self.namer, self.chain, self.url_seen, self.history, self.frontier.facts, self.frontier.lent,
         )  # fmt: skip
 
-    def joined(self, **rooms: object) -> Pipeline[Lease]:
+    def joined(self, **rooms: object) -> Pipeline:
         """Join the rooms to a ring, some of them replaced."""
         self.rooms = dataclasses.replace(self.rooms, **rooms)  # type: ignore[arg-type]
         self.pipeline = Pipeline(self.rooms, self._retries, self.options, self.clock, self.logs, self.tally)
         return self.pipeline
 
-    def shard(self) -> Shard[Lease]:
+    def shard(self) -> Shard:
         return Shard(
             self.frontier, self.pipeline, self.committer, self.tally, lambda: self.contacts.crowded, self.options,
             self.limits, self.clock,

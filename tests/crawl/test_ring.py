@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from gossamer.crawl.permit import Errands
 from gossamer.crawl.ring import Ring, Step
 from gossamer.frontier.host import Lease
-from gossamer.model.visits import Failure, Reply
+from gossamer.model.visits import Failure, Located, Reply
 from tests.crawl.ring import Ring as Shard
 
 HOST = "http://a.test/"
 LATER_S = 3_600.0
-
-
-class At(NamedTuple):
-    addresses: tuple[str, ...]
-    expires_at: float
 
 
 class Driven:
@@ -31,10 +25,8 @@ class Driven:
         self.frontier = shard.frontier
         self.now = shard.clock.now()
         self.refused: list[tuple[str, str]] = []
-        errands = Errands(rooms.permit, rooms.hosts, rooms.namer.name, lambda _errand, _why: None)
-        self.ring: Ring[Lease] = Ring(
-            rooms.source, rooms.hosts, rooms.permit, errands, lambda _host: None, self._refuse
-        )
+        errands = Errands(rooms.permit, rooms.frontier.control, rooms.namer.name, lambda _errand, _why: None)
+        self.ring: Ring = Ring(rooms.frontier, rooms.permit, errands, lambda _host: None, self._refuse)
 
     def _refuse(self, lease: Lease, failure: Failure) -> None:
         self.refused.append((lease.url.text, failure.outcome))
@@ -53,7 +45,7 @@ class Driven:
         """Look up the one host that there is."""
         lease, step = self.next()
         assert step is Step.RESOLVE
-        self.ring.resolved(lease, At(("127.0.0.1",), self.now + 86_400.0), self.now)
+        self.ring.resolved(lease, Located(("127.0.0.1",), self.now + 86_400.0), self.now)
 
     def fetched(self, status: int = 200, body: bytes = b"", lasted_s: float = 0.1) -> Lease:
         """Carry out the next request, which is due, and answer it."""

@@ -9,8 +9,7 @@ import pytest
 
 from gossamer.model.counters import Counters
 from gossamer.model.errors import ConfigError
-from gossamer.model.visits import Failure, Reply
-from gossamer.resolve.guard import Located
+from gossamer.model.visits import Failure, Located, Reply
 from gossamer.resolve.options import ResolveOptions
 from gossamer.resolve.resolver import DnsResolver
 from gossamer.testing import FakeClock

@@ -11,7 +11,7 @@ from gossamer.config import Config
 from gossamer.config.lists import scope_lists
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.model.visits import Findings, Page
-from gossamer.ports import Decoder, Prioritizer
+from gossamer.ports import Prioritizer
 from gossamer.process.links import redirect_target
 from gossamer.scope.chain import Chain, scope_chain
 from gossamer.scope.roots import Roots
@@ -33,7 +33,7 @@ class Judge:
 class Reader:
     """Reads what a page names."""
 
-    decoder: Decoder
+    decoder: BoundedDecoder
     find: Callable[[Page], Findings]
     redirect_target: Callable[[str, Sequence[tuple[str, str]]], str | None]
     """Of an address and its headers."""

@@ -17,16 +17,15 @@ from gossamer.crawl.pipeline import Pipeline
 from gossamer.crawl.shard import Shard
 from gossamer.crawl.tally import Tally
 from gossamer.frontier.frontier import Frontier
-from gossamer.frontier.host import Lease
 from gossamer.frontier.politeness import politeness
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
 from gossamer.model.visits import Errand, Failure, Reply
-from gossamer.ports import Namer
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
+from gossamer.url.name import Namer
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 
@@ -86,8 +85,8 @@ class Membership:
     def __init__(
         self,
         exchange: Exchange,
-        shard: Shard[Lease],
-        pipeline: Pipeline[Lease],
+        shard: Shard,
+        pipeline: Pipeline,
         frontier: Frontier,
         beyond: Beyond | None,
         tally: Tally,
@@ -240,8 +239,8 @@ class Membership:
 
 def membership_of(
     exchange: Exchange | None,
-    shard: Shard[Lease],
-    pipeline: Pipeline[Lease],
+    shard: Shard,
+    pipeline: Pipeline,
     frontier: Frontier | WrappedFrontier,
     beyond: Beyond | None,
     tally: Tally,

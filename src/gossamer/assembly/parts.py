@@ -30,9 +30,10 @@ from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.quarantine import Quarantine
 from gossamer.crawl.ring import Retries
+from gossamer.crawl.shard import Shard
 from gossamer.crawl.tally import Tally
 from gossamer.crawl.trapping import Trapping, watch_key
-from gossamer.crawl.watchdogs import Steered, Watchdogs
+from gossamer.crawl.watchdogs import Watchdogs
 from gossamer.fetch.bodies import Bodies
 from gossamer.fetch.credentials import reveal
 from gossamer.fetch.decoding import BoundedDecoder
@@ -54,7 +55,6 @@ from gossamer.plugins import build, component, fitting
 from gossamer.ports import (
     ContentSeen,
     Filter,
-    NearSeen,
     Prioritizer,
     ProcessingModule,
     ProtocolModule,
@@ -334,7 +334,7 @@ def traps_of(config: Config, epochs: Epochs) -> Traps:
 def copies_of(
     config: Config,
     content_seen: ContentSeen,
-    near_seen: NearSeen | None,
+    near_seen: NearContentSeen | None,
     history: History,
     url_seen: UrlSeen,
     namer: Namer,
@@ -355,7 +355,7 @@ def copies_of(
     )
 
 
-def near_seen_of(config: Config, epochs: Epochs) -> NearSeen | None:
+def near_seen_of(config: Config, epochs: Epochs) -> NearContentSeen | None:
     """Return the test for near-duplicates; None where nobody asked for it."""
     options = config.seen
     return None if options.near_scope == "off" else NearContentSeen(epochs, options.near_scope, options.near_bits_max)
@@ -454,7 +454,7 @@ def watchdogs_of(
     config: Config,
     directory: Path,
     clock: Clock,
-    shard: Steered,
+    shard: Shard,
     committer: Committer,
     tally: Tally,
     logs: Logs,

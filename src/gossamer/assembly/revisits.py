@@ -10,13 +10,12 @@ from gossamer.config import Config
 from gossamer.crawl.enrolment import Enrolment
 from gossamer.crawl.revisiting import Revisiting
 from gossamer.frontier.frontier import Frontier
-from gossamer.frontier.host import Lease
 from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.errors import ConfigError
 from gossamer.plugins import component, fitting
-from gossamer.ports import Namer, RevisitPolicy
+from gossamer.ports import RevisitPolicy
 from gossamer.revisit.policies import POLICIES
 from gossamer.revisit.schedule import Schedule
 from gossamer.scope.patterns import PatternSet
@@ -24,6 +23,7 @@ from gossamer.seen.shingles import sketch, text_of
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import REVISIT_STATE
 from gossamer.state.store import Store
+from gossamer.url.name import Namer
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
 
@@ -99,9 +99,7 @@ def schedule_of(config: Config, epochs: Epochs, frontier: Frontier | WrappedFron
     return Schedule(epochs, frontier, policy_of(config.revisit.policy), options, important, promised, dice)
 
 
-def revisiting_of(
-    config: Config, schedule: Schedule | None, frontier: Frontier | WrappedFrontier
-) -> Revisiting[Lease] | None:
+def revisiting_of(config: Config, schedule: Schedule | None, frontier: Frontier | WrappedFrontier) -> Revisiting | None:
     """Return what stands between the ring and the schedule."""
     if schedule is None or not isinstance(frontier, Frontier):
         return None
@@ -115,10 +113,10 @@ def enrolment_of(
     config: Config,
     kept: tuple[Store, Epochs],
     namer: Namer,
-    revisiting: Revisiting[Lease] | None,
+    revisiting: Revisiting | None,
     clock: Clock,
     dice: Dice,
-) -> Enrolment[Lease] | None:
+) -> Enrolment | None:
     """Return what brings pages into the schedule that a batch crawl has left."""
     if revisiting is None:
         return None

@@ -75,7 +75,6 @@ from gossamer.crawl.trapping import Trapping
 from gossamer.crawl.watchdogs import Watchdogs
 from gossamer.fetch.registry import Protocols
 from gossamer.frontier.frontier import Frontier
-from gossamer.frontier.host import Lease
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.counters import Counters
 from gossamer.model.headers import retry_after_s
@@ -137,9 +136,9 @@ class Assembled:
     exclusions: ExcludedHost
     chain: Chain
     frontier: Frontier | WrappedFrontier
-    pipeline: Pipeline[Lease]
+    pipeline: Pipeline
     committer: Committer
-    shard: Shard[Lease]
+    shard: Shard
     tally: Tally
     story: Story
     history: History
@@ -155,7 +154,7 @@ class Assembled:
     trapping: Trapping
     traps: Traps
     revisits: Schedule | None
-    enrolment: Enrolment[Lease] | None
+    enrolment: Enrolment | None
     hubs: Subscriptions | None
     dice: Dice
     chain_of: Callable[[ScopeOptions], Chain]
@@ -334,8 +333,7 @@ def _assembled(
     robots = SiteRobots(epochs, config.robots, namer.name, dice, kept.host_store, without=without_robots(config))
     rooms = Rooms(
         namer=namer, chain=chain, roots=roots, url_seen=url_seen, prioritizer=prioritizer,
-        sink=frontier, source=frontier, hosts=frontier.control,
-        resolver=resolver,
+        frontier=frontier, resolver=resolver,
         permit=(permit := permit_of(config, exclusions, robots, trapping)),
         protocols=protocols,
         content_seen=content_seen,
@@ -349,13 +347,12 @@ def _assembled(
         copies=copies_of(config, content_seen, near_seen, history, url_seen, namer),
         trapping=trapping,
         apart=apart,
-        watcher=frontier if frontier.watches_links else None,
         revisiting=revisiting,
         hints=hints_of(config, epochs, namer, schedule),
         # A hub's host is another shard's, whose gates it must pass.
         hubs=(hubs := hubs_of(config, epochs, namer, permit, clock.now()) if exchange is None else None),
         beyond=memory.beyond if asked.scope.scope != "any" else None,
-        router=exchange,
+        exchange=exchange,
     )  # fmt: skip
     pipeline = Pipeline(rooms, retries_of(config, dice), config.crawl, clock, kept.logs, tally)
     pipeline.judges_again = judges_again(chain, epochs)

@@ -7,8 +7,8 @@ from gossamer.assembly.revisits import is_continuous
 from gossamer.config import Config
 from gossamer.crawl.permit import Permit
 from gossamer.model.links import FEED_FILE
-from gossamer.ports import Revisits
 from gossamer.revisit.hints import SitemapHints
+from gossamer.revisit.schedule import Schedule
 from gossamer.revisit.websub import Subscriptions
 from gossamer.scope.options import ScopeOptions
 from gossamer.state.epoch import Epochs
@@ -17,7 +17,7 @@ from gossamer.url.url import Url
 from gossamer.world.dice import unguessable
 
 
-def hints_of(config: Config, epochs: Epochs, namer: Namer, revisits: Revisits | None) -> SitemapHints | None:
+def hints_of(config: Config, epochs: Epochs, namer: Namer, revisits: Schedule | None) -> SitemapHints | None:
     """Return what knows of sitemaps and feeds; None for a crawl that discovers nothing."""
     if config.crawl.mode == "offline":
         return None

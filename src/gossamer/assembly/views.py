@@ -99,4 +99,4 @@ def export_means(config: Config) -> Means:
             return "\n\n".join(line for line in findings.text.splitlines() if line.strip()), findings.text_method
         return str(findings.columns["markdown"]), findings.text_method
 
-    return Means(BoundedDecoder(config.fetch), content, text)
+    return Means(BoundedDecoder(config.fetch).decode, content, text)

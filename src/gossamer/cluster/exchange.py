@@ -25,8 +25,8 @@ from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.model.links import Link
 from gossamer.model.visits import Errand, Failure, Reply
-from gossamer.ports import Namer
 from gossamer.state.epoch import Epochs
+from gossamer.url.name import Namer
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 
@@ -79,7 +79,7 @@ class Ring(Protocol):
 
 
 class Exchange:
-    """The shard's door to the others (`crawl.router`). All of it is for the loop."""
+    """The shard's links, roots and prerequisite requests from and to the other shards. All of it is for the loop."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class Exchange:
         """Join it to the ring that it feeds; `relieve` closes an epoch that is full."""
         self._ring, self._relieve = ring, relieve
 
-    # ---- the ring's side (`crawl.router`)
+    # ---- the ring's side
 
     def has(self, url: Url) -> bool:
         return self._owners[url.partition] == self.shard

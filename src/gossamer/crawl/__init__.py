@@ -1,9 +1,9 @@
-"""Crawl: the corridor: rooms joined to a ring, and the epoch that closes about once a second.
+"""Crawl: one shard's loop. It leads each visit through the packages below it, and closes the epoch about once a second.
 
-Takes    the rooms, through their ports
+Takes    the frontier, duplicate eliminators, filters, robots rules, resolver, protocol and processing modules, archives
 Gives    a crawl that goes on until nothing is left, a limit is reached or it is told to stop
 Keeps    what happened to each URL, and what the crawl is told while it runs
-Imports  url, model, world, state, ports
+Imports  url, model, world, state, ports, and the packages of a visit by name: frontier, cluster, robots, scope, seen, ...
 Touches  the control socket, the logs
-Never    names a concrete room, or reaches a server but through the visit source
+Never    reaches a server but through the frontier's gates, or builds a part of itself: assembly does
 """

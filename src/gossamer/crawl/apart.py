@@ -10,12 +10,14 @@ import asyncio
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 import msgspec
 
 from gossamer.model.modules import ModuleError
 from gossamer.model.visits import Findings, LargeBody, Page
+from gossamer.ports import ProcessingModule
+from gossamer.process.chain import Processed
 from gossamer.world.workers import DiedError, OverdueError, WorkerError, Workers, frame_from, framed
 
 WALL_FACTOR = 10.0
@@ -44,12 +46,6 @@ class Answer(msgspec.Struct, array_like=True, frozen=True):
     errors: list[ModuleError]
 
 
-class Named(Protocol):
-    """A module as far as we must know it."""
-
-    name: str
-
-
 _encode = msgspec.msgpack.Encoder(enc_hook=str).encode
 _decode_question = msgspec.msgpack.Decoder(Question).decode
 _decode_answer = msgspec.msgpack.Decoder(Answer).decode
@@ -66,7 +62,7 @@ class Apart:
     def __init__(
         self,
         command: Sequence[str],
-        chosen: Callable[[str], Sequence[Named]],
+        chosen: Callable[[str], Sequence[ProcessingModule]],
         limit_s: float,
         processes_max: int,
         environment: Mapping[str, str] | None = None,
@@ -130,20 +126,10 @@ def merge(findings: Findings, more: Findings) -> None:
         findings.rows.setdefault(table, []).extend(rows)
 
 
-class Answers(Protocol):
-    """What all modules of a process made of a page."""
-
-    @property
-    def findings(self) -> Findings: ...
-
-    @property
-    def errors(self) -> Sequence[ModuleError]: ...
-
-
 def answer_questions(
     source: BinaryIO,
     sink: BinaryIO,
-    look: Callable[[int, Page], Answers],
+    look: Callable[[int, Page], Processed],
     large: Callable[[BinaryIO, int], LargeBody],
     memory_bytes_max: int,
 ) -> None:

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from gossamer.model.links import NOT_SEED, Link
-from gossamer.ports import Chain, Namer
+from gossamer.scope.chain import Chain
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import PARTITIONED, PENDING_SCOPE
+from gossamer.url.name import Namer
 from gossamer.url.url import Url
 
 LINKS_MAX = 100_000

@@ -10,7 +10,9 @@ from gossamer.crawl.history import History
 from gossamer.model.links import Link
 from gossamer.model.sketches import Sketch
 from gossamer.model.visits import Content, Original, PageRow, Visit
-from gossamer.ports import ContentSeen, Namer, NearSeen, UrlSeen
+from gossamer.ports import ContentSeen, UrlSeen
+from gossamer.seen.content import NearContentSeen
+from gossamer.url.name import Namer
 from gossamer.url.url import Url
 
 _DECODED = b"decoded:"
@@ -27,7 +29,7 @@ class Copies:
     def __init__(
         self,
         content_seen: ContentSeen,
-        near_seen: NearSeen | None,
+        near_seen: NearContentSeen | None,
         sketcher: Sketcher,
         history: History,
         url_seen: UrlSeen,

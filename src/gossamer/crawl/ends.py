@@ -6,7 +6,6 @@ import errno
 import hashlib
 from collections.abc import Sequence
 from functools import partial
-from typing import Generic
 
 import msgspec
 
@@ -17,11 +16,11 @@ from gossamer.crawl.revisiting import NOT_MODIFIED
 from gossamer.crawl.ring import Retries
 from gossamer.crawl.rooms import Rooms
 from gossamer.crawl.tally import Tally
+from gossamer.frontier.host import Lease
 from gossamer.model.errors import CrawlFailedError
 from gossamer.model.links import ANNOUNCING, EMBED, NOT_SEED, SEED_ARGUMENT, Found, Link
 from gossamer.model.revisits import Held
 from gossamer.model.visits import Again, Failure, Findings, Original, PageRow, Reply, Visit, Visited
-from gossamer.ports import L
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 
@@ -31,10 +30,10 @@ AGAIN = frozenset((408, 425, 429, 500, 502, 503, 504))
 DISK_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG))
 
 
-class Ends(Generic[L]):
+class Ends:
     """Every visit ends here, once: in a row, an archive record, a page record and a count."""
 
-    def __init__(self, rooms: Rooms[L], retries: Retries, clock: Clock, logs: Logs, tally: Tally) -> None:
+    def __init__(self, rooms: Rooms, retries: Retries, clock: Clock, logs: Logs, tally: Tally) -> None:
         self._rooms = rooms
         self._retries = retries
         self._clock = clock
@@ -45,7 +44,7 @@ class Ends(Generic[L]):
         """Go by other options from now on."""
         self._retries = retries
 
-    async def settle(self, lease: L, result: Reply | Failure, held: Held | None = None) -> list[Link]:
+    async def settle(self, lease: Lease, result: Reply | Failure, held: Held | None = None) -> list[Link]:
         """End a visit by what its request brought; return the links that lead on from it. `held` is what the request
         was conditional on.
         """
@@ -62,14 +61,14 @@ class Ends(Generic[L]):
             return []
         return await self._document(lease, result)
 
-    def _not_modified(self, lease: L, reply: Reply, held: Held) -> None:
+    def _not_modified(self, lease: Lease, reply: Reply, held: Held) -> None:
         """What we have is what the page is: the record says so and refers to it (WARC 1.1, section 6.7.3)."""
         visit = self.visit(lease)
         row = self._reply_row(visit, reply, "not_modified")
         row.digest = digest_text(self._rooms.digest_algorithm, held.payload) if held.payload else ""
         self._conclude(lease, Visited(visit.url, row, reply, revisit_of=held.original, digest=held.payload))
 
-    def failure(self, lease: L, failure: Failure) -> None:
+    def failure(self, lease: Lease, failure: Failure) -> None:
         """No reply, or not a whole one: another attempt, or the end. What came is kept and not looked into."""
         visit, came = self.visit(lease), failure.came
         if came is None or self._is_unwanted(visit, came):
@@ -83,11 +82,11 @@ class Ends(Generic[L]):
         self._logs.info(failure.outcome, url=visit.url.text, error=failure.error, attempt=visit.attempt)
         self._conclude(lease, visited, self._retried(lease, failure.error) if failure.retry else None)
 
-    def _retried(self, lease: L, error: str) -> Again | None:
+    def _retried(self, lease: Lease, error: str) -> Again | None:
         # With the hops of this very entry, as in `_redirect`: those of a shorter way would make a loop endless.
         return self._retries.after(visit_of(lease), error, self._clock.now())
 
-    def _again(self, lease: L, reply: Reply) -> None:
+    def _again(self, lease: Lease, reply: Reply) -> None:
         """A server in trouble: kept as it is, asked again later."""
         visit = self.visit(lease)
         row = self._reply_row(visit, reply, "http_error")
@@ -95,7 +94,7 @@ class Ends(Generic[L]):
         self._logs.info("http_error", url=visit.url.text, error=row.error, attempt=visit.attempt)
         self._conclude(lease, self._digested(visit, reply, row), self._retried(lease, row.error))
 
-    def _redirect(self, lease: L, reply: Reply, target: Url) -> list[Link]:
+    def _redirect(self, lease: Lease, reply: Reply, target: Url) -> list[Link]:
         """A redirect is a link: its target goes through the whole ring, unless it is this very entry's next hop."""
         visit, rooms, now = self.visit(lease), self._rooms, self._clock.now()
         row = self._reply_row(visit, reply, "redirected")
@@ -117,7 +116,7 @@ class Ends(Generic[L]):
         self._conclude(lease, visited)
         kind = visit.link_type if visit.link_type in (EMBED, *ANNOUNCING) else "redirect"
         link = Link(target, kind, visit.depth, visit.hops + 1, visit.url.text, seed)
-        if link.hops > rooms.chain.hops_max and (rooms.router is None or rooms.router.has(target)):
+        if link.hops > rooms.chain.hops_max and (rooms.exchange is None or rooms.exchange.has(target)):
             rooms.history.stop(link)
         return [link]
 
@@ -131,8 +130,8 @@ class Ends(Generic[L]):
         note = self.widen_here(url, target, seed)
         if note:
             self._tally.note(note)
-            if self._rooms.router is not None:
-                self._rooms.router.widened(url, target, seed)
+            if self._rooms.exchange is not None:
+                self._rooms.exchange.widened(url, target, seed)
 
     def widen_here(self, url: Url, target: Url, seed: int) -> str | None:
         """Do the same in this shard alone; return what people are told, None when nothing changed."""
@@ -142,7 +141,7 @@ class Ends(Generic[L]):
             rooms.beyond.widened(target, rooms.chain, rooms.namer)
         return note
 
-    async def _document(self, lease: L, reply: Reply) -> list[Link]:
+    async def _document(self, lease: Lease, reply: Reply) -> list[Link]:
         """A document, or the last word about one: digest, process, record, and the links that it names."""
         visit, url = self.visit(lease), lease.url
         fetched = 200 <= reply.status < 300
@@ -180,7 +179,7 @@ class Ends(Generic[L]):
         fetched = 200 <= reply.status < 300
         return fetched and visit.link_type not in ANNOUNCING and self._rooms.chain.unwanted(reply) is not None
 
-    def _unwanted(self, lease: L, reply: Reply) -> None:
+    def _unwanted(self, lease: Lease, reply: Reply) -> None:
         """Content of a type that is not wanted: its headers are kept and its body is not, however much of it came."""
         visit = self.visit(lease)
         reply = msgspec.structs.replace(reply, body=b"", file=None, truncated="unspecified")
@@ -273,7 +272,7 @@ class Ends(Generic[L]):
             return []
         return [link.url.text for link in links if link.link_type != EMBED and chain.reason_but_depth(link) is None]
 
-    def visit(self, lease: L) -> Visit:
+    def visit(self, lease: Lease) -> Visit:
         """Return the visit with the shortest way that is known by now: it may have waited long."""
         visit = visit_of(lease)
         way = self._rooms.url_seen.way(visit.url)
@@ -309,7 +308,9 @@ class Ends(Generic[L]):
             row.duplicate_of = original.url
         return Visited(visit.url, row, reply, links or [], keys or [], original, digest)
 
-    def _conclude(self, lease: L, visited: Visited, again: Again | None = None, outlinks: Sequence[str] = ()) -> None:
+    def _conclude(
+        self, lease: Lease, visited: Visited, again: Again | None = None, outlinks: Sequence[str] = ()
+    ) -> None:
         """Record the attempt and give the URL back: for good, or for another time. All or nothing is the commit's."""
         rooms, row, visit = self._rooms, visited.row, visit_of(lease)
         revisiting = rooms.revisiting if again is None else None
@@ -327,14 +328,14 @@ class Ends(Generic[L]):
             if revisiting is not None and sight is not None:
                 revisiting.conclude(lease, visited, sight, archived, self._clock.now())
             else:
-                rooms.source.finish(lease, row.outcome, self._clock.now())
+                rooms.frontier.finish(lease, row.outcome, self._clock.now())
             if rooms.beyond is not None and rooms.beyond.is_open:
                 rooms.beyond.conclude(visit.url)
         else:
-            rooms.source.retry(lease, again, self._clock.now())
+            rooms.frontier.retry(lease, again, self._clock.now())
         self._tally.ended(visited, seed=seed)
 
-    def internal_error(self, lease: L, error: Exception) -> None:
+    def internal_error(self, lease: Lease, error: Exception) -> None:
         """An error of ours: it ends this page, and nothing else."""
         visit, now = visit_of(lease), self._clock.now()
         row = attempt_row(visit, "internal_error", now)
@@ -345,10 +346,10 @@ class Ends(Generic[L]):
             if is_fatal(again):
                 self._tally.fatal(again)
             elif not lease.is_finished:  # Recording is what fails; the URL must end nevertheless.
-                self._rooms.source.finish(lease, "internal_error", now)
+                self._rooms.frontier.finish(lease, "internal_error", now)
 
 
-def visit_of(lease: L) -> Visit:
+def visit_of(lease: Lease) -> Visit:
     """Return the visit that a lease carries."""
     visit = lease.visit
     assert visit is not None, "an errand where a visit was expected"

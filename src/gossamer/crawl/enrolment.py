@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Generic
 
 from gossamer.crawl.history import read_page_record
 from gossamer.crawl.revisiting import Revisiting
 from gossamer.model.revisits import Sight
-from gossamer.ports import L, Namer
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import ENROLLED, PARTITIONED
 from gossamer.state.store import Store
+from gossamer.url.name import Namer
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
 
@@ -21,7 +20,7 @@ PAUSE_S = 0.05
 _BEGIN, _END = PARTITIONED
 
 
-class Enrolment(Generic[L]):
+class Enrolment:
     """Goes through the pages once, and goes on where it was after a restart. Memory for one slice."""
 
     def __init__(
@@ -29,7 +28,7 @@ class Enrolment(Generic[L]):
         store: Store,
         epochs: Epochs,
         namer: Namer,
-        revisiting: Revisiting[L],
+        revisiting: Revisiting,
         interval_s: float,
         clock: Clock,
         dice: Dice,
@@ -76,4 +75,4 @@ class Enrolment(Generic[L]):
         # Nothing of its content is remembered: the next visit is its first for the schedule.
         at = now + self._dice.uniform(0.0, self._interval_s)
         if revisits.enrol(Sight(url, record.outcome, record.at, record.status, depth=record.depth), at):
-            self._revisiting.source.enlist(url, record.depth, record.referrer, at, now)
+            self._revisiting.frontier.enlist(url, record.depth, record.referrer, at, now)

@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable
 
 import msgspec
 
+from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.model.modules import ModuleError
 from gossamer.model.visits import Content, Findings, Page, Reply
-from gossamer.ports import Decoder
+from gossamer.process.chain import Processed
 from gossamer.state.slots import STAGES, Slots
 from gossamer.world.clock import Clock
 
 _DECODE, _PROCESS = STAGES.index("decode"), STAGES.index("process")
 
 
-class Seen(Protocol):
-    """What all processing modules made of a page."""
-
-    @property
-    def findings(self) -> Findings: ...
-
-    @property
-    def errors(self) -> Sequence[ModuleError]:
-        """What went wrong in modules."""
-        ...
-
-    @property
-    def ran(self) -> Sequence[str]:
-        """The modules that were given the page."""
-        ...
-
-
-Look = Callable[[Page], Seen]
+Look = Callable[[Page], Processed]
 
 
 class Examined(msgspec.Struct):
@@ -51,7 +34,7 @@ class Examined(msgspec.Struct):
 class Examiner:
     """Decodes and processes one page at a time, saying so in slot 0 for whoever finds us dead."""
 
-    def __init__(self, decoder: Decoder, look: Look, clock: Clock, slots: Slots | None) -> None:
+    def __init__(self, decoder: BoundedDecoder, look: Look, clock: Clock, slots: Slots | None) -> None:
         self._decoder = decoder
         self._look = look
         self._clock = clock

@@ -2,32 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import msgspec
 
 from gossamer.crawl.beyond import Beyond
+from gossamer.scope.lists import ExcludedHost
+from gossamer.scope.roots import Roots
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import EXCLUDED, REJECTED, ROOTS, under
-
-
-class GrowingRoots(Protocol):
-    """Roots that tell what is new about them."""
-
-    def take_new(self) -> bytes | None: ...
-
-    def load(self, dumped: bytes) -> None: ...
-
-
-class GrowingExclusions(Protocol):
-    """Exclusions that tell when they changed."""
-
-    @property
-    def revision(self) -> int: ...
-
-    def dump(self) -> bytes: ...
-
-    def load(self, dumped: bytes) -> None: ...
 
 
 class ScopeMemory:
@@ -36,8 +17,8 @@ class ScopeMemory:
     def __init__(
         self,
         epochs: Epochs,
-        roots: GrowingRoots,
-        exclusions: GrowingExclusions,
+        roots: Roots,
+        exclusions: ExcludedHost,
         rejected: dict[str, int],
         *,
         alone: bool = True,

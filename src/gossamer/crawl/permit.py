@@ -8,9 +8,11 @@ from collections.abc import Callable
 
 import msgspec
 
-from gossamer.crawl.partners import Router
+from gossamer.cluster.exchange import Exchange
+from gossamer.frontier.control import Control
 from gossamer.model.visits import Errand, Failure, Reply
-from gossamer.ports import Exclusions, HostControl, Robots
+from gossamer.robots.robots import SiteRobots
+from gossamer.scope.lists import ExcludedHost
 from gossamer.url.url import Url
 
 
@@ -32,8 +34,8 @@ class Permit:
 
     def __init__(
         self,
-        exclusions: Exclusions,
-        robots: Robots,
+        exclusions: ExcludedHost,
+        robots: SiteRobots,
         trapped: Callable[[Url], str | None] = lambda _: None,
         *,
         obey: bool,
@@ -80,22 +82,22 @@ class Errands:
     def __init__(
         self,
         permit: Permit,
-        hosts: HostControl,
+        hosts: Control,
         name: Callable[[str], Url | None],
         failed: Callable[[Errand, str], None],
-        router: Router | None = None,
+        exchange: Exchange | None = None,
     ) -> None:
         """`name` makes a `Url` of where a robots.txt redirects; `failed` hears why one could not be fetched."""
         self._permit = permit
         self._hosts = hosts
         self._name = name
         self._failed = failed
-        self._router = router
+        self._exchange = exchange
 
     def answer(self, errand: Errand, body: bytes, result: Reply | Failure, now: float) -> None:
         """Follow a redirect as another errand, or tell the gate and wake the host that waits."""
-        if self._router is not None and not self._router.has(errand.origin):
-            self._router.answer_errand(errand, result, body)
+        if self._exchange is not None and not self._exchange.has(errand.origin):
+            self._exchange.answer_errand(errand, result, body)
             return
         robots = self._permit.robots
         target = robots.answer(errand, result, body, now)
@@ -119,10 +121,10 @@ class Errands:
 
     def _run(self, errand: Errand, now: float) -> bool:
         """Request where a robots.txt redirects to. Meanwhile the origin waits, and the others of its host need not."""
-        if self._router is None or self._router.has(errand.url):
+        if self._exchange is None or self._exchange.has(errand.url):
             runs = self._hosts.run_errand(errand, now)
         else:
-            runs = self._router.run_errand(errand)
+            runs = self._exchange.run_errand(errand)
         if runs and errand.url.host != errand.origin.host:
             self._hosts.hold(errand.origin, now + ELSEWHERE_S_MAX, f"its robots.txt is at {errand.url.text}", now)
             self._hosts.unpark(errand.origin, now)

@@ -12,25 +12,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Generic
+from typing import Any
 
 import msgspec
 
+from gossamer.cluster.exchange import Exchange
 from gossamer.crawl.beyond import SCOPE, Beyond
 from gossamer.crawl.ends import Ends, is_fatal
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
-from gossamer.crawl.partners import Hints, Router
 from gossamer.crawl.permit import Errands
 from gossamer.crawl.revisiting import Revisiting
 from gossamer.crawl.ring import Retries, Ring, Step
 from gossamer.crawl.rooms import Rooms
 from gossamer.crawl.tally import Tally
+from gossamer.frontier.host import Lease
 from gossamer.model.links import SITEMAP_FILE, Link
 from gossamer.model.outcomes import WITH_CONTENT
 from gossamer.model.revisits import Held, Notice
 from gossamer.model.visits import Contact, Errand, Failure, Reply, Request
-from gossamer.ports import NEW, SHORTER, L
+from gossamer.ports import NEW, SHORTER
+from gossamer.revisit.hints import SitemapHints
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 
@@ -41,11 +43,11 @@ SITEMAP_GATHER_S = 10.0
 visit."""
 
 
-class Pipeline(Generic[L]):
+class Pipeline:
     """Carries leases through the rooms. What was lent is given back, come what may."""
 
     def __init__(
-        self, rooms: Rooms[L], retries: Retries, options: CrawlOptions, clock: Clock, logs: Logs, tally: Tally
+        self, rooms: Rooms, retries: Retries, options: CrawlOptions, clock: Clock, logs: Logs, tally: Tally
     ) -> None:
         self._rooms = rooms
         self._ends = Ends(rooms, retries, clock, logs, tally)
@@ -58,10 +60,10 @@ class Pipeline(Generic[L]):
         """Filters are others than when some of what is queued was: they are asked again before each request."""
         self.is_late: Callable[[], bool] = bool
         """Says that the crawl ends and what was fetched is not to be processed any more."""
-        self.errands = Errands(rooms.permit, rooms.hosts, rooms.namer.name, self._robots_failed, rooms.router)
-        self._ring = Ring(
-            rooms.source, rooms.hosts, rooms.permit, self.errands, rooms.resolver.cached, self._ends.failure
+        self.errands = Errands(
+            rooms.permit, rooms.frontier.control, rooms.namer.name, self._robots_failed, rooms.exchange
         )
+        self._ring = Ring(rooms.frontier, rooms.permit, self.errands, rooms.resolver.cached, self._ends.failure)
         self._ring.rejected = self._rejected_now
         self._ring.retry_after_s = rooms.retry_after_s
         self._ring.hubs = rooms.hubs
@@ -83,45 +85,45 @@ class Pipeline(Generic[L]):
             admitted = [link for link in links if rooms.chain.reason(link) is None]
         else:
             admitted = self._admitted_or_kept(links, rooms.beyond)
-        if rooms.router is not None:
-            links, admitted = self._routed(links, admitted, page, rooms.router)
-        if page is not None and rooms.watcher is not None:
-            rooms.watcher.linked(page, admitted)
+        if rooms.exchange is not None:
+            links, admitted = self._routed(links, admitted, page, rooms.exchange)
+        if page is not None and rooms.frontier.watches_links:
+            rooms.frontier.linked(page, admitted)
         answers = rooms.url_seen.offer(
             [link.url for link in admitted], [link.depth for link in admitted], [link.hops for link in admitted]
         )
         rooms.trapping.found(links, admitted, answers)
         for link, answer in zip(admitted, answers, strict=True):
             if answer == NEW:
-                rooms.sink.add(link, rooms.prioritizer.level(link), now)
+                rooms.frontier.add(link, rooms.prioritizer.level(link), now)
             if link.seed:
                 self._open_seed(link, answer)
             if answer == SHORTER and self._follows:
                 self._relax(link)
 
     def _routed(
-        self, links: Sequence[Link], admitted: list[Link], page: Url | None, router: Router
+        self, links: Sequence[Link], admitted: list[Link], page: Url | None, exchange: Exchange
     ) -> tuple[Sequence[Link], list[Link]]:
         """Send what is another shard's to it; return what is ours of all links, and of those that were admitted."""
-        if page is not None and self._rooms.watcher is not None:
-            router.linked(page, admitted)
-        ours = router.own(admitted)
+        if page is not None and self._rooms.frontier.watches_links:
+            exchange.linked(page, admitted)
+        ours = exchange.own(admitted)
         if len(ours) < len(admitted) or len(admitted) < len(links):
-            links = [link for link in links if router.has(link.url)]
+            links = [link for link in links if exchange.has(link.url)]
         return links, ours
 
     def take_in(self, links: Sequence[Link], levels: Sequence[int]) -> None:
         """Queue a segment's URLs, as urgent as it has them, where they are ours and new. About 10 µs each."""
         rooms, now = self._rooms, self._clock.now()
         ours = [(link, level) for link, level in zip(links, levels, strict=True) if rooms.chain.reason(link) is None]
-        if rooms.router is not None:  # Every shard is fed all of it, and takes its own.
-            ours = [(link, level) for link, level in ours if rooms.router.has(link.url)]
+        if rooms.exchange is not None:  # Every shard is fed all of it, and takes its own.
+            ours = [(link, level) for link, level in ours if rooms.exchange.has(link.url)]
         answers = rooms.url_seen.offer(
             [link.url for link, _ in ours], [link.depth for link, _ in ours], [link.hops for link, _ in ours]
         )
         for (link, level), answer in zip(ours, answers, strict=True):
             if answer == NEW:
-                rooms.sink.add(link, level, now)
+                rooms.frontier.add(link, level, now)
 
     def _admitted_or_kept(self, links: Sequence[Link], beyond: Beyond) -> list[Link]:
         """Return the links that are ours, and keep those that may come into scope yet."""
@@ -176,7 +178,7 @@ class Pipeline(Generic[L]):
 
     # ---- select → permit → fetch → digest → process → record
 
-    def lease(self, lease: L) -> Coroutine[Any, Any, None] | None:
+    def lease(self, lease: Lease) -> Coroutine[Any, Any, None] | None:
         """Deal with a lease; return what is left to be waited for, None where nothing is.
 
         Neither this nor what it returns raises anything but a cancellation: an error of ours ends in `internal_error`.
@@ -190,7 +192,7 @@ class Pipeline(Generic[L]):
             return None
         return self._guarded(lease, step)
 
-    async def _guarded(self, lease: L, step: Step) -> None:
+    async def _guarded(self, lease: Lease, step: Step) -> None:
         try:
             if step is Step.RESOLVE:
                 await self._resolve(lease)
@@ -199,11 +201,11 @@ class Pipeline(Generic[L]):
         except Exception as error:  # noqa: BLE001 - as in `lease`
             self._caught(lease, error)
 
-    async def _resolve(self, lease: L) -> None:
+    async def _resolve(self, lease: Lease) -> None:
         found = await self._rooms.resolver.resolve(lease.url.host)
         self._ring.resolved(lease, found, self._clock.now())
 
-    async def _visit(self, lease: L) -> None:
+    async def _visit(self, lease: Lease) -> None:
         started = self._clock.now()
         if not self._ring.begun(lease, started):
             return
@@ -221,7 +223,7 @@ class Pipeline(Generic[L]):
             if self._rooms.beyond is not None and (regained := self._rooms.beyond.regained()):
                 self.discover(regained)
 
-    def _rejected_now(self, lease: L) -> str:
+    def _rejected_now(self, lease: Lease) -> str:
         """Return why a queued URL would not be let in again; empty where it would. Judged by its shortest known way."""
         if not self.judges_again:
             return ""
@@ -230,12 +232,12 @@ class Pipeline(Generic[L]):
         rejected = self._rooms.chain.rejects_again(link)
         return rejected[1] if rejected is not None else ""
 
-    def _held(self, lease: L) -> Held | None:
+    def _held(self, lease: Lease) -> Held | None:
         """Return what the last visit left, where the request is to be conditional on it."""
         revisiting, visit = self._rooms.revisiting, lease.visit
         return revisiting.held(visit) if revisiting is not None and visit is not None else None
 
-    async def _fetch(self, lease: L, started: float, held: Held | None = None) -> Reply | Failure:
+    async def _fetch(self, lease: Lease, started: float, held: Held | None = None) -> Reply | Failure:
         """Send the one request that the gates let pass, and open them again when it has ended."""
         result: Reply | Failure = Failure("internal_error", "the request was not finished", host_level=True)
         try:
@@ -248,7 +250,7 @@ class Pipeline(Generic[L]):
         except asyncio.CancelledError:
             now = self._clock.now()
             contact = Contact(now - started, "left", error="the crawl was stopped meanwhile")
-            self._rooms.source.ended(lease, contact, now)
+            self._rooms.frontier.ended(lease, contact, now)
             raise
         finally:
             if not lease.is_ended:
@@ -256,7 +258,7 @@ class Pipeline(Generic[L]):
                 self._tally.received(contact.wire_bytes)
         return result
 
-    def _request(self, lease: L, held: Held | None) -> Request:
+    def _request(self, lease: Lease, held: Held | None) -> Request:
         url, visit = lease.url, lease.visit
         port = self._rooms.namer.port(url)
         if lease.errand is not None and lease.errand.form:
@@ -293,13 +295,13 @@ class Pipeline(Generic[L]):
     def _robots_failed(self, errand: Errand, why: str) -> None:
         self._logs.info("robots", url=errand.url.text, error=why)
 
-    def _look_into_sitemaps(self, origin: Url, hints: Hints) -> None:
+    def _look_into_sitemaps(self, origin: Url, hints: SitemapHints) -> None:
         """Discover the sitemaps that an origin's robots.txt names."""
         rooms, now = self._rooms, self._clock.now()
         links, again = hints.named(origin, rooms.permit.robots.sitemaps(origin))
         self.discover(links)
         for link in again:
-            if rooms.router is not None and not rooms.router.has(link.url):
+            if rooms.exchange is not None and not rooms.exchange.has(link.url):
                 continue  # Its owner looks into it in its own time.
             if rooms.revisiting is not None:
                 notice = Notice(link.url, "sitemap", due_now=True, not_before=now + SITEMAP_GATHER_S)
@@ -308,22 +310,22 @@ class Pipeline(Generic[L]):
             record = rooms.history.get(link.url)
             if record is not None and record.final and rooms.chain.explain(link) is None:
                 rooms.history.put(link.url, msgspec.structs.replace(record, final=False))
-                rooms.sink.add(link, rooms.prioritizer.level(link), now)
+                rooms.frontier.add(link, rooms.prioritizer.level(link), now)
 
-    def _caught(self, lease: L, error: Exception) -> None:
+    def _caught(self, lease: Lease, error: Exception) -> None:
         if is_fatal(error):
             self._tally.fatal(error)  # Not this page's fault: it stays queued.
         else:
             self._fail(lease, error)
 
-    def _fail(self, lease: L, error: Exception) -> None:
+    def _fail(self, lease: Lease, error: Exception) -> None:
         """An error of ours: logged with its URL, and the crawl goes on."""
         url = lease.url.text
         self._logs.critical("internal_error", error, url=url)
         now = self._clock.now()
         self._tally.failed(error, now)
         if not lease.is_ended:
-            self._rooms.source.ended(lease, None, now)
+            self._rooms.frontier.ended(lease, None, now)
         if lease.errand is not None:
             self._ring.answered(lease.errand, b"", Failure("internal_error", str(error)), now)
         elif not lease.is_finished:

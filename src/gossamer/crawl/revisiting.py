@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic
 
 import msgspec
 from xxhash import xxh3_64_intdigest
 
 from gossamer.crawl.copies import is_text
+from gossamer.frontier.frontier import Frontier
+from gossamer.frontier.host import Lease
 from gossamer.model.revisits import Held, Sight
 from gossamer.model.sketches import Sketch
 from gossamer.model.visits import Archived, Original, Visit, Visited
-from gossamer.ports import L, Revisits, RevisitSource
+from gossamer.revisit.schedule import Schedule
 
 Sketcher = Callable[[bytes, str, str], Sketch]
 TextOf = Callable[[bytes], bytes]
@@ -21,13 +22,13 @@ VALIDATOR_CHARACTERS_MAX = 1_000
 """Longer ones are not sent back: nobody means them."""
 
 
-class Revisiting(Generic[L]):
+class Revisiting:
     """Stands between the ring and the schedule. About 150 µs a visit beside the schedule's own: the digest of words."""
 
     def __init__(
         self,
-        revisits: Revisits,
-        source: RevisitSource[L],
+        revisits: Schedule,
+        frontier: Frontier,
         change: str,
         sketcher: Sketcher,
         text_of: TextOf,
@@ -36,7 +37,7 @@ class Revisiting(Generic[L]):
     ) -> None:
         """`change` is what counts as one: `words`, `text` or `payload`."""
         self.revisits = revisits
-        self.source = source
+        self.frontier = frontier
         self._change = change
         self._sketcher = sketcher
         self._text_of = text_of
@@ -71,7 +72,7 @@ class Revisiting(Generic[L]):
         visited.row.change = self.revisits.change(sight)
         return sight
 
-    def conclude(self, lease: L, visited: Visited, sight: Sight, archived: Archived, now: float) -> None:
+    def conclude(self, lease: Lease, visited: Visited, sight: Sight, archived: Archived, now: float) -> None:
         """Take in what a visit saw, and give its URL back until it is due again, or for good."""
         row, reply = visited.row, visited.reply
         if row.outcome == "fetched" and reply is not None and not reply.truncated:
@@ -79,9 +80,9 @@ class Revisiting(Generic[L]):
             sight = msgspec.structs.replace(sight, original=original)
         due_at = self.revisits.seen(sight)
         if due_at is None:
-            self.source.finish(lease, visited.row.outcome, now)
+            self.frontier.finish(lease, visited.row.outcome, now)
         else:
-            self.source.finish_until(lease, visited.row.outcome, due_at, now)
+            self.frontier.finish_until(lease, visited.row.outcome, due_at, now)
 
     def _sight(self, visit: Visit, visited: Visited) -> Sight:
         row, reply = visited.row, visited.reply
@@ -91,7 +92,7 @@ class Revisiting(Generic[L]):
         return Sight(
             visit.url, row.outcome, row.fetched_at, row.status, self._digest(visited), etag, last_modified, None,
             visited.digest if reply is not None and reply.body_bytes else b"", visit.depth,
-            self.source.permitted_per_s(visit.url),
+            self.frontier.permitted_per_s(visit.url),
         )  # fmt: skip
 
     def _digest(self, visited: Visited) -> int:

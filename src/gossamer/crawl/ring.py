@@ -14,12 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import Generic, Literal
+from typing import Literal
 
-from gossamer.crawl.partners import Hubs
 from gossamer.crawl.permit import Errands, Permit
-from gossamer.model.visits import Again, Contact, Errand, Failure, Reply, Visit
-from gossamer.ports import HostControl, L, Located, VisitSource
+from gossamer.frontier.frontier import Frontier
+from gossamer.frontier.host import Lease
+from gossamer.frontier.wrapping import WrappedFrontier
+from gossamer.model.visits import Again, Contact, Errand, Failure, Located, Reply, Visit
+from gossamer.revisit.websub import Subscriptions
 from gossamer.world.dice import Dice
 
 BUSY = frozenset((429, 503))
@@ -35,35 +37,34 @@ class Step(Enum):
     """`Ring.begun`, then send its request, then `Ring.fetched`."""
 
 
-class Ring(Generic[L]):
+class Ring:
     """Decides what becomes of a lease. Each event is handled at once and raises nothing of the web's doing."""
 
     def __init__(
         self,
-        source: VisitSource[L],
-        hosts: HostControl,
+        frontier: Frontier | WrappedFrontier,
         permit: Permit,
         errands: Errands,
         cached: Callable[[str], Located | None],
-        refuse: Callable[[L, Failure], None],
+        refuse: Callable[[Lease, Failure], None],
     ) -> None:
         """`cached` returns the address of a host where it is known; `refuse` records a visit that ends unrequested."""
-        self._source = source
-        self._hosts = hosts
+        self._frontier = frontier
+        self._hosts = frontier.control
         self._permit = permit
         self._errands = errands
         self._cached = cached
         self._refuse = refuse
-        self.rejected: Callable[[L], str] = _admitted
+        self.rejected: Callable[[Lease], str] = _admitted
         """Says why a queued URL would not be let in any more: filters may have changed since it was queued."""
         self.retry_after_s: Callable[[Reply, float], float | None] = lambda _reply, _now: None
         """Returns what a reply's Retry-After asks for."""
-        self.hubs: Hubs | None = None
+        self.hubs: Subscriptions | None = None
         """Takes the answers of WebSub hubs."""
 
     # ---- events
 
-    def leased(self, lease: L, now: float) -> Step:
+    def leased(self, lease: Lease, now: float) -> Step:
         """Decide what to do about a lease: at the last moment before its request."""
         if lease.refusal:
             self._end(lease, Failure("host_closed", lease.refusal, started_at=now), now)
@@ -72,31 +73,31 @@ class Ring(Generic[L]):
             return self._unresolved(lease, now)
         return Step.FETCH if lease.errand is not None or self._permitted(lease, now) else Step.DONE
 
-    def resolved(self, lease: L, found: Located | Failure, now: float) -> None:
+    def resolved(self, lease: Lease, found: Located | Failure, now: float) -> None:
         """Take the address of a lease's host, or why there is none."""
         if not isinstance(found, Failure):
             # After a failure of the origin the next address has its turn.
             address = found.addresses[lease.failures % len(found.addresses)]
-            self._source.locate(lease, address, found.expires_at, now)
+            self._frontier.locate(lease, address, found.expires_at, now)
             return
         contact = Contact(0.0, "failed", error=found.error) if found.retry else None
-        self._source.ended(lease, contact, now)
+        self._frontier.ended(lease, contact, now)
         if lease.errand is not None:
             self.answered(lease.errand, b"", found, now)
         else:
             self._refuse(lease, found)
 
-    def begun(self, lease: L, now: float) -> bool:
+    def begun(self, lease: Lease, now: float) -> bool:
         """Take note that the request goes out now. False: its gate closed meanwhile; the lease was returned."""
-        if self._source.begin(lease, now):
+        if self._frontier.begin(lease, now):
             return True
-        self._source.give_back(lease, now)
+        self._frontier.give_back(lease, now)
         return False
 
-    def fetched(self, lease: L, result: Reply | Failure, started: float, now: float) -> Contact:
+    def fetched(self, lease: Lease, result: Reply | Failure, started: float, now: float) -> Contact:
         """Open the gates again after a request that began at `started`; return what they were told of it."""
         contact = self._contact(result, started, now)
-        self._source.ended(lease, contact, now)
+        self._frontier.ended(lease, contact, now)
         return contact
 
     def answered(self, errand: Errand, body: bytes, result: Reply | Failure, now: float) -> None:
@@ -110,7 +111,7 @@ class Ring(Generic[L]):
 
     # ---- decisions
 
-    def _unresolved(self, lease: L, now: float) -> Step:
+    def _unresolved(self, lease: Lease, now: float) -> Step:
         if lease.errand is None and (trap := self._permit.trapped(lease.url)) is not None:
             # Hosts of a farm are not looked up only to be left alone.
             self._end(lease, Failure("trapped", trap, started_at=now), now)
@@ -121,7 +122,7 @@ class Ring(Generic[L]):
         self.resolved(lease, known, now)
         return Step.DONE
 
-    def _permitted(self, lease: L, now: float) -> bool:
+    def _permitted(self, lease: Lease, now: float) -> bool:
         """Say whether the filters, the exclusion list and robots.txt allow a request now. What they do not is done."""
         if reason := self.rejected(lease):
             self._end(lease, Failure("excluded", reason, started_at=now), now)
@@ -132,18 +133,18 @@ class Ring(Generic[L]):
             return True
         if verdict.errand is not None:
             self._hosts.park(url, now)
-            self._source.give_back(lease, now)
+            self._frontier.give_back(lease, now)
             if not self._hosts.run_errand(verdict.errand, now):
                 self._hosts.unpark(url, now)
         elif verdict.wait_until:
             self._hosts.hold(url, verdict.wait_until, verdict.reason, now)
-            self._source.give_back(lease, now)
+            self._frontier.give_back(lease, now)
         else:
             self._end(lease, Failure(verdict.outcome, verdict.reason, started_at=now), now)
         return False
 
-    def _end(self, lease: L, failure: Failure, now: float) -> None:
-        self._source.ended(lease, None, now)
+    def _end(self, lease: Lease, failure: Failure, now: float) -> None:
+        self._frontier.ended(lease, None, now)
         self._refuse(lease, failure)
 
     def _contact(self, result: Reply | Failure, started: float, now: float) -> Contact:

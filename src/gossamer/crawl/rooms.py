@@ -4,49 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic
 
+from gossamer.cluster.exchange import Exchange
 from gossamer.crawl.apart import Apart
 from gossamer.crawl.beyond import Beyond
 from gossamer.crawl.copies import Copies
 from gossamer.crawl.examine import Examiner
 from gossamer.crawl.history import History
-from gossamer.crawl.partners import Hints, Hubs, Router
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.quarantine import Quarantine
 from gossamer.crawl.revisiting import Revisiting
 from gossamer.crawl.trapping import Trapping
+from gossamer.frontier.frontier import Frontier
+from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.visits import Reply
-from gossamer.ports import (
-    Chain,
-    ContentSeen,
-    HostControl,
-    L,
-    LinkSink,
-    LinkWatcher,
-    Namer,
-    PrerequisiteArchive,
-    Prioritizer,
-    ProtocolModule,
-    Resolver,
-    Roots,
-    UrlSeen,
-    VisitSource,
-)
+from gossamer.ports import ContentSeen, PrerequisiteArchive, Prioritizer, ProtocolModule, Resolver, UrlSeen
+from gossamer.revisit.hints import SitemapHints
+from gossamer.revisit.websub import Subscriptions
+from gossamer.scope.chain import Chain
+from gossamer.scope.roots import Roots
+from gossamer.url.name import Namer
 
 
 @dataclass(frozen=True, slots=True)
-class Rooms(Generic[L]):
-    """The rooms of one shard, each behind its port."""
+class Rooms:
+    """The parts of one shard that a visit passes."""
 
     namer: Namer
     chain: Chain
     roots: Roots
     url_seen: UrlSeen
     prioritizer: Prioritizer
-    sink: LinkSink
-    source: VisitSource[L]
-    hosts: HostControl
+    frontier: Frontier | WrappedFrontier
     resolver: Resolver
     permit: Permit
     protocols: ProtocolModule
@@ -63,15 +52,13 @@ class Rooms(Generic[L]):
     trapping: Trapping
     apart: Apart | None = None
     """Modules in processes of their own."""
-    watcher: LinkWatcher | None = None
-    """Sees every link of a finished page that is ours, known or not."""
-    revisiting: Revisiting[L] | None = None
+    revisiting: Revisiting | None = None
     """Sees pages again; None where a crawl ends."""
-    hints: Hints | None = None
+    hints: SitemapHints | None = None
     """What sitemaps and feeds say of pages."""
-    hubs: Hubs | None = None
+    hubs: Subscriptions | None = None
     """Subscriptions; None where nobody could call back."""
     beyond: Beyond | None = None
     """Links that may come into scope yet; None where nothing is beyond it."""
-    router: Router | None = None
-    """Says whose a link is; None where all are ours."""
+    exchange: Exchange | None = None
+    """With the other shards; None where there is one."""

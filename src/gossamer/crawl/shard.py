@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from math import inf
-from typing import Any, Generic, Literal
+from typing import Any, Literal
 
 from gossamer.crawl.commit import Committer
 from gossamer.crawl.options import CrawlOptions, LimitsOptions
 from gossamer.crawl.pipeline import Pipeline
 from gossamer.crawl.tally import Tally
-from gossamer.ports import L, VisitSource
+from gossamer.frontier.frontier import Frontier
+from gossamer.frontier.host import Lease
+from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.world.clock import Clock
 
 End = Literal["finished", "limit", "low_water", "patience", "stopped"]
@@ -33,13 +35,13 @@ DRAIN_POLL_S = 0.2
 """The same while what is in flight is waited for."""
 
 
-class Shard(Generic[L]):
+class Shard:
     """Runs until nothing is left, a limit is reached or it is stopped; everything is committed then."""
 
     def __init__(
         self,
-        source: VisitSource[L],
-        pipeline: Pipeline[L],
+        frontier: Frontier | WrappedFrontier,
+        pipeline: Pipeline,
         committer: Committer,
         tally: Tally,
         crowding: Callable[[], float],
@@ -47,7 +49,7 @@ class Shard(Generic[L]):
         limits: LimitsOptions,
         clock: Clock,
     ) -> None:
-        self._source = source
+        self._frontier = frontier
         self._pipeline = pipeline
         self._committer = committer
         self._tally = tally
@@ -58,7 +60,7 @@ class Shard(Generic[L]):
         self._clock = clock
         self._wake = asyncio.Event()
         self._commit_now = asyncio.Event()
-        self._turns: dict[asyncio.Task[None], tuple[L, float]] = {}
+        self._turns: dict[asyncio.Task[None], tuple[Lease, float]] = {}
         """What is under way, and since when."""
         self._visits = 0
         self._stopping: Literal["", "drain", "now"] = ""
@@ -105,12 +107,12 @@ class Shard(Generic[L]):
     @property
     def nothing_to_do(self) -> bool:
         """Nothing is under way, and nothing can be lent within our patience unless something new comes."""
-        return not self._turns and (self._source.wake_at() is None or self.out_of_patience)
+        return not self._turns and (self._frontier.wake_at() is None or self.out_of_patience)
 
     @property
     def out_of_patience(self) -> bool:
         """All that is left waits for longer than `crawl.patience_s`."""
-        patience_s, wake_at = self._options.patience_s, self._source.wake_at()
+        patience_s, wake_at = self._options.patience_s, self._frontier.wake_at()
         if self._options.mode == "continuous" or patience_s is None or wake_at is None:
             return False
         return not (self.paused or self.held) and wake_at - self._clock.now() > patience_s
@@ -152,7 +154,7 @@ class Shard(Generic[L]):
         return min((self._options.concurrency, *self._ceilings.values()))
 
     @property
-    def under_way(self) -> list[tuple[L, float]]:
+    def under_way(self) -> list[tuple[Lease, float]]:
         """What is under way, and since when, the oldest first."""
         return list(self._turns.values())
 
@@ -220,7 +222,7 @@ class Shard(Generic[L]):
         except BaseExceptionGroup as errors:
             raise first_of(errors) from errors
         self._tally.totals.ended = end
-        self._tally.totals.awaited = self._source.awaited(AWAITED_MAX) if end == "patience" else []
+        self._tally.totals.awaited = self._frontier.awaited(AWAITED_MAX) if end == "patience" else []
         await self._committer.commit()
         self._raise_fatal()
         self.state = "finished" if end in {"finished", "limit"} else "stopped"
@@ -245,7 +247,7 @@ class Shard(Generic[L]):
     def _over_by_itself(self) -> End | None:
         if self._options.mode == "continuous" or self._turns or self.paused or self._more_to_come():
             return None
-        if self._source.wake_at() is None:
+        if self._frontier.wake_at() is None:
             return "finished"
         return "patience" if self.out_of_patience else None
 
@@ -254,7 +256,7 @@ class Shard(Generic[L]):
         lent = 0
         now, most = self._clock.now(), self.concurrency
         while lent < LEASES_A_PASS_MAX and len(self._turns) < most and not self.blocked:
-            lease = self._source.select(now)
+            lease = self._frontier.select(now)
             if lease is None:
                 break
             lent += 1
@@ -305,7 +307,7 @@ class Shard(Generic[L]):
 
     async def _sleep(self) -> None:
         self._wake.clear()
-        wake_at = self._source.wake_at()
+        wake_at = self._frontier.wake_at()
         wait_s = IDLE_S_MAX if wake_at is None else min(max(wake_at - self._clock.now(), 0.0), IDLE_S_MAX)
         if self.paused or self.held or len(self._turns) >= self.concurrency or self.blocked:
             wait_s = IDLE_S_MAX

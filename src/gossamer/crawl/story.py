@@ -10,7 +10,9 @@ import msgspec
 from gossamer.crawl.history import History, PageRecord
 from gossamer.model.links import Link
 from gossamer.model.visits import BudgetFacts, HostFacts, OriginFacts
-from gossamer.ports import Chain, Namer, UrlSeen, WaylessUrlSeen
+from gossamer.ports import UrlSeen, WaylessUrlSeen
+from gossamer.scope.chain import Chain
+from gossamer.url.name import Namer
 from gossamer.url.url import Url
 
 EXCLUDED = "excluded_host"

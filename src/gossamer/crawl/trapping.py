@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Protocol
 
 import msgspec
 from xxhash import xxh3_64_digest
@@ -16,11 +15,11 @@ from gossamer.crawl.copies import Sketcher, is_text
 from gossamer.crawl.history import History, read_page_record
 from gossamer.crawl.tally import Tally
 from gossamer.model.links import Link
-from gossamer.model.sketches import Sketch
 from gossamer.model.visits import Content, PageRow
-from gossamer.ports import Namer
+from gossamer.scope.traps import Traps
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import PARTITIONED
+from gossamer.url.name import Namer
 from gossamer.url.url import Url
 
 _WATCHED = b"\0watch:"
@@ -32,45 +31,10 @@ _NAME = re.compile(rb"[A-Za-z0-9._-]{1,80}").match
 Discover = Callable[[Sequence[Link]], None]
 
 
-class Caught(Protocol):
-    """A template that was cut off."""
-
-    host: str
-    template: str
-    held: list[tuple[str, int, str]]
-
-    @property
-    def name(self) -> str: ...
-
-    def says(self) -> str: ...
-
-
-class Watching(Protocol):
-    """What tells traps from sites."""
-
-    def load(self, partition: int, dumped: bytes) -> None: ...
-
-    def trap_of(self, url: Url) -> Caught | None: ...
-
-    def hold(self, links: Sequence[Link]) -> None: ...
-
-    def release(self, name: str, partition_of: Callable[[str], int]) -> Sequence[Caught]: ...
-
-    def visited(
-        self, url: Url, sketch: Callable[[], Sketch] | None, year: int, sketch_but_hosts: Callable[[], Sketch]
-    ) -> Caught | None: ...
-
-    def offered(self, links: Sequence[Link], answers: Sequence[int]) -> None: ...
-
-    def take_changed(self) -> Iterator[tuple[int, str, str, bytes]]: ...
-
-    def take_watched(self) -> Iterator[tuple[int, str, bytes]]: ...
-
-
 class Trapping:
     """Feeds the watch with what is fetched and found, keeps it with the epoch, and lets go of what is released."""
 
-    def __init__(self, traps: Watching, epochs: Epochs, sketcher: Sketcher, tally: Tally) -> None:
+    def __init__(self, traps: Traps, epochs: Epochs, sketcher: Sketcher, tally: Tally) -> None:
         self._traps = traps
         self._epochs = epochs
         self._sketcher = sketcher

@@ -11,13 +11,13 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
 from gossamer.crawl.commit import Committer
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import WatchOptions
+from gossamer.crawl.shard import Shard
 from gossamer.crawl.tally import Tally
 from gossamer.model.errors import ConfigError
 from gossamer.world.clock import Clock
@@ -79,30 +79,12 @@ class Gauges(msgspec.Struct):
     clock_jumps: int = 0
 
 
-class Steered(Protocol):
-    """What watchdogs do to a crawl: `crawl.shard.Shard`."""
-
-    @property
-    def concurrency(self) -> int: ...
-
-    @property
-    def in_flight(self) -> int: ...
-
-    def hold(self, who: str, why: str) -> None: ...
-
-    def let_go(self, who: str) -> None: ...
-
-    def throttle(self, who: str, most: int | None) -> None: ...
-
-    def commit_soon(self) -> None: ...
-
-
 class Watchdogs:
     """Looks every `watch.look_s` seconds until cancelled."""
 
     def __init__(
         self,
-        shard: Steered,
+        shard: Shard,
         committer: Committer,
         machine: Machine,
         paths: Sequence[Path],

@@ -20,7 +20,7 @@ _ENDS_EARLY: Final = "ends early"
 
 
 class BoundedDecoder:
-    """`ports.Decoder` for gzip, deflate (zlib or raw), br and zstd, several in a row, and identity.
+    """Removes a reply's content codings: gzip, deflate (zlib or raw), br, zstd, several in a row, and identity.
 
     Decodes at most `decoded_bytes_max` bytes, and beyond the first MiB at most `decode_ratio_max` for one byte sent:
     a bomb costs the time and twice the memory of that bound. A broken coding gives what came before the break, with

@@ -19,7 +19,7 @@ ERRAND_WAIT_S_MAX = 300.0
 
 
 class Control:
-    """Errands, waits and closings (`ports.HostControl`). Each is durable with the epoch; a delay outlives any death."""
+    """Errands, waits and closings. Each is durable with the epoch; a delay outlives any death."""
 
     def __init__(
         self, hosts: Hosts, scheduler: Scheduler, contacts: Contacts, politeness: Politeness, remembered_s: float

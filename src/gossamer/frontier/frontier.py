@@ -186,7 +186,7 @@ class Frontier:
         self._scheduler.bring(host, level, now)
 
     def linked(self, page: Url, links: Sequence[Link]) -> None:
-        """Take in what a page that was just finished links to: what others are worth by it (`ports.LinkWatcher`)."""
+        """Take in what a page that was just finished links to: what others are worth by it."""
         if self._ledger.reputation is not None:
             host = self._hosts.get(page.host, page.partition)
             self._ledger.reputation.linked(page, links, host.record.queued)

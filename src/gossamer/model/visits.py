@@ -107,6 +107,15 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     """Over a new connection: another attempt must not fail for a kept one that has died, as the last one may have."""
 
 
+class Located(msgspec.Struct, frozen=True, gc=False):
+    """Where a host is."""
+
+    addresses: tuple[str, ...]
+    """Best first, IPv6 without brackets; never empty."""
+    expires_at: float
+    """Wall time at which the host must be looked up again."""
+
+
 class Reply(msgspec.Struct, frozen=True):
     """What a server sent, byte for byte, transfer coding removed and content coding kept."""
 

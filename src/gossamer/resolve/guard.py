@@ -6,10 +6,7 @@ from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final
 
-import msgspec
-
-from gossamer.model.visits import Failure
-from gossamer.ports import Located as AnyLocated
+from gossamer.model.visits import Failure, Located
 from gossamer.ports import Resolver
 
 _METADATA: Final = frozenset({"169.254.169.254", "fd00:ec2::254", "168.63.129.16", "100.100.100.200", "192.0.0.192"})
@@ -124,13 +121,6 @@ def _carried(address: IPv6Address) -> IPv4Address | None:
     return None
 
 
-class Located(msgspec.Struct, frozen=True, gc=False):
-    """Where a host is: addresses that passed the guard, best first, never none."""
-
-    addresses: tuple[str, ...]
-    expires_at: float
-
-
 def guarded(addresses: Sequence[str], expires_at: float, *, allow_private: bool) -> Located | Failure:
     """Return the addresses that pass the guard, in order; when none does, why."""
     passed: list[str] = []
@@ -171,5 +161,5 @@ class GuardedResolver:
         """Close the resolver."""
         await self._inner.close()
 
-    def _passed(self, located: AnyLocated) -> Located | Failure:
+    def _passed(self, located: Located) -> Located | Failure:
         return guarded(located.addresses, located.expires_at, allow_private=self._allow_private)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from gossamer.model.counters import Counters
-from gossamer.model.visits import Failure, Reply
+from gossamer.model.visits import Failure, Located, Reply
 from gossamer.resolve.answers import Hosts, failed, reply_of
-from gossamer.resolve.guard import Located, canonical, guarded
+from gossamer.resolve.guard import canonical, guarded
 from gossamer.resolve.options import ResolveOptions
 from gossamer.world.clock import Clock
 

@@ -3,7 +3,7 @@
 Takes    what visits saw; what robots.txt names, and sitemaps, feeds and hubs announce; how many visits politeness
          leaves for a host's old pages
 Gives    when each page is due again, by a policy that may be replaced; how fresh what we have is, about; links that may
-         be followed, notices for `ports.Revisits`, requests to hubs
+         be followed, notices for the schedule, requests to hubs
 Keeps    a page's memory in the family `revisit`, a host's rhythm in `rhythm`, sums over all pages in `meta`, a record
          for each sitemap and feed in `told`, subscriptions in `websub`; in memory a bounded number of hosts
 Imports  url, model, ports, state, world

@@ -19,8 +19,8 @@ from gossamer.model.announced import Announced, Announcement
 from gossamer.model.headers import max_age_s
 from gossamer.model.links import FEED_FILE, SITEMAP_FILE, Link
 from gossamer.model.revisits import Notice
-from gossamer.ports import Revisits
 from gossamer.revisit.options import ToldOptions
+from gossamer.revisit.schedule import Schedule
 from gossamer.state.epoch import Epochs
 from gossamer.url.url import Url
 
@@ -142,14 +142,17 @@ FUTURE_S_MAX = 86_400.0
 
 
 class SitemapHints:
-    """`crawl.told.Hints`. A reading costs about 1 µs a link beyond what links cost, and a record in the store."""
+    """What sitemaps and feeds say of pages: hints, and links for which their authors may speak.
+
+    A reading costs about 1 µs a link beyond what links cost, and a record in the store.
+    """
 
     def __init__(
         self,
         epochs: Epochs,
         options: ToldOptions,
         name: Callable[[str], Url | None],
-        revisits: Revisits | None,
+        revisits: Schedule | None,
         *,
         sitemaps: bool,
         feeds: bool,
@@ -223,7 +226,7 @@ class SitemapHints:
         source.read_at = now
         self._sources.put(page, source)
 
-    def _pass_on(self, source: Source, told: Announcement, revisits: Revisits, now: float) -> None:
+    def _pass_on(self, source: Source, told: Announcement, revisits: Schedule, now: float) -> None:
         """Tell of what has changed since the last reading, the oldest change first."""
         entries = sorted(_news(told.entries, source.newest, now), key=lambda entry: entry.changed_at)
         believed = source.is_believed and not always_now(told.entries, now)
@@ -245,7 +248,7 @@ class SitemapHints:
                     now,
                 )
 
-    def _check(self, source: Source, revisits: Revisits) -> None:
+    def _check(self, source: Source, revisits: Schedule) -> None:
         """See what became of the changes that it told of: those of pages that were visited since."""
         waiting = []
         for claim in source.claims:

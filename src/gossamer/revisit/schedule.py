@@ -1,4 +1,4 @@
-"""Schedule: takes in what visits saw, and says when each page is due again (`ports.Revisits`)."""
+"""Schedule: takes in what visits saw, and says when each page is due again."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ MEMORY_BYTES = 1_000
 
 
 class Moving(Protocol):
-    """Moves what is due (`ports.RevisitSource`)."""
+    """Moves what is due: the frontier."""
 
     def enlist(self, url: Url, depth: int, referrer: str, at: float, now: float) -> bool: ...
 
@@ -89,7 +89,7 @@ class Schedule:
         self._given = self._promises(span_s)
         self._is_dirty = False
 
-    # ---- ports.Revisits
+    # ---- visits
 
     def held(self, url: Url) -> Held | None:
         """Return what the last visit left. About 8 µs."""

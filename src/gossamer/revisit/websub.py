@@ -100,8 +100,10 @@ _decode = msgspec.msgpack.Decoder(Subscription).decode
 
 
 class Subscriptions:
-    """`crawl.told.Hubs`. Promises: a callback's address is in the store before the hub hears of it (who asks `due`
-    commits before he sends); intents are confirmed only as far as they are ours; what dies in between is asked anew.
+    """Subscriptions to hubs (WebSub).
+
+    A callback's address is in the store before the hub hears of it: the caller of `due` commits before it sends. Only
+    our own intents are confirmed. A subscription that a kill interrupts is requested again.
     """
 
     def __init__(

@@ -7,9 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
-import msgspec
-
-from gossamer.model.visits import Archived, Failure, Reply, Request, Visited
+from gossamer.model.visits import Archived, Failure, Located, Reply, Request, Visited
 from gossamer.world.clock import Clock
 
 
@@ -155,13 +153,6 @@ def _head(request: Request) -> bytes:
     return f"GET {slash}{path} HTTP/1.1\r\nHost: {host}\r\nX-Scheme: {scheme}\r\n\r\n".encode()
 
 
-class FixedLocated(msgspec.Struct, frozen=True):
-    """Where a host is, for as long as the answer counts."""
-
-    addresses: tuple[str, ...]
-    expires_at: float
-
-
 class FixedResolver:
     """`ports.Resolver` that sends no query. A host that was never asked about is not in its memory."""
 
@@ -178,20 +169,20 @@ class FixedResolver:
         """How often each host was asked about, memory aside."""
         self._default = default
         self._expires_at = expires_at
-        self._known: dict[str, FixedLocated] = {}
+        self._known: dict[str, Located] = {}
 
-    def cached(self, host: str) -> FixedLocated | None:
+    def cached(self, host: str) -> Located | None:
         """Return what `resolve` gave before."""
         return self._known.get(host)
 
-    async def resolve(self, host: str) -> FixedLocated | Failure:
+    async def resolve(self, host: str) -> Located | Failure:
         """Return a host's addresses or its failure."""
         self.counts[host] += 1
         found = self.hosts.get(host, self._default)
         if isinstance(found, Failure):
             return found
         addresses = (found,) if isinstance(found, str) else found
-        self._known[host] = FixedLocated(addresses, self._expires_at)
+        self._known[host] = Located(addresses, self._expires_at)
         return self._known[host]
 
     async def close(self) -> None:

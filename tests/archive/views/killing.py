@@ -47,7 +47,7 @@ def run(job: dict[str, Any], steps: Steps) -> None:
         for name in BOUNDS:
             if str(getattr(module, "__name__", "")).startswith("gossamer.archive.views") and hasattr(module, name):
                 setattr(module, name, job[name.lower()])
-    means = Means(BoundedDecoder(FetchOptions()), content, characters)
+    means = Means(BoundedDecoder(FetchOptions()).decode, content, characters)
     count_appends(steps)
     crawl = views.Crawl(Path(job["crawl"]), running=False, now=1_767_225_600.0)
     views.export(crawl, job["to"], Path(job["target"]), means, memory_bytes_max=job["memory_bytes_max"])

@@ -67,7 +67,7 @@ def _index(
     rows = rows_of(plan)
     writer = IndexWriter(folder, memory_bytes_max)
     try:
-        with Bodies(warc_folder, means.decoder) as bodies:
+        with Bodies(warc_folder, means.decode) as bodies:
             for position, row in planned(plan, int(writer.position() or 0)):
                 page = bodies.page(row.place, row.original, row.url) if row.media_type in INDEXED_TYPES else None
                 if page is not None:

@@ -19,9 +19,9 @@ from isal import igzip
 from gossamer.archive.members import is_sound, members_of
 from gossamer.archive.views.source import Source
 from gossamer.archive.views.work import Piece
+from gossamer.model import visits
 from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.model.visits import Page, Reply
-from gossamer.ports import Decoder
 
 READ_BYTES = 1 << 20
 _COLUMNS = ["warc_file", "warc_offset", "warc_length"]
@@ -133,6 +133,8 @@ class _Part(RawIOBase):
         return len(data)
 
 
+Decode = Callable[[Reply], visits.Content]
+"""Removes a reply's content coding, within limits."""
 Text = Callable[[Page], str]
 """Makes text of a page whose content coding is removed."""
 Content = Callable[[Page], tuple[str, str]]
@@ -143,7 +145,7 @@ Content = Callable[[Page], tuple[str, str]]
 class Means:
     """Made by `assembly`."""
 
-    decoder: Decoder
+    decode: Decode
     content_of: Content
     """The main content as Markdown."""
     text_of: Text
@@ -167,9 +169,9 @@ class Place(msgspec.Struct, frozen=True):
 class Bodies:
     """Reads records; one file is open at a time. About 60 µs a record of 26 KB. Use as a context."""
 
-    def __init__(self, warc_folder: Path, decoder: Decoder) -> None:
+    def __init__(self, warc_folder: Path, decode: Decode) -> None:
         self._folder = warc_folder
-        self._decoder = decoder
+        self._decode = decode
         self._name = ""
         self._file: BinaryIO | None = None
 
@@ -209,7 +211,7 @@ class Bodies:
             body = record.reader.read(BODY_BYTES_MAX)
             reply = Reply(url, status, headers, body, "", 0.0, 0.0, len(body))
             media_type, charset = _media_type(kind)
-            return Page(url, media_type, charset, headers, self._decoder.decode(reply).body)
+            return Page(url, media_type, charset, headers, self._decode(reply).body)
         return None
 
     def _member(self, place: Place, url: str) -> BinaryIO:

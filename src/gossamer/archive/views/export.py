@@ -218,7 +218,7 @@ def _make(
         make_plan(plan, inputs.tables["pages"], where, memory_bytes_max // 2)
         rows = rows_of(plan)
         with ExitStack() as stack:
-            bodies = stack.enter_context(Bodies(warc_folder, means.decoder))
+            bodies = stack.enter_context(Bodies(warc_folder, means.decode))
             if to == "markdown":
                 export_markdown(work, plan, bodies, means.content_of, advance("pages", rows))
             else:

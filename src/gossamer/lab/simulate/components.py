@@ -18,9 +18,10 @@ from gossamer.model.extras import require
 from gossamer.model.links import Link
 from gossamer.model.visits import Errand, Failure
 from gossamer.plugins import build
-from gossamer.ports import NEW, HostControl, Prioritizer, UrlSeen
+from gossamer.ports import NEW, Prioritizer, UrlSeen
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.robots import SiteRobots
+from gossamer.scope.lists import ExcludedHost
 from gossamer.seen.diskmerge import DiskMergeUrlSeen
 from gossamer.seen.options import SeenOptions
 from gossamer.seen.urls import MemoryUrlSeen, RocksUrlSeen
@@ -66,19 +67,18 @@ class Components:
         self.frontier = Frontier(
             self._store, self._epochs, self._contacts, politeness(options.politeness), self.options, name_url, dice, now
         )
-        self._hosts: HostControl = self.frontier.control
         robots = SiteRobots(self._epochs, RobotsOptions(), name_url, dice)
-        self._permit = Permit(_NoExclusions(), robots, obey=options.web.robots)
-        self._errands = Errands(self._permit, self._hosts, name_url, _ignore)
+        self._permit = Permit(ExcludedHost(), robots, obey=options.web.robots)
+        self._errands = Errands(self._permit, self.frontier.control, name_url, _ignore)
         self.retries = Retries(
             options.frontier.attempts_max, options.frontier.retry_s_first, options.frontier.retry_s_max, dice
         )
         self._visits = 0
         self._commit_visits = options.commit_visits
 
-    def ring(self, refuse: Callable[[Lease, Failure], None]) -> Ring[Lease]:
+    def ring(self, refuse: Callable[[Lease, Failure], None]) -> Ring:
         """Return what decides about leases. No address is known before it was looked up."""
-        return Ring(self.frontier, self._hosts, self._permit, self._errands, lambda _host: None, refuse)
+        return Ring(self.frontier, self._permit, self._errands, lambda _host: None, refuse)
 
     def discover(self, links: Sequence[Link], now: float) -> list[Link]:
         """Offer links to the eliminator, queue the new ones and return them."""
@@ -114,11 +114,6 @@ class Components:
             self._seen.close()
         self._store.close()
         self._contacts.close()
-
-
-class _NoExclusions:
-    def covers(self, host: str) -> bool:  # noqa: ARG002 - the model has no exclusions
-        return False
 
 
 def _ignore(errand: Errand, why: str) -> None:

@@ -24,7 +24,7 @@ from gossamer.lab.simulate.costs import (
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.lab.simulate.web import ModelHost, ModelWeb
 from gossamer.model.links import Link
-from gossamer.model.visits import Failure, Reply
+from gossamer.model.visits import Failure, Located, Reply
 
 Event = Callable[[float], None]
 
@@ -91,13 +91,6 @@ DAY_S = 86_400.0
 """How long an address is good for."""
 WAKE_S_MIN = 1e-3
 """The least time until a shard looks at the frontier again that had nothing."""
-
-
-class Address(NamedTuple):
-    """Where a modelled host is."""
-
-    addresses: tuple[str, ...]
-    expires_at: float
 
 
 class Shared(NamedTuple):
@@ -189,7 +182,7 @@ class SimulatedShard:
     def _looked_up(self, lease: Lease, now: float) -> None:
         self.out -= 1
         address = self._web.host(lease.url.host).address
-        self._ring.resolved(lease, Address((address,), now + DAY_S), now)
+        self._ring.resolved(lease, Located((address,), now + DAY_S), now)
         self.lend(now)
 
     def _fetch(self, lease: Lease, host: ModelHost, now: float) -> None:
