@@ -85,7 +85,7 @@ def test_a_body_of_single_bytes_comes_whole_in_small_turns(run: Run, tmp_path: P
             assert content == b"x" * size
             assert (answer.file is not None) == spilled
             assert answer.wire_bytes == len(CHUNKED) + 6 * size + 5
-            # On a slow machine the pause may end in the same turn: libcurl then gives the piece again at which it began.
+            # On a slow machine the pause may end in the same turn: libcurl then gives the piece again that it kept.
             assert max(Watched.calls.values()) <= CALLS_A_TURN_MAX + 1
             assert bodies.held_bytes == 0
             await module.close()
