@@ -34,11 +34,9 @@ from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
 from gossamer.frontier.politeness import politeness
 from gossamer.frontier.priority import BreadthFirst
-from gossamer.model.headers import retry_after_s
 from gossamer.model.links import SEED_ARGUMENT, Link
 from gossamer.model.visits import PageRow
 from gossamer.process.chain import Modules, standard_modules
-from gossamer.process.links import redirect_target
 from gossamer.process.options import ProcessOptions
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.robots import SiteRobots
@@ -143,8 +141,6 @@ class Ring:
             content_seen=content_seen,
             examiner=Examiner(BoundedDecoder(FetchOptions()), look or modules.process, self.clock, self.slots),
             quarantine=self.quarantine,
-            redirect_target=lambda reply: redirect_target(reply.url, reply.headers),
-            retry_after_s=retry_after_s,
             archive=self.archive,
             digest_algorithm="sha1",
             history=self.history,

@@ -26,11 +26,15 @@ class Driven:
         self.now = shard.clock.now()
         self.refused: list[tuple[str, str]] = []
         errands = Errands(rooms.permit, rooms.frontier.control, rooms.namer.name, lambda _errand, _why: None)
-        self.ring: Ring = Ring(rooms.frontier, rooms.permit, errands, lambda _host: None, self._refuse)
+        self.rejected: set[str] = set()
+        self.ring = Ring(rooms.frontier, rooms.permit, errands, lambda _host: None, self._refuse, self._rejects)
 
-    def _refuse(self, lease: Lease, failure: Failure) -> None:
+    def _refuse(self, lease: Lease, failure: Failure, now: float) -> None:
         self.refused.append((lease.url.text, failure.outcome))
-        self.frontier.finish(lease, failure.outcome, self.now)
+        self.frontier.finish(lease, failure.outcome, now)
+
+    def _rejects(self, lease: Lease) -> str:
+        return "by a new rule" if lease.url.text in self.rejected else ""
 
     def next(self) -> tuple[Lease, Step]:
         """Lease what may be leased next, as soon as it may be."""
@@ -47,13 +51,14 @@ class Driven:
         assert step is Step.RESOLVE
         self.ring.resolved(lease, Located(("127.0.0.1",), self.now + 86_400.0), self.now)
 
-    def fetched(self, status: int = 200, body: bytes = b"", lasted_s: float = 0.1) -> Lease:
+    def fetched(self, status: int = 200, body: bytes = b"", lasted_s: float = 0.1, retry_after: str = "") -> Lease:
         """Carry out the next request, which is due, and answer it."""
         lease, step = self.next()
         assert step is Step.FETCH
         assert self.ring.begun(lease, self.now)
         started, self.now = self.now, self.now + lasted_s
-        reply = Reply(lease.url.text, status, (), body, lease.address, started, lasted_s, wire_bytes=len(body))
+        headers = (("Retry-After", retry_after),) if retry_after else ()
+        reply = Reply(lease.url.text, status, headers, body, lease.address, started, lasted_s, wire_bytes=len(body))
         self.ring.fetched(lease, reply, started, self.now)
         if lease.errand is not None:
             self.ring.answered(lease.errand, body, reply, self.now)
@@ -95,8 +100,7 @@ def test_a_busy_server_is_told_from_one_that_failed(driven: Driven) -> None:
     driven.located()
     driven.next()
     driven.fetched(404)
-    driven.ring.retry_after_s = lambda _reply, _now: LATER_S
-    busy = driven.fetched(503)
+    busy = driven.fetched(503, retry_after=f"{LATER_S:.0f}")
     driven.frontier.finish(busy, "http_error", driven.now)
     wake_at = driven.frontier.wake_at()
     assert wake_at is not None
@@ -107,7 +111,7 @@ def test_a_queued_url_that_filters_reject_by_now_is_not_requested(driven: Driven
     driven.located()
     driven.next()
     driven.fetched(404)
-    driven.ring.rejected = lambda lease: "by a new rule" if lease.url.text == HOST + "1" else ""
+    driven.rejected.add(HOST + "1")
     steps = []
     while driven.frontier.wake_at() is not None:
         lease, step = driven.next()
@@ -117,3 +121,16 @@ def test_a_queued_url_that_filters_reject_by_now_is_not_requested(driven: Driven
             break
     assert steps[-1] == (HOST + "2", Step.FETCH)
     assert driven.refused == [(HOST + "1", "excluded")]
+
+
+def test_a_request_that_the_end_cuts_off_leaves_its_url_queued(driven: Driven) -> None:
+    driven.located()
+    driven.next()
+    driven.fetched(404)
+    lease, _ = driven.next()
+    assert driven.ring.begun(lease, driven.now)
+    driven.ring.left(lease, driven.now, driven.now + 3.0)
+    assert lease.is_ended
+    assert not lease.is_finished
+    assert driven.frontier.counts.pending == 2
+    assert driven.refused == []

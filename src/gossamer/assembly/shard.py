@@ -77,14 +77,12 @@ from gossamer.fetch.registry import Protocols
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.counters import Counters
-from gossamer.model.headers import retry_after_s
 from gossamer.model.product import __version__
 from gossamer.ports import (
     Filter,
     Resolver,
     UrlSeen,
 )
-from gossamer.process.links import redirect_target
 from gossamer.revisit.schedule import Schedule
 from gossamer.revisit.state import page_facts
 from gossamer.revisit.websub import Subscriptions
@@ -339,8 +337,6 @@ def _assembled(
         content_seen=content_seen,
         examiner=examiner(config, modules.inside, clock, slots, spills),
         quarantine=quarantine,
-        redirect_target=lambda reply: redirect_target(reply.url, reply.headers),
-        retry_after_s=retry_after_s,
         archive=archives,
         digest_algorithm=config.archive.digests,
         history=history,

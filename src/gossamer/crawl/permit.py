@@ -11,6 +11,7 @@ import msgspec
 from gossamer.cluster.exchange import Exchange
 from gossamer.frontier.control import Control
 from gossamer.model.visits import Errand, Failure, Reply
+from gossamer.revisit.websub import Subscriptions
 from gossamer.robots.robots import SiteRobots
 from gossamer.scope.lists import ExcludedHost
 from gossamer.url.url import Url
@@ -82,20 +83,27 @@ class Errands:
     def __init__(
         self,
         permit: Permit,
-        hosts: Control,
+        control: Control,
         name: Callable[[str], Url | None],
         failed: Callable[[Errand, str], None],
         exchange: Exchange | None = None,
+        hubs: Subscriptions | None = None,
     ) -> None:
         """`name` makes a `Url` of where a robots.txt redirects; `failed` hears why one could not be fetched."""
         self._permit = permit
-        self._hosts = hosts
+        self._control = control
         self._name = name
         self._failed = failed
         self._exchange = exchange
+        self._hubs = hubs
 
     def answer(self, errand: Errand, body: bytes, result: Reply | Failure, now: float) -> None:
-        """Follow a redirect as another errand, or tell the gate and wake the host that waits."""
+        """Take what a robots.txt or a WebSub hub answered. A redirect is followed as another errand; the rules of a
+        robots.txt let the host go on that waits for them.
+        """
+        if errand.token:
+            self._hub_answered(errand, result, now)
+            return
         if self._exchange is not None and not self._exchange.has(errand.origin):
             self._exchange.answer_errand(errand, result, body)
             return
@@ -111,21 +119,26 @@ class Errands:
         if isinstance(result, Failure) or result.status >= 400:
             why = result.error if isinstance(result, Failure) else f"HTTP {result.status}"
             self._failed(errand, why)
-        self._hosts.set_crawl_delay(errand.origin, robots.crawl_delay_s(errand.origin), now)
+        self._control.set_crawl_delay(errand.origin, robots.crawl_delay_s(errand.origin), now)
         said = robots.verdict(errand.origin, now)
         if said.kind == "wait":
-            self._hosts.hold(errand.origin, said.until, said.reason, now)
+            self._control.hold(errand.origin, said.until, said.reason, now)
         elif errand.hops:
-            self._hosts.release(errand.origin, now)
-        self._hosts.unpark(errand.origin, now)
+            self._control.release(errand.origin, now)
+        self._control.unpark(errand.origin, now)
+
+    def _hub_answered(self, errand: Errand, result: Reply | Failure, now: float) -> None:
+        further = self._hubs.answered(errand, result, now) if self._hubs is not None else None
+        if further is not None and self._hubs is not None and not self._control.run_errand(further, now):
+            self._hubs.answered(further, Failure("host_closed", "the hub cannot be requested now"), now)
 
     def _run(self, errand: Errand, now: float) -> bool:
         """Request where a robots.txt redirects to. Meanwhile the origin waits, and the others of its host need not."""
         if self._exchange is None or self._exchange.has(errand.url):
-            runs = self._hosts.run_errand(errand, now)
+            runs = self._control.run_errand(errand, now)
         else:
             runs = self._exchange.run_errand(errand)
         if runs and errand.url.host != errand.origin.host:
-            self._hosts.hold(errand.origin, now + ELSEWHERE_S_MAX, f"its robots.txt is at {errand.url.text}", now)
-            self._hosts.unpark(errand.origin, now)
+            self._control.hold(errand.origin, now + ELSEWHERE_S_MAX, f"its robots.txt is at {errand.url.text}", now)
+            self._control.unpark(errand.origin, now)
         return runs

@@ -1,36 +1,38 @@
-"""Pipeline: THE RING. One visit, from the frontier back to the frontier; nothing else knows the whole.
+"""Pipeline: one visit, from the frontier back to the frontier, on an event loop.
 
     discover → admit → route → dedupe → enqueue → select → permit → fetch → digest → process → record → commit
        ↑                                                                                  │
        └────────────────────────────── links found in the page ──────────────────────────┘
 
-`Pipeline.lease` is the way from select to record, `discover` the way back. What is decided on the way to a request is
-in `crawl.ring`, and what becomes of its result, from digest to record, in `crawl.ends`; the commit is `crawl.commit`.
+`lease` leads a visit from select to record, and `discover` takes its links back. Both carry out what others decide:
+`crawl.ring` up to the result of a request, `crawl.outcomes` from there on. `crawl.commit` makes it durable.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from gossamer.cluster.exchange import Exchange
 from gossamer.crawl.beyond import SCOPE, Beyond
-from gossamer.crawl.ends import Ends, is_fatal
+from gossamer.crawl.examine import Examined, page_of
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
+from gossamer.crawl.outcomes import Outcomes, is_fatal
 from gossamer.crawl.permit import Errands
 from gossamer.crawl.revisiting import Revisiting
 from gossamer.crawl.ring import Retries, Ring, Step
 from gossamer.crawl.rooms import Rooms
 from gossamer.crawl.tally import Tally
 from gossamer.frontier.host import Lease
-from gossamer.model.links import SITEMAP_FILE, Link
+from gossamer.model.links import ANNOUNCING, SITEMAP_FILE, Link
 from gossamer.model.outcomes import WITH_CONTENT
 from gossamer.model.revisits import Held, Notice
-from gossamer.model.visits import Contact, Errand, Failure, Reply, Request
+from gossamer.model.visits import Errand, Failure, Reply, Request
 from gossamer.ports import NEW, SHORTER
 from gossamer.revisit.hints import SitemapHints
 from gossamer.url.url import Url
@@ -44,13 +46,13 @@ visit."""
 
 
 class Pipeline:
-    """Carries leases through the rooms. What was lent is given back, come what may."""
+    """Leads leases through the parts of a shard. Every lease is returned, whatever happens."""
 
     def __init__(
         self, rooms: Rooms, retries: Retries, options: CrawlOptions, clock: Clock, logs: Logs, tally: Tally
     ) -> None:
         self._rooms = rooms
-        self._ends = Ends(rooms, retries, clock, logs, tally)
+        self._outcomes = Outcomes(rooms, retries, logs, tally)
         self._options = options
         self._follows = options.mode != "offline"
         self._clock = clock
@@ -61,17 +63,21 @@ class Pipeline:
         self.is_late: Callable[[], bool] = bool
         """Says that the crawl ends and what was fetched is not to be processed any more."""
         self.errands = Errands(
-            rooms.permit, rooms.frontier.control, rooms.namer.name, self._robots_failed, rooms.exchange
+            rooms.permit, rooms.frontier.control, rooms.namer.name, self._robots_failed, rooms.exchange, rooms.hubs
         )
-        self._ring = Ring(rooms.frontier, rooms.permit, self.errands, rooms.resolver.cached, self._ends.failure)
-        self._ring.rejected = self._rejected_now
-        self._ring.retry_after_s = rooms.retry_after_s
-        self._ring.hubs = rooms.hubs
+        self._ring = Ring(
+            rooms.frontier,
+            rooms.permit,
+            self.errands,
+            rooms.resolver.cached,
+            self._outcomes.failure,
+            self._rejected_now,
+        )
 
     def reconfigure(self, retries: Retries, options: CrawlOptions) -> None:
         """Go by other options from now on."""
         self._options = options
-        self._ends.reconfigure(retries)
+        self._outcomes.reconfigure(retries)
 
     # ---- discover → admit → route → dedupe → enqueue
 
@@ -138,7 +144,7 @@ class Pipeline:
 
     def widen_from_afar(self, seed: Url, target: Url, kind: int) -> None:
         """Bring into scope what the redirect of another shard's seed does, and take in what was kept for that."""
-        self._ends.widen_here(seed, target, kind)
+        self._outcomes.widen_here(seed, target, kind)
         if self._rooms.beyond is not None and (regained := self._rooms.beyond.regained()):
             self.discover(regained)
 
@@ -157,7 +163,7 @@ class Pipeline:
             return
         target = rooms.namer.name(record.redirect_to) if record.redirect_to else None
         if target is not None and target.key != link.url.key:
-            self._ends.widen(link.url, target, link.seed)
+            self._outcomes.widen(link.url, target, link.seed)
             self.discover([Link(target, "redirect", link.depth, link.hops + 1, record.url, link.seed)])
             self.discover(beyond.regained())
 
@@ -215,19 +221,39 @@ class Pipeline:
             return  # It stays queued, as what is cancelled does.
         if lease.errand is not None:
             self._answer(lease.errand, result)
-        else:
-            links = await self._ends.settle(lease, result, held)
-            if not self._follows:
-                return  # They are recorded; whoever makes the next segment chooses among them.
+            return
+        links = self._outcomes.settle(lease, result, self._clock.now(), held)
+        if links is None:
+            assert isinstance(result, Reply), "a failure is no document"
+            examined = await self._examine(lease, result)
+            links = self._outcomes.document(lease, result, examined, self._clock.now())
+        if self._follows:  # Else they are recorded; an offline round chooses among them.
             self.discover(links, lease.url)
             if self._rooms.beyond is not None and (regained := self._rooms.beyond.regained()):
                 self.discover(regained)
+
+    async def _examine(self, lease: Lease, reply: Reply) -> Examined | None:
+        """Return what is in a document; None where a process died of it. Waits for what runs in other processes."""
+        rooms, url, visit = self._rooms, lease.url, lease.visit
+        link_type = visit.link_type if visit is not None else ""
+        if rooms.quarantine.suspects(url.fingerprint):
+            examined = await rooms.quarantine.examine(reply, url.fingerprint)
+        else:
+            is_left = None
+            if not rooms.copies.processes_all and link_type not in ANNOUNCING:  # A sitemap speaks for its host alone.
+                is_left = partial(rooms.copies.is_left, url, truncated=reply.truncated)
+            examined = rooms.examiner.examine(reply, url.fingerprint, link_type, is_left)
+        if examined is None or rooms.apart is None or examined.left or not rooms.apart.wants(reply.media_type):
+            return examined
+        examined.errors += await rooms.apart.look(page_of(reply, examined.content), examined.findings)
+        examined.ran += rooms.apart.names(reply.media_type)
+        return examined
 
     def _rejected_now(self, lease: Lease) -> str:
         """Return why a queued URL would not be let in again; empty where it would. Judged by its shortest known way."""
         if not self.judges_again:
             return ""
-        visit = self._ends.visit(lease)
+        visit = self._outcomes.visit(lease)
         link = Link(lease.url, visit.link_type, visit.depth, visit.hops, visit.referrer, visit.seed)
         rejected = self._rooms.chain.rejects_again(link)
         return rejected[1] if rejected is not None else ""
@@ -248,9 +274,7 @@ class Pipeline:
                 "timeout", "no end of it", retry=True, host_level=True, started_at=started, ip=lease.address
             )  # fmt: skip
         except asyncio.CancelledError:
-            now = self._clock.now()
-            contact = Contact(now - started, "left", error="the crawl was stopped meanwhile")
-            self._rooms.frontier.ended(lease, contact, now)
+            self._ring.left(lease, started, self._clock.now())
             raise
         finally:
             if not lease.is_ended:
@@ -329,4 +353,4 @@ class Pipeline:
         if lease.errand is not None:
             self._ring.answered(lease.errand, b"", Failure("internal_error", str(error)), now)
         elif not lease.is_finished:
-            self._ends.internal_error(lease, error)
+            self._outcomes.internal_error(lease, error, now)

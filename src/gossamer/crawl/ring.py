@@ -7,7 +7,7 @@ Events come in with their time, and the next step goes out:
        └────► DONE                                it was dealt with: it waits for robots.txt, or ends without a request
 
 Two drivers carry the steps out: `crawl/pipeline.py` on an event loop with libcurl, `lab/simulate/shard.py` in a queue
-of events with a modelled web. Neither decides anything. What a page's content leads to is decided in `crawl/ends.py`.
+of events with a modelled web. Neither decides anything. What a result leads to is decided in `crawl/outcomes.py`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from gossamer.crawl.permit import Errands, Permit
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.wrapping import WrappedFrontier
+from gossamer.model.headers import retry_after_s
 from gossamer.model.visits import Again, Contact, Errand, Failure, Located, Reply, Visit
-from gossamer.revisit.websub import Subscriptions
 from gossamer.world.dice import Dice
 
 BUSY = frozenset((429, 503))
@@ -37,6 +37,10 @@ class Step(Enum):
     """`Ring.begun`, then send its request, then `Ring.fetched`."""
 
 
+def _admitted(lease: object) -> str:  # noqa: ARG001 - filters that never change reject nothing that was queued
+    return ""
+
+
 class Ring:
     """Decides what becomes of a lease. Each event is handled at once and raises nothing of the web's doing."""
 
@@ -46,21 +50,19 @@ class Ring:
         permit: Permit,
         errands: Errands,
         cached: Callable[[str], Located | None],
-        refuse: Callable[[Lease, Failure], None],
+        refuse: Callable[[Lease, Failure, float], None],
+        rejected: Callable[[Lease], str] = _admitted,
     ) -> None:
-        """`cached` returns the address of a host where it is known; `refuse` records a visit that ends unrequested."""
+        """`cached` returns the address of a host where it is known; `refuse` records a visit that ends unrequested;
+        `rejected` says why a queued URL would not be let in any more: filters may have changed since.
+        """
         self._frontier = frontier
-        self._hosts = frontier.control
+        self._control = frontier.control
         self._permit = permit
         self._errands = errands
         self._cached = cached
         self._refuse = refuse
-        self.rejected: Callable[[Lease], str] = _admitted
-        """Says why a queued URL would not be let in any more: filters may have changed since it was queued."""
-        self.retry_after_s: Callable[[Reply, float], float | None] = lambda _reply, _now: None
-        """Returns what a reply's Retry-After asks for."""
-        self.hubs: Subscriptions | None = None
-        """Takes the answers of WebSub hubs."""
+        self._rejected = rejected
 
     # ---- events
 
@@ -85,7 +87,7 @@ class Ring:
         if lease.errand is not None:
             self.answered(lease.errand, b"", found, now)
         else:
-            self._refuse(lease, found)
+            self._refuse(lease, found, now)
 
     def begun(self, lease: Lease, now: float) -> bool:
         """Take note that the request goes out now. False: its gate closed meanwhile; the lease was returned."""
@@ -100,14 +102,14 @@ class Ring:
         self._frontier.ended(lease, contact, now)
         return contact
 
+    def left(self, lease: Lease, started: float, now: float) -> None:
+        """Open the gates again after a request that the end of the crawl cut off; its URL stays queued."""
+        contact = Contact(now - started, "left", error="the crawl was stopped meanwhile")
+        self._frontier.ended(lease, contact, now)
+
     def answered(self, errand: Errand, body: bytes, result: Reply | Failure, now: float) -> None:
         """Hand on what a request brought that no page asked for: a robots.txt, or a hub's answer."""
-        if not errand.token:
-            self._errands.answer(errand, body, result, now)
-        elif self.hubs is not None:
-            further = self.hubs.answered(errand, result, now)
-            if further is not None and not self._hosts.run_errand(further, now):
-                self.hubs.answered(further, Failure("host_closed", "the hub cannot be requested now"), now)
+        self._errands.answer(errand, body, result, now)
 
     # ---- decisions
 
@@ -124,7 +126,7 @@ class Ring:
 
     def _permitted(self, lease: Lease, now: float) -> bool:
         """Say whether the filters, the exclusion list and robots.txt allow a request now. What they do not is done."""
-        if reason := self.rejected(lease):
+        if reason := self._rejected(lease):
             self._end(lease, Failure("excluded", reason, started_at=now), now)
             return False
         url = lease.url
@@ -132,12 +134,12 @@ class Ring:
         if verdict.allowed:
             return True
         if verdict.errand is not None:
-            self._hosts.park(url, now)
+            self._control.park(url, now)
             self._frontier.give_back(lease, now)
-            if not self._hosts.run_errand(verdict.errand, now):
-                self._hosts.unpark(url, now)
+            if not self._control.run_errand(verdict.errand, now):
+                self._control.unpark(url, now)
         elif verdict.wait_until:
-            self._hosts.hold(url, verdict.wait_until, verdict.reason, now)
+            self._control.hold(url, verdict.wait_until, verdict.reason, now)
             self._frontier.give_back(lease, now)
         else:
             self._end(lease, Failure(verdict.outcome, verdict.reason, started_at=now), now)
@@ -145,7 +147,7 @@ class Ring:
 
     def _end(self, lease: Lease, failure: Failure, now: float) -> None:
         self._frontier.ended(lease, None, now)
-        self._refuse(lease, failure)
+        self._refuse(lease, failure, now)
 
     def _contact(self, result: Reply | Failure, started: float, now: float) -> Contact:
         # The module's own measure: how long we were busy with other pages is not the server's burden.
@@ -155,12 +157,8 @@ class Ring:
             kind: Literal["failed", "answered"] = "failed" if result.host_level else "answered"
             return Contact(fetch_s, kind, error=result.error, wire_bytes=wire_bytes)
         if result.status in BUSY:
-            return Contact(fetch_s, "busy", self.retry_after_s(result, now), wire_bytes=result.wire_bytes)
+            return Contact(fetch_s, "busy", retry_after_s(result, now), wire_bytes=result.wire_bytes)
         return Contact(fetch_s, "answered", wire_bytes=result.wire_bytes)
-
-
-def _admitted(lease: object) -> str:  # noqa: ARG001 - filters that never change reject nothing that was queued
-    return ""
 
 
 class Retries:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from gossamer.cluster.exchange import Exchange
@@ -17,7 +16,6 @@ from gossamer.crawl.revisiting import Revisiting
 from gossamer.crawl.trapping import Trapping
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.wrapping import WrappedFrontier
-from gossamer.model.visits import Reply
 from gossamer.ports import ContentSeen, PrerequisiteArchive, Prioritizer, ProtocolModule, Resolver, UrlSeen
 from gossamer.revisit.hints import SitemapHints
 from gossamer.revisit.websub import Subscriptions
@@ -42,8 +40,6 @@ class Rooms:
     content_seen: ContentSeen
     examiner: Examiner
     quarantine: Quarantine
-    redirect_target: Callable[[Reply], str | None]
-    retry_after_s: Callable[[Reply, float], float | None]
     archive: PrerequisiteArchive
     digest_algorithm: str
     """Of payloads, as hashlib names it."""

@@ -76,7 +76,7 @@ class Components:
         self._visits = 0
         self._commit_visits = options.commit_visits
 
-    def ring(self, refuse: Callable[[Lease, Failure], None]) -> Ring:
+    def ring(self, refuse: Callable[[Lease, Failure, float], None]) -> Ring:
         """Return what decides about leases. No address is known before it was looked up."""
         return Ring(self.frontier, self._permit, self._errands, lambda _host: None, refuse)
 

@@ -255,8 +255,8 @@ class SimulatedShard:
         else:
             self._finish(lease, host, failure.outcome, now)
 
-    def _refused(self, lease: Lease, failure: Failure) -> None:
-        self._finish(lease, self._web.host(lease.url.host), failure.outcome, self._events.now)
+    def _refused(self, lease: Lease, failure: Failure, now: float) -> None:
+        self._finish(lease, self._web.host(lease.url.host), failure.outcome, now)
 
     def _finish(self, lease: Lease, host: ModelHost, outcome: str, now: float) -> None:
         self._frontier.finish(lease, outcome, now)

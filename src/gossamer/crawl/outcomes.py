@@ -1,15 +1,18 @@
-"""Ends: how a visit ends. Digest, process and record, and the URL given back for good or for another time."""
+"""Outcomes: what becomes of a visit's result: digest, record, links that lead on, the URL finished or queued again.
+
+Like `crawl.ring` it neither waits nor asks for the time: `settle` takes a result, and `document` what a page that has
+to be examined came to.
+"""
 
 from __future__ import annotations
 
 import errno
 import hashlib
 from collections.abc import Sequence
-from functools import partial
 
 import msgspec
 
-from gossamer.crawl.examine import Examined, page_of
+from gossamer.crawl.examine import Examined
 from gossamer.crawl.history import attempt_row, digest_text, page_record
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.revisiting import NOT_MODIFIED
@@ -21,8 +24,8 @@ from gossamer.model.errors import CrawlFailedError
 from gossamer.model.links import ANNOUNCING, EMBED, NOT_SEED, SEED_ARGUMENT, Found, Link
 from gossamer.model.revisits import Held
 from gossamer.model.visits import Again, Failure, Findings, Original, PageRow, Reply, Visit, Visited
+from gossamer.process.links import redirect_target
 from gossamer.url.url import Url
-from gossamer.world.clock import Clock
 
 REDIRECTS = frozenset((301, 302, 303, 307, 308))
 AGAIN = frozenset((408, 425, 429, 500, 502, 503, 504))
@@ -30,13 +33,12 @@ AGAIN = frozenset((408, 425, 429, 500, 502, 503, 504))
 DISK_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG))
 
 
-class Ends:
-    """Every visit ends here, once: in a row, an archive record, a page record and a count."""
+class Outcomes:
+    """Every attempt ends here, once: in a row, an archive record, a page record and a count."""
 
-    def __init__(self, rooms: Rooms, retries: Retries, clock: Clock, logs: Logs, tally: Tally) -> None:
+    def __init__(self, rooms: Rooms, retries: Retries, logs: Logs, tally: Tally) -> None:
         self._rooms = rooms
         self._retries = retries
-        self._clock = clock
         self._logs = logs
         self._tally = tally
 
@@ -44,35 +46,41 @@ class Ends:
         """Go by other options from now on."""
         self._retries = retries
 
-    async def settle(self, lease: Lease, result: Reply | Failure, held: Held | None = None) -> list[Link]:
-        """End a visit by what its request brought; return the links that lead on from it. `held` is what the request
-        was conditional on.
+    def settle(self, lease: Lease, result: Reply | Failure, now: float, held: Held | None = None) -> list[Link] | None:
+        """End a visit by what its request brought; return the links that lead on from it, None where the reply is a
+        document that must be examined first. `held` is what the request was conditional on.
         """
         if isinstance(result, Failure):
-            self.failure(lease, result)
+            self.failure(lease, result, now)
             return []
         if result.status == NOT_MODIFIED and held is not None:
-            self._not_modified(lease, result, held)
+            self._not_modified(lease, result, held, now)
             return []
         if result.status in REDIRECTS and (target := self._target(result)) is not None:
-            return self._redirect(lease, result, target)
+            return self._redirect(lease, result, target, now)
         if result.status in AGAIN and self._retries.left(visit_of(lease)):
-            self._again(lease, result)
+            self._again(lease, result, now)
             return []
-        return await self._document(lease, result)
+        if not 200 <= result.status < 300:
+            self._http_error(lease, result, now)
+            return []
+        if self._is_unwanted(self.visit(lease), result):
+            self._unwanted(lease, result, now)
+            return []
+        return None
 
-    def _not_modified(self, lease: Lease, reply: Reply, held: Held) -> None:
+    def _not_modified(self, lease: Lease, reply: Reply, held: Held, now: float) -> None:
         """What we have is what the page is: the record says so and refers to it (WARC 1.1, section 6.7.3)."""
         visit = self.visit(lease)
         row = self._reply_row(visit, reply, "not_modified")
         row.digest = digest_text(self._rooms.digest_algorithm, held.payload) if held.payload else ""
-        self._conclude(lease, Visited(visit.url, row, reply, revisit_of=held.original, digest=held.payload))
+        self._conclude(lease, Visited(visit.url, row, reply, revisit_of=held.original, digest=held.payload), now)
 
-    def failure(self, lease: Lease, failure: Failure) -> None:
+    def failure(self, lease: Lease, failure: Failure, now: float) -> None:
         """No reply, or not a whole one: another attempt, or the end. What came is kept and not looked into."""
         visit, came = self.visit(lease), failure.came
         if came is None or self._is_unwanted(visit, came):
-            row = attempt_row(visit, failure.outcome, failure.started_at or self._clock.now())
+            row = attempt_row(visit, failure.outcome, failure.started_at or now)
             row.ip, row.fetch_s, row.wire_bytes = failure.ip, failure.fetch_s, failure.wire_bytes
             visited = Visited(visit.url, row)
         else:
@@ -80,23 +88,23 @@ class Ends:
             visited = self._digested(visit, came, row)
         row.error = failure.error
         self._logs.info(failure.outcome, url=visit.url.text, error=failure.error, attempt=visit.attempt)
-        self._conclude(lease, visited, self._retried(lease, failure.error) if failure.retry else None)
+        self._conclude(lease, visited, now, self._retried(lease, failure.error, now) if failure.retry else None)
 
-    def _retried(self, lease: Lease, error: str) -> Again | None:
+    def _retried(self, lease: Lease, error: str, now: float) -> Again | None:
         # With the hops of this very entry, as in `_redirect`: those of a shorter way would make a loop endless.
-        return self._retries.after(visit_of(lease), error, self._clock.now())
+        return self._retries.after(visit_of(lease), error, now)
 
-    def _again(self, lease: Lease, reply: Reply) -> None:
+    def _again(self, lease: Lease, reply: Reply, now: float) -> None:
         """A server in trouble: kept as it is, asked again later."""
         visit = self.visit(lease)
         row = self._reply_row(visit, reply, "http_error")
         row.error = f"HTTP {reply.status}"
         self._logs.info("http_error", url=visit.url.text, error=row.error, attempt=visit.attempt)
-        self._conclude(lease, self._digested(visit, reply, row), self._retried(lease, row.error))
+        self._conclude(lease, self._digested(visit, reply, row), now, self._retried(lease, row.error, now))
 
-    def _redirect(self, lease: Lease, reply: Reply, target: Url) -> list[Link]:
+    def _redirect(self, lease: Lease, reply: Reply, target: Url, now: float) -> list[Link]:
         """A redirect is a link: its target goes through the whole ring, unless it is this very entry's next hop."""
-        visit, rooms, now = self.visit(lease), self._rooms, self._clock.now()
+        visit, rooms = self.visit(lease), self._rooms
         row = self._reply_row(visit, reply, "redirected")
         row.redirect_to = target.text
         visited = self._digested(visit, reply, row, [Found(target.text, "redirect")], [target.key])
@@ -111,9 +119,9 @@ class Ends:
             within = few and rooms.chain.explain(link) in {None, *rooms.chain.by_place}
             if not few:
                 row.error = f"it redirects once more, to {target.text}: at most {rooms.chain.hops_max} are followed"
-            self._conclude(lease, visited, Again(target, now, 1, hops + 1) if within else None)
+            self._conclude(lease, visited, now, Again(target, now, 1, hops + 1) if within else None)
             return []
-        self._conclude(lease, visited)
+        self._conclude(lease, visited, now)
         kind = visit.link_type if visit.link_type in (EMBED, *ANNOUNCING) else "redirect"
         link = Link(target, kind, visit.depth, visit.hops + 1, visit.url.text, seed)
         if link.hops > rooms.chain.hops_max and (rooms.exchange is None or rooms.exchange.has(target)):
@@ -141,37 +149,39 @@ class Ends:
             rooms.beyond.widened(target, rooms.chain, rooms.namer)
         return note
 
-    async def _document(self, lease: Lease, reply: Reply) -> list[Link]:
-        """A document, or the last word about one: digest, process, record, and the links that it names."""
-        visit, url = self.visit(lease), lease.url
-        fetched = 200 <= reply.status < 300
-        if self._is_unwanted(visit, reply):
-            self._unwanted(lease, reply)
+    def _http_error(self, lease: Lease, reply: Reply, now: float) -> None:
+        """An error that another attempt would not change."""
+        visit = self.visit(lease)
+        row = self._reply_row(visit, reply, "http_error")
+        row.error = f"HTTP {reply.status}"
+        if reply.status in REDIRECTS:  # Otherwise it would have been one.
+            row.error += " without a Location that can be visited"
+        self._logs.info("http_error", url=row.url, error=row.error, attempt=visit.attempt)
+        self._conclude(lease, self._digested(visit, reply, row), now, outlinks=self._kept_outlinks([]))
+
+    def document(self, lease: Lease, reply: Reply, examined: Examined | None, now: float) -> list[Link]:
+        """End the visit of a document by what is in it, None where a process died of it; return its links to follow."""
+        visit, url, rooms = self.visit(lease), lease.url, self._rooms
+        row = self._reply_row(visit, reply, "fetched")
+        if examined is None:
+            row.outcome, row.error = "process_crashed", "a process died of it twice; archived unparsed"
+            self._logs.info(row.outcome, url=url.text, error=row.error)
+            self._conclude(lease, self._digested(visit, reply, row), now)
             return []
-        row = self._reply_row(visit, reply, "fetched" if fetched else "http_error")
-        examined = await self._examine(reply, url, row, visit.link_type) if fetched else None
-        visit = self.visit(lease)  # A shorter way may have appeared meanwhile.
+        self._describe(examined, row)
         visited = self._digested(visit, reply, row)
-        links: list[Link] = []
-        follow = True
-        if examined is not None:
-            links = self._linked(visit, examined.findings, visited)
-            visited.content, visited.findings = examined.content, examined.findings
-            follow = self._rooms.copies.judge(visit, examined.content, links, row)
-            if not visit.revisit:  # A page that is seen twice is nobody's sign of a trap.
-                self._rooms.trapping.fetched(url, examined.content, row)
-            links = self._followed(reply, examined, row, links)
-            links = self._named(visit, examined.findings, links)
-        elif not fetched:
-            row.error = f"HTTP {reply.status}"
-            if reply.status in REDIRECTS:  # Otherwise it would have been one.
-                row.error += " without a Location that can be visited"
-            self._logs.info("http_error", url=url.text, error=row.error, attempt=visit.attempt)
-        self._conclude(lease, visited, outlinks=self._kept_outlinks(links))
-        if examined is not None and examined.findings.announcement is not None and self._rooms.hints is not None:
-            self._rooms.hints.heard(url, examined.findings.announcement, reply.headers, self._clock.now())
-        if examined is not None and self._rooms.hubs is not None:
-            self._rooms.hubs.found(url, examined.findings.links, self._clock.now())
+        links = self._linked(visit, examined.findings, visited)
+        visited.content, visited.findings = examined.content, examined.findings
+        follow = rooms.copies.judge(visit, examined.content, links, row)
+        if not visit.revisit:  # A page that is seen twice is nobody's sign of a trap.
+            rooms.trapping.fetched(url, examined.content, row)
+        links = self._followed(reply, examined, row, links)
+        links = self._named(visit, examined.findings, links)
+        self._conclude(lease, visited, now, outlinks=self._kept_outlinks(links))
+        if examined.findings.announcement is not None and rooms.hints is not None:
+            rooms.hints.heard(url, examined.findings.announcement, reply.headers, now)
+        if rooms.hubs is not None:
+            rooms.hubs.found(url, examined.findings.links, now)
         return links if follow else []
 
     def _is_unwanted(self, visit: Visit, reply: Reply) -> bool:
@@ -179,14 +189,14 @@ class Ends:
         fetched = 200 <= reply.status < 300
         return fetched and visit.link_type not in ANNOUNCING and self._rooms.chain.unwanted(reply) is not None
 
-    def _unwanted(self, lease: Lease, reply: Reply) -> None:
+    def _unwanted(self, lease: Lease, reply: Reply, now: float) -> None:
         """Content of a type that is not wanted: its headers are kept and its body is not, however much of it came."""
         visit = self.visit(lease)
         reply = msgspec.structs.replace(reply, body=b"", file=None, truncated="unspecified")
         row = self._reply_row(visit, reply, "unsupported")
         row.error = f"the filter `media_type` rejects {reply.media_type}"
         self._logs.info(row.outcome, url=visit.url.text, error=row.error)
-        self._conclude(lease, self._digested(visit, reply, row))
+        self._conclude(lease, self._digested(visit, reply, row), now)
 
     def _followed(self, reply: Reply, examined: Examined, row: PageRow, links: list[Link]) -> list[Link]:
         """Return a page's links where its language is wanted, and none where it is not."""
@@ -208,24 +218,10 @@ class Ends:
             return hints.admitted(visit.url, visit.link_type, visit.depth, told, links)
         return hints.feeds(links) if hints.wants_feeds else links
 
-    async def _examine(self, reply: Reply, url: Url, row: PageRow, link_type: str) -> Examined | None:
-        rooms = self._rooms
-        if not rooms.quarantine.suspects(url.fingerprint):
-            is_left = None
-            if not rooms.copies.processes_all and link_type not in ANNOUNCING:  # A sitemap speaks for its host alone.
-                is_left = partial(rooms.copies.is_left, url, truncated=row.truncated)
-            examined: Examined | None = rooms.examiner.examine(reply, url.fingerprint, link_type, is_left)
-        else:
-            examined = await rooms.quarantine.examine(reply, url.fingerprint)
-        if examined is None:
-            row.outcome, row.error = "process_crashed", "a process died of it twice; archived unparsed"
-            self._logs.info(row.outcome, url=url.text, error=row.error)
-            return None
+    def _describe(self, examined: Examined, row: PageRow) -> None:
+        """Write into a page's row what was found in it, and count and log what failed."""
         content, findings = examined.content, examined.findings
-        if rooms.apart is not None and not examined.left and rooms.apart.wants(reply.media_type):
-            examined.errors += await rooms.apart.look(page_of(reply, content), findings)
-            examined.ran += rooms.apart.names(reply.media_type)
-        self._tally.processed(examined.ran, examined.errors, url.text)
+        self._tally.processed(examined.ran, examined.errors, row.url)
         row.body_bytes = content.body_bytes
         if findings.announcement is not None:
             row.error = findings.announcement.error
@@ -234,8 +230,7 @@ class Ends:
         row.title, row.text_method = findings.title, findings.text_method
         row.charset = findings.charset or row.charset
         for error in examined.errors:
-            self._logs.critical("module_failed", url=url.text, error_text=str(error))
-        return examined
+            self._logs.critical("module_failed", url=row.url, error_text=str(error))
 
     def _linked(self, visit: Visit, findings: Findings, visited: Visited) -> list[Link]:
         """Name a page's links, hand them to the links table, and return those that may be followed, each once.
@@ -281,7 +276,7 @@ class Ends:
         return msgspec.structs.replace(visit, depth=min(way[0], visit.depth), hops=min(way[1], visit.hops))
 
     def _target(self, reply: Reply) -> Url | None:
-        text = self._rooms.redirect_target(reply)
+        text = redirect_target(reply.url, reply.headers)
         return self._rooms.namer.name(text) if text else None
 
     def _reply_row(self, visit: Visit, reply: Reply, outcome: str) -> PageRow:
@@ -309,7 +304,7 @@ class Ends:
         return Visited(visit.url, row, reply, links or [], keys or [], original, digest)
 
     def _conclude(
-        self, lease: Lease, visited: Visited, again: Again | None = None, outlinks: Sequence[str] = ()
+        self, lease: Lease, visited: Visited, now: float, again: Again | None = None, outlinks: Sequence[str] = ()
     ) -> None:
         """Record the attempt and give the URL back: for good, or for another time. All or nothing is the commit's."""
         rooms, row, visit = self._rooms, visited.row, visit_of(lease)
@@ -326,22 +321,22 @@ class Ends:
         seed = not self._tally.totals.seeds.any_fetched and self._seed(visit) != NOT_SEED
         if again is None:
             if revisiting is not None and sight is not None:
-                revisiting.conclude(lease, visited, sight, archived, self._clock.now())
+                revisiting.conclude(lease, visited, sight, archived, now)
             else:
-                rooms.frontier.finish(lease, row.outcome, self._clock.now())
+                rooms.frontier.finish(lease, row.outcome, now)
             if rooms.beyond is not None and rooms.beyond.is_open:
                 rooms.beyond.conclude(visit.url)
         else:
-            rooms.frontier.retry(lease, again, self._clock.now())
+            rooms.frontier.retry(lease, again, now)
         self._tally.ended(visited, seed=seed)
 
-    def internal_error(self, lease: Lease, error: Exception) -> None:
+    def internal_error(self, lease: Lease, error: Exception, now: float) -> None:
         """An error of ours: it ends this page, and nothing else."""
-        visit, now = visit_of(lease), self._clock.now()
+        visit = visit_of(lease)
         row = attempt_row(visit, "internal_error", now)
         row.error = f"{type(error).__name__}: {error}"
         try:
-            self._conclude(lease, Visited(visit.url, row))
+            self._conclude(lease, Visited(visit.url, row), now)
         except Exception as again:  # noqa: BLE001 - see `Pipeline.turn`
             if is_fatal(again):
                 self._tally.fatal(again)
