@@ -40,6 +40,10 @@ from gossamer.world.clock import Clock
 
 HUB_BYTES_MAX = 65_536
 """What is read of a hub's answer: it says why it refuses."""
+ADMITTED_MAX = 32_768
+"""Links that the filters let in lately, which are remembered: about 5 MB."""
+PATH_BITS = 16
+"""A path is remembered as its depth, and its hops in so many bits."""
 SITEMAP_GATHER_S = 10.0
 """A sitemap that was read before more hosts named it is read again after so long: hosts that name it by then share that
 visit."""
@@ -62,6 +66,8 @@ class Pipeline:
         """Filters are others than when some of what is queued was: they are asked again before each request."""
         self.is_late: Callable[[], bool] = bool
         """Says that the crawl ends and what was fetched is not to be processed any more."""
+        self._admitted: dict[int, int] = {}
+        """Fingerprints of links that the filters let in lately, and the depth and hops by which each came."""
         self.errands = Errands(
             rooms.permit, rooms.frontier.control, rooms.namer.name, self._robots_failed, rooms.exchange, rooms.hubs
         )
@@ -78,6 +84,7 @@ class Pipeline:
         """Go by other options from now on."""
         self._options = options
         self._outcomes.reconfigure(retries)
+        self._admitted.clear()
 
     # ---- discover → admit → route → dedupe → enqueue
 
@@ -88,7 +95,7 @@ class Pipeline:
         """
         rooms, now = self._rooms, self._clock.now()
         if rooms.beyond is None or not rooms.beyond.is_open:
-            admitted = [link for link in links if rooms.chain.reason(link) is None]
+            admitted = self._let_in(links)
         else:
             admitted = self._admitted_or_kept(links, rooms.beyond)
         if rooms.exchange is not None:
@@ -106,6 +113,28 @@ class Pipeline:
                 self._open_seed(link, answer)
             if answer == SHORTER and self._follows:
                 self._relax(link)
+
+    def _let_in(self, links: Sequence[Link]) -> list[Link]:
+        """Return the links that pass the filters.
+
+        Navigation repeats on every page. What was let in before, by no longer a path, is not judged again: it was
+        offered then, so whatever a filter says by now, nothing new comes of it. Seeds are judged each time: redirects
+        in a circle end by their hops.
+        """
+        admitted, reason = self._admitted, self._rooms.chain.reason
+        if len(admitted) > ADMITTED_MAX:
+            admitted.clear()
+        found = []
+        for link in links:
+            fingerprint, path = link.url.fingerprint, link.depth << PATH_BITS | link.hops
+            before = admitted.get(fingerprint)
+            # Equal paths are by far the most frequent: the first comparison spares the others.
+            if before is None or link.seed or (before != path and not _leads_no_farther(before, path)):
+                if reason(link) is not None:
+                    continue
+                admitted[fingerprint] = path
+            found.append(link)
+        return found
 
     def _routed(
         self, links: Sequence[Link], admitted: list[Link], page: Url | None, exchange: Exchange
@@ -354,3 +383,9 @@ class Pipeline:
             self._ring.answered(lease.errand, b"", Failure("internal_error", str(error)), now)
         elif not lease.is_finished:
             self._outcomes.internal_error(lease, error, now)
+
+
+def _leads_no_farther(path: int, other: int) -> bool:
+    """Say whether neither depth nor hops of a path are more than those of another."""
+    mask = (1 << PATH_BITS) - 1
+    return path >> PATH_BITS <= other >> PATH_BITS and path & mask <= other & mask
