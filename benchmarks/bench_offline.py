@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from gossamer.api.feeding import Feeding
+from gossamer.api.feeding import feeding_of
 from gossamer.assembly import assemble
 from gossamer.config import configure
 from gossamer.model.links import Link
@@ -49,10 +49,10 @@ async def take_in(path: Path, work: Path, *, hosts_store: bool) -> dict[str, flo
     shard = assemble(configure(options=options), work / "crawl")
     before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began, began_cpu = time.perf_counter(), time.process_time()
-    await Feeding(shard).take(path)
-    await shard.committer.commit()
+    await feeding_of(shard).take(path)
+    await shard.kept.committer.commit()
     took_s, cpu_s = time.perf_counter() - began, time.process_time() - began_cpu
-    taken = shard.frontier.counts.pending
+    taken = shard.ring.frontier.counts.pending
     await shard.close()
     peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {

@@ -126,8 +126,9 @@ def hold_to_commits(witness: Path) -> None:
     def opened(config: Config, directory: Path, **more: Any) -> Assembled:
         shard = assemble(config, directory, **more)
         noted = int(witness.read_text() or 0) if witness.exists() else 0
-        assert shard.store.epoch >= noted, f"epoch {noted} was committed, {shard.store.epoch} is there"
-        shard.committer.on_epoch = lambda number: witness.write_text(str(number)) and None
+        epoch = shard.kept.storage.store.epoch
+        assert epoch >= noted, f"epoch {noted} was committed, {epoch} is there"
+        shard.kept.committer.on_epoch = lambda number: witness.write_text(str(number)) and None
         return shard
 
     crawler_module.assemble = opened

@@ -38,7 +38,8 @@ async def crawl(crawler: Crawler, beats: Beats, stall_s: float) -> None:
 
     def opened(config: Config, directory: Path, **more: Any) -> Assembled:
         shard = assemble(config, directory, **more)
-        sync, on_epoch = shard.journals.sync, shard.committer.on_epoch
+        journals, committer = shard.kept.storage.journals, shard.kept.committer
+        sync, on_epoch = journals.sync, committer.on_epoch
         assert on_epoch is not None
 
         def begins() -> None:
@@ -52,8 +53,8 @@ async def crawl(crawler: Crawler, beats: Beats, stall_s: float) -> None:
                 beats.commit_s += time.monotonic() - began
             on_epoch(number)
 
-        shard.journals.sync = begins  # type: ignore[method-assign]
-        shard.committer.on_epoch = ends
+        journals.sync = begins  # type: ignore[method-assign]
+        committer.on_epoch = ends
         return shard
 
     crawler_module.assemble = opened

@@ -23,7 +23,7 @@ SEEDS = 150_000
 SEEDING = """
 import asyncio, sys
 from pathlib import Path
-from gossamer.api.seeding import Seeding
+from gossamer.api.seeding import seeding_of
 from gossamer.assembly import assemble
 from gossamer.config import configure
 from gossamer.world.clock import WallClock
@@ -32,14 +32,14 @@ async def main():
     directory = Path(sys.argv[1])
     config = configure(options={"memory": sys.argv[3], "seeds": sys.argv[2]})
     shard = assemble(config, directory)
-    seeding = Seeding(shard)
+    seeding = seeding_of(shard)
     task = asyncio.ensure_future(seeding.run())
     while seeding.busy():
         assert not task.done(), task.exception()
         await asyncio.sleep(0.1)
     task.cancel()
-    await shard.shard.commit()
-    print(shard.frontier.counts.discovered, shard.store.epoch)
+    await shard.kept.committer.commit()
+    print(shard.ring.frontier.counts.discovered, shard.kept.storage.store.epoch)
     await shard.close()
 
 asyncio.run(main())

@@ -20,7 +20,8 @@ from tests.api.site import Site, page, star
 
 def setting(crawler: Crawler) -> Setting:
     assert crawler._shard is not None
-    return Setting(crawler._shard, crawler._reconfigured)
+    controls, kept = crawler._shard.controls, crawler._shard.kept
+    return Setting(controls.settings, kept, controls.telemetry, crawler._reconfigured)
 
 
 def refusal(*assignments: str) -> str:
@@ -90,7 +91,10 @@ def test_a_change_is_in_the_store_when_the_answer_comes(run: Run, make: Make) ->
                 await site.asked(3)
                 await setting(crawler).set(["politeness.delay_s_min=0"])
                 assert crawler._shard is not None
-                found = [(one["key"], one["before"], one["after"]) for one in changes_of(Epochs(crawler._shard.store))]
+                found = [
+                    (one["key"], one["before"], one["after"])
+                    for one in changes_of(Epochs(crawler._shard.kept.storage.store))
+                ]
                 assert found == [("politeness.delay_s_min", "0.02", "0.0")]
 
     run(scenario())
@@ -181,7 +185,7 @@ def test_a_checkpoint_keeps_the_configuration_that_it_was_made_with(run: Run, ma
                 group.create_task(crawler.run())
                 await site.asked(3)
                 assert crawler._shard is not None
-                copy = await crawler._shard.checkpoint()
+                copy = await crawler._shard.kept.checkpoint()
                 await setting(crawler).set(["limits.max_pages=5"])
             assert "max_pages" not in tomllib.loads((copy / "crawl.toml").read_text())["limits"]
 

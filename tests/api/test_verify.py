@@ -66,7 +66,7 @@ async def _crawl(web: SimwebProcess, directory: Path) -> None:
             if pages == 1:
                 assert crawler._shard is not None
                 assert (await crawler.ask({"verb": "pause"}))["ok"]  # It shall not end meanwhile.
-                await crawler._shard.committer.hold(
+                await crawler._shard.kept.committer.hold(
                     lambda: shutil.copytree(
                         directory / "finished", directory / "killed", ignore=shutil.ignore_patterns("*.sock")
                     )

@@ -87,7 +87,7 @@ def test_a_pause_and_what_is_held_are_told(run: Run, make: Make) -> None:
                 group.create_task(crawler.run())
                 await site.asked(2)
                 assert crawler._shard is not None
-                shard = crawler._shard.shard
+                shard = crawler._shard.ring.loop
                 shard.hold("disk", "room on a disk")
                 assert (await told(crawler, lambda _: True))["kind"] == "disk"
                 assert crawler.status()["state"] == "paused"
@@ -112,7 +112,7 @@ def test_a_paused_crawl_that_stops_is_stopping(run: Run, make: Make) -> None:
                 group.create_task(crawler.run())
                 await site.asked(1)
                 assert crawler._shard is not None
-                crawler._shard.shard.pause()
+                crawler._shard.ring.loop.pause()
                 assert crawler.status()["state"] == "paused"
                 crawler.stop()
                 states = [crawler.status()["state"]]

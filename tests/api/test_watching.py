@@ -50,7 +50,7 @@ def test_a_list_is_read_again_and_a_bad_one_leaves_the_old_in_force(run: Run, ma
                 refused = await until_logged(crawler, "exclusions_refused")
                 assert "asked.txt line 2: 'http://no.host/' is not a host" in str(refused["error"])
                 assert crawler._shard is not None
-                exclusions = crawler._shard.exclusions
+                exclusions = crawler._shard.ring.scope.exclusions
                 assert exclusions.covers("first.example")
                 replaced(asked, "127.0.0.1\n.second.example\n")
                 assert (await until_logged(crawler, "exclusions_read"))["hosts"] == 2

@@ -13,9 +13,9 @@ from typing import Any, Self, TypeVar
 import msgspec
 
 from gossamer.crawl.commit import Committer
-from gossamer.crawl.copies import Copies
+from gossamer.crawl.copies import Copies, NearCopies
 from gossamer.crawl.examine import Examiner, Look
-from gossamer.crawl.history import History, PageRecord
+from gossamer.crawl.history import History, PageRecord, UrlMemory
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.memory import ScopeMemory
 from gossamer.crawl.options import CrawlOptions, LimitsOptions
@@ -26,7 +26,7 @@ from gossamer.crawl.ring import Retries
 from gossamer.crawl.rooms import Rooms
 from gossamer.crawl.shard import Shard
 from gossamer.crawl.story import Story
-from gossamer.crawl.tally import Tally, Totals
+from gossamer.crawl.tally import Tally, Telemetry, Totals
 from gossamer.crawl.trapping import Trapping, watch_key
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.fetch.options import FetchOptions
@@ -52,6 +52,7 @@ from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.state.slots import Slots, Suspect
+from gossamer.state.storage import Storage
 from gossamer.state.store import Store
 from gossamer.testing import FakeClock, FakeWeb, FixedResolver, MemoryArchive
 from gossamer.testing.fakes import Answers
@@ -121,6 +122,7 @@ class Ring:
             self.store, self.epochs, self.contacts, rules, frontier_options, self.namer.name, dice, self.clock.now()
         )
         self.url_seen, self.history = RocksUrlSeen(self.epochs, 1_000), History(self.epochs)
+        self.urls = UrlMemory(self.namer, self.url_seen, self.history)
         process = ProcessOptions()
         self.robots = SiteRobots(self.epochs, RobotsOptions.model_validate(robots or {}), self.namer.name, dice)
         self.quarantine = Quarantine(self.epochs, accused, command, self.options.process_s_max)
@@ -145,24 +147,23 @@ class Ring:
             digest_algorithm="sha1",
             history=self.history,
             copies=Copies(
-                content_seen, near_seen, sketch, self.history, self.url_seen, self.namer,
+                content_seen, NearCopies(near_seen, sketch) if near_seen is not None else None, self.urls,
                 follow=self.options.follow_copies, process=self.options.process_copies,
             ),
             trapping=self.trapping,
             beyond=memory.beyond,
         )  # fmt: skip
-        self.committer = Committer(
-            self.epochs, self.journals, self.contacts, self.archive, [self.frontier, memory, self.trapping], self.tally,
-            self.logs, self.clock,
-        )  # fmt: skip
+        storage = Storage(self.store, self.epochs, self.journals, self.contacts, self.slots)
+        self.telemetry = Telemetry(self.clock, self.logs, self.tally)
+        self.committer = Committer(storage, self.archive, self.telemetry)
+        for one in (self.frontier, memory, self.trapping):
+            self.committer.join(one)
         self._retries = Retries(
             frontier_options.attempts_max, frontier_options.retry_s_first, frontier_options.retry_s_max, dice
         )
         self.limits = LimitsOptions.model_validate(limits or {})
         self.pipeline = self.joined()
-        self.story = Story(
-            self.namer, self.chain, self.url_seen, self.history, self.frontier.facts, self.frontier.lent,
-        )  # fmt: skip
+        self.story = Story(self.urls, self.chain, self.frontier.facts, self.frontier.lent)
 
     def joined(self, **rooms: object) -> Pipeline:
         """Join the rooms to a ring, some of them replaced."""
@@ -171,10 +172,7 @@ class Ring:
         return self.pipeline
 
     def shard(self) -> Shard:
-        return Shard(
-            self.frontier, self.pipeline, self.committer, self.tally, lambda: self.contacts.crowded, self.options,
-            self.limits, self.clock,
-        )  # fmt: skip
+        return Shard(self.frontier, self.pipeline, self.committer, self.telemetry, self.options, self.limits)
 
     def seed(self, *addresses: str) -> None:
         for address in addresses:

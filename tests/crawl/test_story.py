@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.crawl.history import UrlMemory
 from gossamer.crawl.story import Story
 from gossamer.model.visits import Failure
 from gossamer.seen.bloom import BloomUrlSeen
@@ -80,7 +81,7 @@ def test_what_an_eliminator_without_ways_was_offered(tmp_path: Path) -> None:
     with Ring(tmp_path, {ROOT: page("/a")}) as ring:
         seen = BloomUrlSeen(ring.epochs, ring.journals, SeenOptions())
         ring.joined(url_seen=seen)
-        story = Story(ring.namer, ring.chain, seen, ring.history, ring.frontier.facts, ring.frontier.lent)
+        story = Story(UrlMemory(ring.namer, seen, ring.history), ring.chain, ring.frontier.facts, ring.frontier.lent)
         ring.seed(ROOT)
         assert story.why(ROOT)["state"] == "queued"
         assert story.why(ROOT + "a")["state"] == "unknown"

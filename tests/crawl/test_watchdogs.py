@@ -16,8 +16,8 @@ import pytest
 
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions, WatchOptions
-from gossamer.crawl.tally import Tally, Totals
-from gossamer.crawl.watchdogs import FILES_OF_OUR_OWN, REQUESTS_MIN, STALL_TOLD_S, Watchdogs
+from gossamer.crawl.tally import Tally, Telemetry, Totals
+from gossamer.crawl.watchdogs import FILES_OF_OUR_OWN, REQUESTS_MIN, STALL_TOLD_S, Resources, Watchdogs
 from gossamer.model.errors import ConfigError
 from gossamer.testing import FakeClock
 from gossamer.world.machine import SUPERVISOR_BYTES, Disk, ThisMachine, processes_below, resident
@@ -72,6 +72,7 @@ class SomeShard:
         self.ceilings: dict[str, int] = {}
         self.in_flight = 100
         self.commits = 0
+        self.shrunk = 0
 
     @property
     def concurrency(self) -> int:
@@ -89,6 +90,9 @@ class SomeShard:
         else:
             self.ceilings[who] = most
 
+    def shrink(self) -> None:
+        self.shrunk += 1
+
     def commit_soon(self) -> None:
         self.commits += 1
 
@@ -100,12 +104,15 @@ class Watched(NamedTuple):
     commits: SomeCommits
     clock: FakeClock
     notes: list[str]
-    shrunk: list[int]
 
     def alarms(self) -> list[str]:
         self.clock.advance(1.0)
         self.dogs.look()
         return [alarm.name for alarm in self.dogs.alarms]
+
+
+def resources_of(directory: Path, *names: str, own_process: bool = False) -> Resources:
+    return Resources([directory / name for name in names], directory / "stalled", BUDGET_BYTES, own_process)
 
 
 @pytest.fixture
@@ -118,13 +125,12 @@ def watched(tmp_path: Path, machine: SomeMachine) -> Iterator[Watched]:
     clock, shard, commits = FakeClock(), SomeShard(), SomeCommits()
     logs, tally = Logs(tmp_path / "logs", clock), Tally(Totals(), CrawlOptions())
     notes: list[str] = []
-    shrunk: list[int] = []
     tally.listeners.append(notes.append)
     dogs = Watchdogs(
-        shard, commits, machine, [tmp_path / name for name in ("crawl", "spill", "absent")], tmp_path / "stalled",
-        OPTIONS, BUDGET_BYTES, clock, tally, logs, lambda: shrunk.append(1),
+        shard, commits, machine, resources_of(tmp_path, "crawl", "spill", "absent"), OPTIONS,
+        Telemetry(clock, logs, tally),
     )  # type: ignore[arg-type]  # fmt: skip
-    yield Watched(dogs, machine, shard, commits, clock, notes, shrunk)
+    yield Watched(dogs, machine, shard, commits, clock, notes)
     logs.close()
 
 
@@ -196,7 +202,7 @@ def test_memory_near_its_budget_means_fewer_requests_and_hosts_and_an_early_comm
     watched.machine.memory = 960_000_000
     assert watched.alarms() == ["memory"]
     assert watched.shard.concurrency == 50
-    assert (watched.shard.commits, watched.machine.given_back, watched.shrunk) == (1, 1, [1])
+    assert (watched.shard.commits, watched.machine.given_back, watched.shard.shrunk) == (1, 1, 1)
     watched.machine.memory = 910_000_000
     assert watched.alarms() == ["memory"]
     assert watched.shard.held == {}, "a crawl never stops for memory: it might wait for ever"
@@ -265,8 +271,8 @@ def test_memory_of_a_process_of_our_own_is_all_the_crawls(tmp_path: Path) -> Non
     machine, clock, shard = SomeMachine(), FakeClock(), SomeShard()
     machine.memory = 3_000_000_000  # As after a resume: filters and caches are loaded before anything is watched.
     dogs = Watchdogs(
-        shard, SomeCommits(), machine, [], tmp_path / "stalled", OPTIONS, BUDGET_BYTES, clock,
-        Tally(Totals(), CrawlOptions()), Logs(tmp_path / "logs", clock), lambda: None, own_process=True,
+        shard, SomeCommits(), machine, resources_of(tmp_path, own_process=True), OPTIONS,
+        Telemetry(clock, Logs(tmp_path / "logs", clock), Tally(Totals(), CrawlOptions())),
     )  # type: ignore[arg-type]  # fmt: skip
 
     dogs.look()

@@ -28,10 +28,10 @@ async def crawled(form: str, directory: Path) -> tuple[str, list[int]]:
     """Open a crawl, offer, commit as the shard does, and close; return the form's class and its answers."""
     shard = assemble(config_of(form), directory)
     try:
-        answers = list(shard.url_seen.offer(URLS, ZEROS, ZEROS))
+        answers = list(shard.ring.urls.url_seen.offer(URLS, ZEROS, ZEROS))
         for _ in range(4):
-            await shard.committer.commit()
-        return type(shard.url_seen).__name__, answers
+            await shard.kept.committer.commit()
+        return type(shard.ring.urls.url_seen).__name__, answers
     finally:
         await shard.close()
 
@@ -65,9 +65,9 @@ def test_a_crawl_keeps_a_component_of_its_own_and_takes_none_later(tmp_path: Pat
     async def begin(config: Config, directory: Path) -> str:
         shard = assemble(config, directory)
         try:
-            shard.url_seen.offer(URLS, ZEROS, ZEROS)
-            await shard.committer.commit()
-            return type(shard.url_seen).__name__
+            shard.ring.urls.url_seen.offer(URLS, ZEROS, ZEROS)
+            await shard.kept.committer.commit()
+            return type(shard.ring.urls.url_seen).__name__
         finally:
             await shard.close()
 

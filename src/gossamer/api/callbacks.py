@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping
 
 from xxhash import xxh3_128
 
-from gossamer.assembly import Assembled
+from gossamer.assembly import Ring
+from gossamer.crawl.tally import Telemetry
 from gossamer.model.links import FEED, Link
 from gossamer.model.revisits import Notice
 from gossamer.model.visits import Failure
+from gossamer.revisit.schedule import Schedule
 from gossamer.revisit.websub import Check, Subscription, Subscriptions
 from gossamer.url.url import Url
 
@@ -24,9 +26,11 @@ CHALLENGE_CHARACTERS_MAX = 4_096
 class Callbacks:
     """The subscriber's side of WebSub, for whoever serves HTTP. All methods are for the crawl's loop."""
 
-    def __init__(self, shard: Assembled, hubs: Subscriptions) -> None:
-        self._shard = shard
+    def __init__(self, hubs: Subscriptions, schedule: Schedule, ring: Ring, telemetry: Telemetry) -> None:
         self._hubs = hubs
+        self._schedule = schedule
+        self._ring = ring
+        self._clock, self._logs = telemetry.clock, telemetry.logs
         self._pinged = asyncio.Event()
         self._waiting: list[asyncio.Future[None]] = []
         self._then: Callable[[], None] | None = None
@@ -52,7 +56,7 @@ class Callbacks:
         self._pinged.set()
 
     async def _leave(self, then: Callable[[], None]) -> None:
-        clock = self._shard.clock
+        clock = self._clock
         ends_at = clock.now() + LEAVE_S_MAX
         self._hubs.leave(clock.now())
         while self._hubs.leaving and clock.now() < ends_at:
@@ -63,7 +67,7 @@ class Callbacks:
 
     def intent(self, token: str, query: Mapping[str, str]) -> tuple[int, str]:
         """Answer a hub's GET: status and text (sections 5.2 and 5.3)."""
-        now = self._shard.clock.now()
+        now = self._clock.now()
         mode, topic = query.get("hub.mode", ""), query.get("hub.topic", "")
         if mode == "denied":
             known = self._hubs.denied(token, topic, query.get("hub.reason", ""), now)
@@ -73,7 +77,7 @@ class Callbacks:
             return 404, "nothing to confirm\n"
         if not self._hubs.verify(token, mode, topic, query.get("hub.lease_seconds", ""), now):
             return 404, "that is not what we asked for\n"
-        self._shard.logs.info("websub_verified", url=topic, mode=mode)
+        self._logs.info("websub_verified", url=topic, mode=mode)
         return 200, challenge
 
     def notification(self, token: str, signature: str) -> Notification | None:
@@ -96,38 +100,37 @@ class Callbacks:
         """Take a ping that is what it says: its pages are due, and that is durable when this returns. `digest` is of
         its content, empty where it has none.
         """
-        now = self._shard.clock.now()
+        now = self._clock.now()
         due = self._hubs.pinged(one, digest, now)
         unknown = [url for url in due.pages if not self._is_due(url, due.at, now)]
-        self._shard.pipeline.discover([Link(url, FEED, 0) for url in unknown])
-        self._shard.shard.stir()
+        self._ring.pipeline.discover([Link(url, FEED, 0) for url in unknown])
+        self._ring.loop.stir()
         durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(durable)
         self._pinged.set()
         await durable
 
     def _is_due(self, url: Url, at: float, now: float) -> bool:
-        revisits = self._shard.revisits
         notice = Notice(url, "websub", changed_at=at, due_now=True, not_before=at)
-        return revisits is not None and revisits.told(notice, now)
+        return self._schedule.told(notice, now)
 
     async def _settle(self) -> None:
         waiting, self._waiting = self._waiting, []
-        await self._shard.shard.commit()
+        await self._ring.loop.commit()
         for durable in waiting:
             if not durable.done():
                 durable.set_result(None)
 
     async def _ask(self) -> None:
-        clock, hosts = self._shard.clock, self._shard.frontier.control
+        clock, hosts = self._clock, self._ring.frontier.control
         errands = self._hubs.due(clock.now())
         if not errands:
             return
-        await self._shard.shard.commit()  # Hubs learn no address that we might forget.
+        await self._ring.loop.commit()  # Hubs learn no address that we might forget.
         for errand in errands:
             if not hosts.run_errand(errand, clock.now()):
                 self._hubs.answered(errand, Failure("host_closed", "the hub's host is closed"), clock.now())
-        self._shard.shard.stir()
+        self._ring.loop.stir()
 
 
 class Notification:

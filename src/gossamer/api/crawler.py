@@ -12,23 +12,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from gossamer.api.asking import Asking
 from gossamer.api.callbacks import Callbacks
-from gossamer.api.feeding import Feeding, check_segments
+from gossamer.api.feeding import Feeding, check_segments, feeding_of
 from gossamer.api.given import directory_of, require_callable, require_config, seeds_of, sets_of
-from gossamer.api.low_water import LowWater, MoreSeeds
+from gossamer.api.low_water import LowWater, MoreSeeds, Sources
 from gossamer.api.page import Page
 from gossamer.api.remainder import FILE as REMAINDER
 from gossamer.api.remainder import write_remainder
 from gossamer.api.restoring import Vault, check_vault, vault_of
-from gossamer.api.seeding import Seeding
+from gossamer.api.seeding import Seeding, seeding_of
 from gossamer.api.setting import Setting
 from gossamer.api.status import running_status
-from gossamer.api.verbs import Verbs
+from gossamer.api.verbs import Commands, Queries, checkpoint_of, table_of
 from gossamer.api.watching import Watching
 from gossamer.archive.archive import Following, Task
 from gossamer.archive.uploads import Uploads
@@ -166,56 +167,30 @@ class Crawler:
         try:
             self._write_config()
             self._attach(shard)
-            if shard.quarantine.accused:  # Known for good before another page can be the death of us.
-                await shard.committer.commit()
+            if shard.ring.pipeline.is_accused:  # Durable before another page can end this process.
+                await shard.kept.committer.commit()
             self._allow_files(shard)
-            seeding, feeding, watching = Seeding(shard), Feeding(shard), Watching(shard)
-            low_water = LowWater(shard, seeding, feeding, self._more_seeds)
+            sources = Sources(seeding_of(shard), feeding_of(shard), self._more_seeds)
             self._begin_or_settle(shard)
-            setting = Setting(shard, self._reconfigured)
-            verbs = Verbs(shard, seeding, setting, self.status, self._vault).table()
-            await seeding.prepare()
-            async with asyncio.TaskGroup() as group:
-                asking = group.create_task(self._serve(shard, verbs))
-                watched = group.create_task(shard.watchdogs.run())
-                saving = group.create_task(self._vault.keep_up(shard)) if self._vault is not None else None
-                uploading = group.create_task(shard.uploads.run()) if shard.uploads is not None else None
-                companions: list[Companion] = [
-                    seeding.run, feeding.run, watching.run, low_water.run, self._follow_logs,
-                ]  # fmt: skip
-                if shard.enrolment is not None:
-                    companions.append(shard.enrolment.run)
-                if self._callbacks is not None:
-                    companions.append(self._callbacks.run)
-                busy = (seeding.busy, feeding.busy, low_water.busy)
-                more_to_come: Callable[[], bool] = lambda: any(one() for one in busy)  # noqa: E731
-                if shard.membership is not None:
-                    companions.append(shard.membership.exchange.run)
-                    more_to_come = shard.membership.more_to_come
-                end = await shard.shard.run(companions, more_to_come)
-                await self._finish_files(shard)
-                await self._save_remainder(shard, feeding, end)
-                watched.cancel()
-                asking.cancel()  # Until here it can be asked: large files take a while to finish.
-                for task in (uploading, saving):
-                    if task is not None:
-                        task.cancel()
+            verbs = self._table(shard, sources.seeding)
+            await sources.seeding.prepare()
+            end = await self._crawl(shard, sources, verbs)
         except BaseExceptionGroup as errors:
-            shard.shard.state = "failed"
+            shard.ring.loop.state = "failed"
             first = first_of(errors)
             if isinstance(first, DamagedStoreError):
-                raise damaged_store(shard.home, first) from errors
+                raise damaged_store(shard.kept.home, first) from errors
             raise first from errors
         except asyncio.CancelledError:
-            shard.shard.state = "stopped"
+            shard.ring.loop.state = "stopped"
             with suppress(Exception):  # Without it what was fetched since the last commit is fetched again.
-                await shard.committer.commit()
+                await shard.kept.committer.commit()
             raise
         except DamagedStoreError as error:
-            shard.shard.state = "failed"
-            raise damaged_store(shard.home, error) from error
+            shard.ring.loop.state = "failed"
+            raise damaged_store(shard.kept.home, error) from error
         except BaseException:
-            shard.shard.state = "failed"
+            shard.ring.loop.state = "failed"
             raise
         finally:
             self._callbacks = None
@@ -248,14 +223,14 @@ class Crawler:
         if self._shard is None:
             return
         if self._callbacks is not None and self.config.websub.unsubscribe and not now:
-            self._callbacks.leave(self._shard.shard.stop)
+            self._callbacks.leave(self._shard.ring.loop.stop)
         else:
-            self._shard.shard.stop(now=now)
+            self._shard.ring.loop.stop(now=now)
 
     def failed(self, error: Exception) -> None:
         """Note a mistake of ours beside the crawl, of who serves its console, in its log."""
         if self._shard is not None:
-            self._shard.logs.critical("console_failed", error)  # noqa: PLE1205 - not the logging module
+            self._shard.controls.telemetry.logs.critical("console_failed", error)  # noqa: PLE1205 - not the logging module
 
     @property
     def callbacks(self) -> Callbacks | None:
@@ -310,6 +285,47 @@ class Crawler:
 
     # ---- inside
 
+    async def _crawl(self, shard: Assembled, sources: Sources, verbs: Mapping[str, Verb]) -> End:
+        ring, outputs, controls, membership = shard.ring, shard.outputs, shard.controls, shard.membership
+        low_water = LowWater(shard.kept.home, controls.settings, ring, controls.telemetry, sources)
+        scope = controls.settings.config.scope
+        watching = Watching(scope, ring.scope.exclusions, controls.telemetry, ring.loop.stir)
+        companions: list[Companion] = [
+            sources.seeding.run, sources.feeding.run, watching.run, low_water.run, self._follow_logs,
+        ]  # fmt: skip
+        if ring.recrawl is not None:
+            companions.append(ring.recrawl.enrolment.run)
+        if self._callbacks is not None:
+            companions.append(self._callbacks.run)
+        busy = (sources.seeding.busy, sources.feeding.busy, low_water.busy)
+        more_to_come: Callable[[], bool] = lambda: any(one() for one in busy)  # noqa: E731
+        if membership is not None:
+            companions.append(membership.exchange.run)
+            more_to_come = membership.more_to_come
+        async with asyncio.TaskGroup() as group:
+            asking = group.create_task(self._serve(shard, verbs))
+            watched = group.create_task(controls.watchdogs.run())
+            saving = group.create_task(self._vault.keep_up(shard)) if self._vault is not None else None
+            uploading = group.create_task(outputs.uploads.run()) if outputs.uploads is not None else None
+            end = await ring.loop.run(companions, more_to_come)
+            await self._finish_files(shard)
+            await self._save_remainder(shard, sources.feeding, end)
+            watched.cancel()
+            asking.cancel()  # Until here it can be asked: large files take a while to finish.
+            for task in (uploading, saving):
+                if task is not None:
+                    task.cancel()
+        return end
+
+    def _table(self, shard: Assembled, seeding: Seeding) -> dict[str, Verb]:
+        kept, ring, controls = shard.kept, shard.ring, shard.controls
+        setting = Setting(controls.settings, kept, controls.telemetry, self._reconfigured)
+        save_copy = partial(checkpoint_of, shard, self._vault)
+        return table_of(
+            Queries(self.directory, ring, controls, self.status),
+            Commands(ring, controls, seeding, setting, self.status, save_copy),
+        )
+
     def _reconfigured(self, config: Config) -> None:
         self.config = config
 
@@ -322,47 +338,58 @@ class Crawler:
         """Have the system allow as many open files as the requests at once may need, or send fewer at once."""
         concurrency, machine = self.config.crawl.concurrency, ThisMachine()
         wanted = FILES_OF_OUR_OWN + FILES_A_REQUEST * max(concurrency, self.config.fetch.connections_max)
-        shard.watchdogs.limit_requests(machine.raise_open_files(wanted), concurrency)
+        shard.controls.watchdogs.limit_requests(machine.raise_open_files(wanted), concurrency)
 
     def _attach(self, shard: Assembled) -> None:
+        telemetry = shard.controls.telemetry
         if self.config.console.port is not None:
-            shard.tally.recent = Recent()
-        shard.tally.listeners.append(lambda sentence: self._tell(sentence, shard))
+            telemetry.tally.recent = Recent()
+        telemetry.tally.listeners.append(lambda sentence: self._tell(sentence, shard))
         if self._delivery is not None:
-            shard.tally.delivery = self._delivery
-            shard.committer.on_committed = self._delivery.committed
-            self._delivery.on_room = shard.shard.stir
-        if shard.hubs is not None:
-            self._callbacks = Callbacks(shard, shard.hubs)
+            telemetry.tally.delivery = self._delivery
+            shard.kept.committer.on_committed = self._delivery.committed
+            self._delivery.on_room = shard.ring.loop.stir
+        recrawl = shard.ring.recrawl
+        if recrawl is not None and recrawl.hubs is not None:
+            self._callbacks = Callbacks(recrawl.hubs, recrawl.schedule, shard.ring, telemetry)
         if self._stop is not None:
-            shard.shard.stop(now=self._stop)
+            shard.ring.loop.stop(now=self._stop)
 
     def _begin_or_settle(self, shard: Assembled) -> None:
         """See that a crawl that had ended does nothing more, if that was asked for; else the rest is its own again."""
-        ended = shard.tally.totals.ended
+        ended = shard.controls.telemetry.tally.totals.ended
         if self._settle and ended in ENDED:
-            shard.shard.end_early(ENDED[ended])
+            shard.ring.loop.end_early(ENDED[ended])
             return
         (self.directory / REMAINDER).unlink(missing_ok=True)
         if ended == "low_water":
-            shard.frontier.count_anew()  # Somebody wants to have the rest after all.
+            shard.ring.frontier.count_anew()  # Somebody wants to have the rest after all.
 
     async def _save_remainder(self, shard: Assembled, feeding: Feeding, end: End) -> None:
         """Make what an offline crawl leaves a segment for the next one."""
         if self.config.crawl.mode != "offline" or end not in ("low_water", "limit"):
             return
+        urls = shard.ring.urls
         saved = await asyncio.to_thread(
-            write_remainder, self.directory, self.config, shard.store, shard.namer.name, feeding.left(), shard.url_seen
+            write_remainder,
+            self.directory,
+            self.config,
+            shard.kept.storage.store,
+            urls.namer.name,
+            feeding.left(),
+            urls.url_seen,
         )
         if saved:
-            shard.tally.note(f"{saved:,} URLs are left: {self.directory / REMAINDER} is a segment of them")
+            shard.controls.telemetry.tally.note(
+                f"{saved:,} URLs are left: {self.directory / REMAINDER} is a segment of them"
+            )
 
     def _tell(self, sentence: str, shard: Assembled) -> None:
         for listener in self._listeners:
             try:
                 listener(sentence)
             except Exception as error:  # noqa: BLE001 - a listener's mistake is not that of the page it hears of
-                shard.logs.critical("listener_failed", error, note=sentence)  # noqa: PLE1205 - not the logging module
+                shard.controls.telemetry.logs.critical("listener_failed", error, note=sentence)  # noqa: PLE1205 - not the logging module
 
     async def _assembled(self) -> Assembled:
         self._check_memory()
@@ -382,8 +409,8 @@ class Crawler:
 
     async def _serve(self, shard: Assembled, verbs: Mapping[str, Verb]) -> None:
         """Answer until cancelled."""
-        with self._asking.open(verbs, shard.logs):
-            await Control(self.directory / "state", verbs, shard.logs).serve()
+        with self._asking.open(verbs, shard.controls.telemetry.logs):
+            await Control(self.directory / "state", verbs, shard.controls.telemetry.logs).serve()
 
     async def _locked(self) -> DirectoryLock:
         deadline = WallClock().now() + LOCK_S_MAX
@@ -400,14 +427,14 @@ class Crawler:
         while True:
             await asyncio.sleep(1.0)
             assert self._shard is not None
-            if not self._shard.shard.held:  # A conversion needs room before it gives some back.
+            if not self._shard.ring.loop.held:  # A conversion needs room before it gives some back.
                 await self._follow_one()
 
     async def _follow_one(self) -> Following | None:
         """Do the next task of the followers; return whose it was, or None when there is none."""
         assert self._shard is not None
         if self._conversion is None:
-            found = self._shard.followers.next()
+            found = self._shard.outputs.followers.next()
             if found is None:
                 return None
             self._following = found
@@ -430,33 +457,33 @@ class Crawler:
 
     async def _finish_files(self, shard: Assembled) -> None:
         """Complete what others read: WARC files get their names, tables become Parquet, the index is sorted."""
-        shard.archives.close()
-        shard.committer.on_durable = None  # What follows commits files alone: rows of that would begin new logs.
-        await shard.committer.commit()
+        shard.outputs.archives.close()
+        shard.kept.committer.on_durable = None  # What follows commits files alone: rows of that would begin new logs.
+        await shard.kept.committer.commit()
         is_saved = True
         while (follower := await self._follow_one()) is not None:
             is_saved = follower.frees_disk
             if is_saved:
-                await shard.committer.commit()
+                await shard.kept.committer.commit()
         if not is_saved:
-            await shard.committer.commit()
+            await shard.kept.committer.commit()
         await self._make_views(shard)
-        if self._vault is not None and (shard.membership is not None or not shard.shard.hurried):
+        if self._vault is not None and (shard.membership is not None or not shard.ring.loop.hurried):
             await self._vault.finish(shard)
-        await asyncio.to_thread(shard.followers.close)
-        if shard.uploads is not None and not shard.shard.hurried:
-            await self._finish_uploads(shard, shard.uploads)
-        if failure := shard.tally.failure or shard.archives.failure:
+        await asyncio.to_thread(shard.outputs.followers.close)
+        if shard.outputs.uploads is not None and not shard.ring.loop.hurried:
+            await self._finish_uploads(shard, shard.outputs.uploads)
+        if failure := shard.controls.telemetry.tally.failure or shard.outputs.archives.failure:
             raise failure  # Only now: everything that could be saved is.
 
     async def _make_views(self, shard: Assembled) -> None:
-        await asyncio.to_thread(shard.write_index)
+        await asyncio.to_thread(shard.outputs.write_index)
 
     async def _finish_uploads(self, shard: Assembled, uploads: Uploads) -> None:
         """Wait for what is still to be copied, unless told to go at once."""
         async with asyncio.TaskGroup() as group:
-            work = group.create_task(uploads.finish(shard.committer.commit, (INDEX,)))
+            work = group.create_task(uploads.finish(shard.kept.committer.commit, (INDEX,)))
             while not work.done():
                 await asyncio.wait([work], timeout=HURRY_POLL_S)
-                if shard.shard.hurried:
+                if shard.ring.loop.hurried:
                     work.cancel()

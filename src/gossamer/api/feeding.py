@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING
 import msgspec
 from xxhash import xxh3_128_hexdigest
 
-from gossamer.assembly import Assembled
+from gossamer.assembly import Assembled, Ring
 from gossamer.config import Config
 from gossamer.config.segments import Visitable
+from gossamer.crawl.tally import Telemetry
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
+from gossamer.state.epoch import Epochs
 from gossamer.state.schema import SEGMENTS
+from gossamer.url.url import Url
 from gossamer.world.files import sync_directory
 
 if TYPE_CHECKING:
@@ -52,6 +55,13 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Taken).decode
 
 
+def feeding_of(shard: Assembled) -> Feeding:
+    """Return what takes in a shard's segments."""
+    has = shard.membership.exchange.has if shard.membership is not None else None
+    controls = shard.controls
+    return Feeding(controls.settings.config, shard.ring, shard.kept.storage.epochs, controls.telemetry, has)
+
+
 class Feeding:
     """Takes in segments. How far it has come is durable with the URLs themselves, so that a restart goes on there.
 
@@ -59,13 +69,18 @@ class Feeding:
     batch of one file; the queue is on disk. About 15 µs a URL.
     """
 
-    def __init__(self, shard: Assembled) -> None:
-        self._shard = shard
-        self._given = [Path(path) for path in shard.config.seeds.segments]
-        self._visitable = Visitable(shard.config)
-        self._has = shard.membership.exchange.has if shard.membership is not None else None
+    def __init__(
+        self, config: Config, ring: Ring, epochs: Epochs, telemetry: Telemetry, has: Callable[[Url], bool] | None
+    ) -> None:
+        """`has` says whether a URL is this shard's; None: all are."""
+        self._ring = ring
+        self._epochs = epochs
+        self._logs, self._tally = telemetry.logs, telemetry.tally
+        self._given = [Path(path) for path in config.seeds.segments]
+        self._visitable = Visitable(config)
+        self._has = has
         self._busy = bool(self._given)
-        directory = shard.config.seeds.watch_directory
+        directory = config.seeds.watch_directory
         self._directory = Path(directory) if directory else None
 
     @property
@@ -82,7 +97,7 @@ class Feeding:
         for path in self._given:
             await self.take(path)
         self._busy = False
-        self._shard.shard.stir()
+        self._ring.loop.stir()
         await asyncio.Event().wait()
 
     async def take(self, path: Path) -> int:
@@ -91,22 +106,22 @@ class Feeding:
         Raises:
             ConfigError: it is none, or is damaged.
         """
-        before = self._shard.frontier.counts.discovered
+        before = self._ring.frontier.counts.discovered
         key = SEGMENTS + identity(path)
         with closing(_segment(path)) as segment:
             taken = self._taken(key) or Taken(str(path), segment.rows)
             for rows in segment.links(taken.at, URLS_A_STEP_MAX):
                 self._offer(rows.links, rows.levels, taken)
                 taken.at = rows.end
-                self._shard.epochs.put("meta", key, _encode(taken))  # In one breath with its URLs.
-                self._shard.shard.stir()
-                await self._shard.shard.relieve()
+                self._epochs.put("meta", key, _encode(taken))  # In one breath with its URLs.
+                self._ring.loop.stir()
+                await self._ring.loop.relieve()
                 await asyncio.sleep(0)
-            self._shard.epochs.put("meta", key, _encode(taken))
-        found = self._shard.frontier.counts.discovered - before
+            self._epochs.put("meta", key, _encode(taken))
+        found = self._ring.frontier.counts.discovered - before
         refused = f", {taken.refused:,} refused (logs/info.log names them)" if taken.refused else ""
         if found or refused:
-            self._shard.tally.note(f"took in {path}: {found:,} of {taken.rows:,} URLs are new here{refused}")
+            self._tally.note(f"took in {path}: {found:,} of {taken.rows:,} URLs are new here{refused}")
         return found
 
     async def take_next(self) -> bool:
@@ -120,11 +135,11 @@ class Feeding:
         self._busy = True
         try:
             await self.take(path)
-            await self._shard.shard.commit()
+            await self._ring.loop.commit()
             end = DONE
         except ConfigError as error:
-            self._shard.logs.critical("segment_refused", path=str(path), error_text=str(error))
-            self._shard.tally.note(f"{error}; it is set aside as {path.name}.refused")
+            self._logs.critical("segment_refused", path=str(path), error_text=str(error))
+            self._tally.note(f"{error}; it is set aside as {path.name}.refused")
             end = ".refused"
         finally:
             self._busy = False
@@ -149,22 +164,22 @@ class Feeding:
 
     def _offer(self, links: list[Link], levels: list[int], taken: Taken) -> None:
         """Queue URLs under our own names for them: the file may have been made by other rules, or another tool."""
-        names = self._shard.namer.names([link.url.text for link in links])
+        names = self._ring.urls.namer.names([link.url.text for link in links])
         may = self._visitable.which(names)
         ours: list[Link] = []
         at: list[int] = []
         for link, level, url, visitable in zip(links, levels, names, may, strict=True):
             if url is None or not visitable:
                 taken.refused += 1
-                self._shard.logs.info("segment_url_refused", url=link.url.text[:200])
+                self._logs.info("segment_url_refused", url=link.url.text[:200])
                 continue
             ours.append(Link(url, link.link_type, link.depth, link.hops, link.referrer, link.seed))
             at.append(min(level, LEVEL_MAX))
-        self._shard.tally.seeded([link.url.text for link in ours if self._has is None or self._has(link.url)])
-        self._shard.pipeline.take_in(ours, at)
+        self._tally.seeded([link.url.text for link in ours if self._has is None or self._has(link.url)])
+        self._ring.pipeline.take_in(ours, at)
 
     def _taken(self, key: bytes) -> Taken | None:
-        stored = self._shard.epochs.get("meta", key)
+        stored = self._epochs.get("meta", key)
         return None if stored is None else _decode(stored)
 
 

@@ -9,10 +9,9 @@ from typing import Any
 
 from gossamer.api.given import directory_of
 from gossamer.archive.search.folder import indexes_of
-from gossamer.assembly import Assembled
 from gossamer.config import Config
 from gossamer.config.gather import reopen
-from gossamer.crawl.tally import Recent
+from gossamer.crawl.tally import Recent, Telemetry
 from gossamer.model.product import __version__
 
 POINTS_TOLD_MAX = 2_000
@@ -55,34 +54,35 @@ def recent_of_all(answers: Sequence[object], after: int, most: int) -> dict[str,
 class Looking:
     """Answers for a running shard. Attempts are kept from the first question on: nobody asks, nobody pays."""
 
-    def __init__(self, shard: Assembled) -> None:
-        self._shard = shard
-        self._began_at = shard.clock.now()
+    def __init__(self, directory: Path, telemetry: Telemetry) -> None:
+        self._directory = directory
+        self._logs, self._tally = telemetry.logs, telemetry.tally
+        self._began_at = telemetry.clock.now()
         self._before: Sequence[Sequence[float | int | None]] | None = None
         """The course of earlier runs."""
         self._one_at_a_time = asyncio.Lock()
 
     def recent(self, after: int, most: int) -> dict[str, object]:
         """Return the last attempts since that numbered `after`."""
-        if self._shard.tally.recent is None:
-            self._shard.tally.recent = Recent()
-        return self._shard.tally.recent.since(after, most)
+        if self._tally.recent is None:
+            self._tally.recent = Recent()
+        return self._tally.recent.since(after, most)
 
     async def course(self) -> dict[str, object]:
         """Return where the counts stood, over all runs; the earlier ones are read once, in a thread."""
         async with self._one_at_a_time:
             if self._before is None:
                 self._before = await self._earlier()
-        points = [*self._before, *(list(point) for point in self._shard.tally.course.points())]
+        points = [*self._before, *(list(point) for point in self._tally.course.points())]
         return {"points": points[-POINTS_TOLD_MAX:]}
 
     async def _earlier(self) -> Sequence[Sequence[float | int | None]]:
-        if self._shard.tally.totals.incarnation <= 1:
+        if self._tally.totals.incarnation <= 1:
             return ()
         from gossamer.report.past import course_until  # noqa: PLC0415 - it brings what reads tables
 
         try:
-            return await asyncio.to_thread(course_until, self._shard.directory, self._began_at)
+            return await asyncio.to_thread(course_until, self._directory, self._began_at)
         except Exception as error:  # noqa: BLE001 - a table that cannot be read must not hide what is going on now
-            self._shard.logs.critical("course_unread", error)  # noqa: PLE1205 - not the logging module
+            self._logs.critical("course_unread", error)
             return ()

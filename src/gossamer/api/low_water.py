@@ -10,14 +10,16 @@ import inspect
 import os
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGKILL
 from subprocess import DEVNULL, PIPE
 
 from gossamer.api.feeding import Feeding
 from gossamer.api.seeding import Seeding
-from gossamer.assembly import Assembled
+from gossamer.assembly import Home, Ring, Settings
 from gossamer.config.seeds import check_addresses, local_hosts
+from gossamer.crawl.tally import Telemetry
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import SEED_FILE
 from gossamer.scope.roots import seed_url
@@ -34,6 +36,15 @@ REFUSED_TOLD_MAX = 20
 """Lines of one answer that the log names as none of ours; the others are counted."""
 
 
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where more URLs come from."""
+
+    seeding: Seeding
+    feeding: Feeding
+    more_seeds: MoreSeeds | None
+
+
 class LowWater:
     """Promises: while more than `frontier.hosts_min` hosts are left nobody is asked and nothing ends. A directory that
     is watched is looked into first. A source of seeds is asked again as long as it brings something new; after that, or
@@ -41,19 +52,21 @@ class LowWater:
     to its end.
     """
 
-    def __init__(self, shard: Assembled, seeding: Seeding, feeding: Feeding, more_seeds: MoreSeeds | None) -> None:
-        options = shard.config.frontier
-        self._shard = shard
-        self._logs = shard.logs
-        self._seeding = seeding
-        self._feeding = feeding
-        self._offline = shard.config.crawl.mode == "offline"
+    def __init__(self, home: Home, settings: Settings, ring: Ring, telemetry: Telemetry, sources: Sources) -> None:
+        options = settings.config.frontier
+        self._directory = home.directory
+        self._settings = settings
+        self._loop, self._frontier = ring.loop, ring.frontier
+        self._clock, self._logs, self._tally = telemetry.clock, telemetry.logs, telemetry.tally
+        self._seeding = sources.seeding
+        self._feeding = feeding = sources.feeding
+        self._offline = settings.config.crawl.mode == "offline"
         self._watches = feeding.watches
-        self._watch_s_max = shard.config.seeds.watch_s_max
+        self._watch_s_max = settings.config.seeds.watch_s_max
         self._idle_since: float | None = None
         self._command = options.more_seeds_command
         self._command_s_max = options.more_seeds_s_max
-        self._source: MoreSeeds | None = more_seeds or (self._run_command if self._command else None)
+        self._source: MoreSeeds | None = sources.more_seeds or (self._run_command if self._command else None)
         asks = self._source is not None or self._watches
         self._hosts_min = max(options.hosts_min, 1) if asks else options.hosts_min
         self._stops = options.hosts_min > 0
@@ -67,14 +80,14 @@ class LowWater:
         while self._hosts_min:
             await asyncio.sleep(LOOK_S)
             busy = self._seeding.busy() or self._feeding.busy()
-            if busy or self._shard.shard.paused or self._shard.shard.held:
+            if busy or self._loop.paused or self._loop.held:
                 continue
-            left = self._shard.frontier.hosts_left
+            left = self._frontier.hosts_left
             if left:
                 self._idle_since = None
             if left >= self._hosts_min or (self._watches and await self._feeding.take_next()):
                 continue
-            had_enough = self._shard.frontier.hosts_most >= self._hosts_min
+            had_enough = self._frontier.hosts_most >= self._hosts_min
             if self._source is not None:
                 await self._ask(left)
             elif self._watches:
@@ -83,7 +96,7 @@ class LowWater:
                 self._tell(
                     f"{left} hosts are left, fewer than frontier.hosts_min = {self._hosts_min}; the rest is saved"
                 )
-                self._shard.shard.end_early("low_water")
+                self._loop.end_early("low_water")
                 break
         await asyncio.Event().wait()
 
@@ -98,25 +111,25 @@ class LowWater:
             texts = []
         if not await self._add(texts):
             self._source = None
-            self._shard.shard.stir()
+            self._loop.stir()
             self._tell(f"{left} hosts are left, and there are no more seeds")
 
     def _wait_for_segments(self, left: int) -> None:
         """Give up on a directory in which nothing has appeared for as long as there was nothing to fetch."""
-        now = self._shard.clock.now()
+        now = self._clock.now()
         if left:
             return
         self._idle_since = self._idle_since or now
         if self._watch_s_max is not None and now - self._idle_since >= self._watch_s_max:
             self._watches = False
-            self._shard.shard.stir()
+            self._loop.stir()
             self._tell(f"no segment has appeared for {self._watch_s_max:g} s, and nothing is left")
 
     async def _add(self, texts: list[str]) -> bool:
         """Take seeds in, and segments where they are taken; say whether anything in them was new. The crawl goes on
         between steps, and what it finds meanwhile does not count.
         """
-        local, refused, is_new = local_hosts(self._shard.config), 0, False
+        local, refused, is_new = local_hosts(self._settings.config), 0, False
         for start in range(0, len(texts), SEEDS_A_STEP_MAX):
             good = []
             for text in texts[start : start + SEEDS_A_STEP_MAX]:
@@ -134,18 +147,18 @@ class LowWater:
             before = self._known()
             self._seeding.add(good, SEED_FILE)
             is_new |= self._known() > before
-            await self._shard.shard.relieve()
+            await self._loop.relieve()
             await asyncio.sleep(0)
         if refused:
             self._tell(f"{refused:,} of {len(texts):,} more seeds refused; logs/info.log has the first of them")
         return is_new
 
     def _known(self) -> tuple[int, int]:
-        return self._shard.frontier.counts.discovered, self._shard.frontier.hosts_left
+        return self._frontier.counts.discovered, self._frontier.hosts_left
 
     def _checked(self, text: str, local: frozenset[str]) -> str:
-        address = seed_url(text, self._shard.config.scope.schemes)
-        check_addresses(self._shard.config, [address], local)
+        address = seed_url(text, self._settings.config.scope.schemes)
+        check_addresses(self._settings.config, [address], local)
         return address
 
     async def _run_command(self) -> list[str]:
@@ -156,7 +169,7 @@ class LowWater:
             RuntimeError: it failed.
             TimeoutError: it took too long, and was killed.
         """
-        environment = {**os.environ, "GOSSAMER_DIRECTORY": str(self._shard.directory)}
+        environment = {**os.environ, "GOSSAMER_DIRECTORY": str(self._directory)}
         process = await asyncio.create_subprocess_exec(
             *self._command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, env=environment, start_new_session=True
         )
@@ -182,7 +195,7 @@ class LowWater:
         return await asyncio.to_thread(_lines, output)
 
     def _tell(self, sentence: str) -> None:
-        self._shard.tally.note(sentence)
+        self._tally.note(sentence)
 
 
 def _lines(output: bytearray) -> list[str]:

@@ -104,10 +104,12 @@ class Member(Crawler):
             opening_min=opening,
         )
         assert shard.membership is not None
-        shard.shard.may_begin = self._tenure.holds
+        shard.ring.loop.may_begin = self._tenure.holds
         if self._is_limited:
-            shard.shard.quota = 0  # Until the first order says how many.
-        shard.tally.listeners.append(lambda sentence: self._line.send(said.NOTE, 0, sentence.encode()))
+            shard.ring.loop.quota = 0  # Until the first order says how many.
+        shard.controls.telemetry.tally.listeners.append(
+            lambda sentence: self._line.send(said.NOTE, 0, sentence.encode())
+        )
         shard.membership.exchange.on_outgoing = self._news.set
         return shard
 
@@ -146,7 +148,7 @@ class Member(Crawler):
 
     async def _make_views(self, shard: Assembled) -> None:
         """The process that runs the whole crawl makes them, of complete tables. Save what we have before we go."""
-        shard.require_tables()
+        shard.outputs.require_tables()
 
     async def _send(self, shard: Assembled) -> None:
         assert shard.membership is not None
@@ -200,8 +202,8 @@ class Member(Crawler):
             return answer
         shard.membership.obey(look.orders)
         if look.hurried:
-            shard.shard.stop(now=True)
-        if shard.shard.state != "starting":
+            shard.ring.loop.stop(now=True)
+        if shard.ring.loop.state != "starting":
             report = shard.membership.report()
             answer |= {"state": "running", "report": msgspec.to_builtins(report)}
             if self._vault is not None:
@@ -215,7 +217,7 @@ class Member(Crawler):
         if shard is None or verb is None:
             answer: dict[str, object] = {"ok": False, "error": f"shard {self._job.shard} is starting; try again"}
         else:
-            answer = await answered(verb, question, shard.logs)
+            answer = await answered(verb, question, shard.controls.telemetry.logs)
         self._line.say(said.ANSWER, number, answer)
 
 

@@ -9,24 +9,26 @@ from pathlib import Path
 
 from gossamer.api.given import directory_of
 from gossamer.api.shards import held_stopped, require_here
-from gossamer.assembly import Assembled, assemble
+from gossamer.assembly import Ring, assemble
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError
+from gossamer.scope.traps import Traps
+from gossamer.world.clock import Clock
 
 SHOWN_MAX = 5
 
 
-async def release(shard: Assembled, name: str) -> list[str]:
+async def release(ring: Ring, name: str, clock: Clock) -> list[str]:
     """Let go of the traps of a host, or of one (`host/template`); return their names. To be committed."""
-    pipeline, frontier = shard.pipeline, shard.frontier
-    return await shard.trapping.release(
-        name, shard.namer, shard.history, pipeline.discover, lambda link: frontier.add(link, 0, shard.clock.now())
+    frontier, urls = ring.frontier, ring.urls
+    return await ring.scope.trapping.release(
+        name, urls.namer, urls.history, ring.pipeline.discover, lambda link: frontier.add(link, 0, clock.now())
     )
 
 
-def no_trap(shard: Assembled, name: str) -> str:
+def no_trap(traps: Traps, name: str) -> str:
     """Return a line about a name that no trap has."""
-    names = [trap.name for trap in shard.traps.all if not trap.released]
+    names = [trap.name for trap in traps.all if not trap.released]
     near = difflib.get_close_matches(name, [*names, *(trap.partition("/")[0] for trap in names)], n=1)
     if near:
         return f"no trap is called {name!r}; did you mean {near[0]!r}?"
@@ -53,11 +55,11 @@ async def _release_of(directory: Path, name: str) -> dict[str, object]:
                 require_here(directory, number, shards)
             shard = assemble(config, directory, shard=number, shards=shards)
             try:
-                released = await release(shard, name)
+                released = await release(shard.ring, name, shard.controls.telemetry.clock)
                 if released:
-                    await shard.committer.commit()
+                    await shard.kept.committer.commit()
                     return {"released": released}
-                refusal = refusal or no_trap(shard, name)
+                refusal = refusal or no_trap(shard.ring.scope.traps, name)
             finally:
                 await shard.close()
     raise ConfigError(refusal)

@@ -115,8 +115,8 @@ class Vault:
     async def keep_up(self, shard: Assembled) -> None:
         """Make a checkpoint at every interval, until cancelled; a store that fails is asked again."""
         if self.restored:
-            shard.tally.note(self.restored)
-            shard.logs.info("restored", opening=self._opening, how=self.restored)
+            shard.controls.telemetry.tally.note(self.restored)
+            shard.controls.telemetry.logs.info("restored", opening=self._opening, how=self.restored)
         while True:
             await asyncio.sleep(RETRY_S if self._failing else self._interval_s)
             await self.try_save(shard)
@@ -127,11 +127,13 @@ class Vault:
             await self.save(shard)
         except StoreError as error:
             if not self._failing:
-                shard.tally.note(f"checkpoints fail: {error}; the crawl goes on, and a lost machine costs more")
+                shard.controls.telemetry.tally.note(
+                    f"checkpoints fail: {error}; the crawl goes on, and a lost machine costs more"
+                )
             self._failing = True
             return False
         if self._failing:
-            shard.tally.note("checkpoints work again")
+            shard.controls.telemetry.tally.note("checkpoints work again")
         self._failing = False
         return True
 
@@ -140,15 +142,15 @@ class Vault:
         async with self._one_at_a_time:
             # What is in flight comes after it.
             membership = shard.membership
-            activity = membership.report().activity if membership is not None and not shard.shard.in_flight else -1
-            shard.archives.finish_segments()
-            await shard.committer.commit()
+            activity = membership.report().activity if membership is not None and not shard.ring.loop.in_flight else -1
+            shard.outputs.archives.finish_segments()
+            await shard.kept.committer.commit()
             folder = self._home.state / "checkpoint"
             taking = importlib.import_module("gossamer.assembly.snapshot").snapshot
-            taken = await shard.committer.hold(lambda: taking(shard, folder, self._checkpoints.has))
+            taken = await shard.kept.committer.hold(lambda: taking(shard.kept.storage, folder, self._checkpoints.has))
             now = self._clock.now()
             await self._checkpoints.save(self._opening, taken.epoch, now, taken.taken, taken.kept)
-            await self._checkpoints.keep_config(effective_toml(shard.config, shown=_without_secrets))
+            await self._checkpoints.keep_config(effective_toml(shard.controls.settings.config, shown=_without_secrets))
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
             if membership is not None:
                 membership.exchange.covered(taken.epoch)

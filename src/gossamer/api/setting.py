@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from gossamer.assembly import Assembled, reconfigure
+from gossamer.assembly import Kept, Settings
 from gossamer.config import Config
 from gossamer.config.live import Change, changed, for_host, live_keys, save
 from gossamer.config.toml import as_assignments, written
+from gossamer.crawl.tally import Telemetry
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import RefusedError, Set
 from gossamer.state.epoch import Epochs
@@ -33,9 +34,14 @@ class Setting:
     dies between the two is started again with it, and nobody has been told yet that it holds.
     """
 
-    def __init__(self, shard: Assembled, on_change: Callable[[Config], None]) -> None:
-        self._shard = shard
+    def __init__(
+        self, settings: Settings, kept: Kept, telemetry: Telemetry, on_change: Callable[[Config], None]
+    ) -> None:
+        self._settings = settings
+        self._kept = kept
+        self._telemetry = telemetry
         self._on_change = on_change
+        self.directory = kept.home.directory
         self._one_at_a_time = asyncio.Lock()
 
     async def set(self, assignments: Sequence[str]) -> list[Change]:
@@ -45,31 +51,31 @@ class Setting:
             ConfigError: one of them cannot be; nothing changed.
         """
         async with self._one_at_a_time:
-            shard = self._shard
-            config, changes = await asyncio.to_thread(changed, shard.config, assignments)
+            committer = self._kept.committer
+            config, changes = await asyncio.to_thread(changed, self._settings.config, assignments)
             if not changes:
                 return []
-            await asyncio.to_thread(save, config, shard.directory)
-            await shard.committer.between(lambda: self._apply(config, changes))
-            await shard.committer.commit()
-            shard.logs.info("configuration_changed", changes={change.key: change.after for change in changes})
+            await asyncio.to_thread(save, config, self.directory)
+            await committer.between(lambda: self._apply(config, changes))
+            await committer.commit()
+            self._telemetry.logs.info("configuration_changed", changes={change.key: change.after for change in changes})
             return changes
 
     async def set_host(self, host: str, values: Mapping[str, object]) -> list[Change]:
         """Change one host's rules; None takes one away. Raises as `set`."""
-        return await self.set([for_host(self._shard.config, host, values)])
+        return await self.set([for_host(self._settings.config, host, values)])
 
     def live(self) -> dict[str, str]:
         """Return the live keys with their values, as the file has them."""
-        config = self._shard.config
+        config = self._settings.config
         keys = [*live_keys(), *(key for key in config.all_keys() if key.startswith("host."))]
         return {key: "none" if config.value(key) is None else written(config.value(key)) for key in keys}
 
     def _apply(self, config: Config, changes: Sequence[Change]) -> None:
-        shard, now = self._shard, self._shard.clock.now()
-        reconfigure(shard, config)
+        epochs, now = self._kept.storage.epochs, self._telemetry.clock.now()
+        self._settings.change(config)
         kept = [Changed(now, *change) for change in changes]
-        shard.epochs.put("meta", CHANGES + shard.epochs.number.to_bytes(8), msgspec.msgpack.encode(kept))
+        epochs.put("meta", CHANGES + epochs.number.to_bytes(8), msgspec.msgpack.encode(kept))
         self._on_change(config)
 
 

@@ -44,16 +44,17 @@ def running_status(shard: Assembled, *, detail: bool = False) -> dict[str, objec
     """Return a running crawl's status. Some tens of microseconds, plus one per host in memory when nothing happens;
     `detail` adds hosts and the course of rates: about 1 µs more per host in memory.
     """
-    counts, totals, tally = shard.frontier.counts, shard.tally.totals, shard.tally
-    elapsed_s = shard.shard.elapsed_s()
-    status = _common(counts, totals, elapsed_s, shard.config.limits)
-    status["seeds"] = seeds_told(totals.seeds, shard.story.why)
-    pages_s, bytes_s = tally.rates(shard.clock.now())
-    under_way, awaited = shard.shard.in_flight, waiting(shard)
-    state = shard.shard.state
-    if state == "running" and (shard.shard.paused or shard.shard.held):  # What ends goes on ending.
+    ring, controls, epochs, uploads = shard.ring, shard.controls, shard.kept.storage.epochs, shard.outputs.uploads
+    config, telemetry, watchdogs = controls.settings.config, controls.telemetry, controls.watchdogs
+    loop, frontier, tally, now = ring.loop, ring.frontier, telemetry.tally, telemetry.clock.now()
+    counts, totals, elapsed_s = frontier.counts, tally.totals, loop.elapsed_s()
+    status = _common(counts, totals, elapsed_s, config.limits)
+    status["seeds"] = seeds_told(totals.seeds, controls.story.why)
+    pages_s, bytes_s = tally.rates(now)
+    under_way, awaited, state = loop.in_flight, waiting(ring, uploads, telemetry), loop.state
+    if state == "running" and (loop.paused or loop.held):  # What ends goes on ending.
         state = "paused"
-    if shard.revisits is None:
+    if ring.recrawl is None:
         # Errands such as robots.txt are no URLs, and who has ended a visit is at work for a moment yet: every URL that
         # was discovered is told in one place.
         under_way = min(under_way, counts.pending)
@@ -61,51 +62,52 @@ def running_status(shard: Assembled, *, detail: bool = False) -> dict[str, objec
         "state": state,
         "in_flight": under_way,
         "queued": max(0, counts.pending - under_way),
-        "hosts_active": shard.frontier.benched,
-        **_budget(shard.config, counts, shard.frontier.round),
+        "hosts_active": frontier.benched,
+        **_budget(config, counts, frontier.round),
         "pages_s": pages_s,
         "bytes_s": bytes_s,
-        "epoch": shard.epochs.number - 1,
-        "rejected": {name: count for name, count in shard.chain.counts.items() if count},
-        "traps": traps_told(shard.traps),
-        "mode": shard.config.crawl.mode,
-        "revisits": whole_facts(shard.revisits.state, shard.clock.now()) if shard.revisits is not None else None,
+        "epoch": epochs.number - 1,
+        "rejected": {name: count for name, count in ring.scope.chain.counts.items() if count},
+        "traps": traps_told(ring.scope.traps),
+        "mode": config.crawl.mode,
+        "revisits": whole_facts(ring.recrawl.schedule.state, now) if ring.recrawl is not None else None,
         "waiting_for": awaited.says if awaited is not None else "",
         "waiting": msgspec.structs.asdict(awaited) if awaited is not None else None,
-        "alarms": [msgspec.structs.asdict(alarm) for alarm in shard.watchdogs.alarms],
-        "counters": msgspec.structs.asdict(shard.counters()),
-        "watch": msgspec.structs.asdict(shard.watchdogs.gauges),
+        "alarms": [msgspec.structs.asdict(alarm) for alarm in watchdogs.alarms],
+        "counters": msgspec.structs.asdict(tally.counters()),
+        "watch": msgspec.structs.asdict(watchdogs.gauges),
         "shards": [_health(shard)],
-        "concurrency": shard.shard.concurrency,
-        "closings": [{"host": host, "reason": reason} for host, reason in shard.frontier.closings],
-        "uploads": msgspec.structs.asdict(shard.uploads.counts) if shard.uploads is not None else None,
-        "eta_s": _eta_s(shard.config.limits, totals, elapsed_s, pages_s, bytes_s) if state == "running" else None,
+        "concurrency": loop.concurrency,
+        "closings": [{"host": host, "reason": reason} for host, reason in frontier.closings],
+        "uploads": msgspec.structs.asdict(uploads.counts) if uploads is not None else None,
+        "eta_s": _eta_s(config.limits, totals, elapsed_s, pages_s, bytes_s) if state == "running" else None,
     }
     if detail:
         status |= {
-            "course": shard.tally.course.rates(),
-            "hosts": shard.frontier.overview(shard.clock.now(), HOSTS_TOLD_MAX),
-            "changes": changes_of(shard.epochs),
+            "course": tally.course.rates(),
+            "hosts": frontier.overview(now, HOSTS_TOLD_MAX),
+            "changes": changes_of(epochs),
         }
     return status
 
 
 def _health(shard: Assembled) -> dict[str, object]:
     """Return how one shard is."""
-    committer, gauges = shard.committer, shard.watchdogs.gauges
+    committer, watchdogs, now = shard.kept.committer, shard.controls.watchdogs, shard.controls.telemetry.clock.now()
+    gauges = watchdogs.gauges
     return {
         "shard": 0,
-        "state": shard.shard.state,
-        "epoch": shard.epochs.number - 1,
+        "state": shard.ring.loop.state,
+        "epoch": shard.kept.storage.epochs.number - 1,
         "commits": committer.commits,
         "commit_s": committer.last_s,
         "commit_s_total": committer.lasted_s,
-        "commit_under_way_s": shard.clock.now() - committer.began_at if committer.stage else 0.0,
+        "commit_under_way_s": now - committer.began_at if committer.stage else 0.0,
         "commit_stage": committer.stage,
         "loop_lag_s": gauges.loop_lag_s,
         "memory_bytes": gauges.memory_bytes,
         "open_files": gauges.open_files,
-        "alarms": [alarm.name for alarm in shard.watchdogs.alarms],
+        "alarms": [alarm.name for alarm in watchdogs.alarms],
     }
 
 

@@ -5,13 +5,14 @@ the `Crawler`.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 
 from gossamer.api.looking import Looking, about
 from gossamer.api.releasing import no_trap, release
 from gossamer.api.restoring import Vault
 from gossamer.api.seeding import Seeding
 from gossamer.api.setting import Setting, assignments_of
-from gossamer.assembly import Assembled
+from gossamer.assembly import Assembled, Controls, Ring
 from gossamer.config.live import Change
 from gossamer.config.seeds import check_addresses
 from gossamer.crawl.control import Verb
@@ -37,28 +38,19 @@ from gossamer.model.verbs import (
 from gossamer.scope.lists import HostSet
 from gossamer.scope.roots import seed_url
 
+Checkpoint = Callable[[], Awaitable[dict[str, str]]]
+Status = Callable[..., dict[str, object]]
 
-class Verbs:
-    """Each verb takes its request and returns what is answered."""
 
-    def __init__(
-        self,
-        shard: Assembled,
-        seeding: Seeding,
-        setting: Setting,
-        status: Callable[..., dict[str, object]],
-        vault: Vault | None = None,
-    ) -> None:
-        self._vault = vault
-        self._shard = shard
-        self._seeding = seeding
-        self._setting = setting
+class Queries:
+    """Verbs that change nothing. Each takes its request and returns the answer."""
+
+    def __init__(self, directory: Path, ring: Ring, controls: Controls, status: Status) -> None:
+        self._directory = directory
+        self._frontier = ring.frontier
+        self._controls = controls
         self._status = status
-        self._looking = Looking(shard)
-
-    def table(self) -> dict[str, Verb]:
-        """Return the verbs by name, as requests of any fields are put to them: each is the method of its name."""
-        return checked({name: getattr(self, name) for name in VERBS})
+        self._looking = Looking(directory, controls.telemetry)
 
     async def status(self, request: StatusOf) -> object:
         return self._status(detail=request.detail)
@@ -70,16 +62,16 @@ class Verbs:
         return {"metrics": metrics_of(self._status(detail=True)).decode()}
 
     async def why(self, request: Why) -> object:
-        return self._shard.story.why(request.url)
+        return self._controls.story.why(request.url)
 
     async def hosts(self, request: HostsOf) -> object:
         """Tell of hosts in memory: about 1 µs for each."""
-        frontier = self._shard.frontier
+        frontier, now = self._frontier, self._controls.telemetry.clock.now()
         closed = [{"host": host, "reason": reason} for host, reason in frontier.closings]
-        return {**frontier.overview(self._shard.clock.now(), request.n), "closed": closed[-request.n :]}
+        return {**frontier.overview(now, request.n), "closed": closed[-request.n :]}
 
     async def about(self, _: Nothing) -> object:
-        return about(self._shard.directory, self._shard.config)
+        return about(self._directory, self._controls.settings.config)
 
     async def recent(self, request: RecentOf) -> object:
         """Tell of the last attempts; they are kept from the first question on."""
@@ -89,16 +81,31 @@ class Verbs:
         """Tell how the counts went, over all runs; the first time what is on disk is read, in a thread."""
         return await self._looking.course()
 
+
+class Commands:
+    """Verbs that change the crawl. Each takes its request and returns the answer."""
+
+    def __init__(
+        self, ring: Ring, controls: Controls, seeding: Seeding, setting: Setting, status: Status, checkpoint: Checkpoint
+    ) -> None:
+        self._loop = ring.loop
+        self._ring = ring
+        self._controls = controls
+        self._seeding = seeding
+        self._setting = setting
+        self._status = status
+        self._checkpoint = checkpoint
+
     async def seed(self, request: Seed) -> object:
         """Add seeds, all or none; durable when the answer comes."""
-        config = self._shard.config
+        config = self._controls.settings.config
         try:
             addresses = [seed_url(text, config.scope.schemes) for text in request.urls]
             check_addresses(config, addresses)
             added = self._seeding.add(addresses, SEED_ARGUMENT)
         except ConfigError as error:
             raise RefusedError(str(error)) from error
-        await self._shard.shard.commit()
+        await self._loop.commit()
         return {"added": added}
 
     async def exclude(self, request: Exclude) -> object:
@@ -108,17 +115,17 @@ class Verbs:
         except ConfigError as error:
             raise RefusedError(str(error)) from error
         for host in request.hosts:
-            self._shard.exclusions.add(host)
-        await self._shard.shard.commit()
+            self._ring.scope.exclusions.add(host)
+        await self._loop.commit()
         return {"excluded": request.hosts}
 
     async def release(self, request: Release) -> object:
         """Let go of a host's traps, or of one template; what ended in them is queued again, and committed."""
-        released = await release(self._shard, request.name)
+        released = await release(self._ring, request.name, self._controls.telemetry.clock)
         if not released:
-            raise RefusedError(no_trap(self._shard, request.name))
-        await self._shard.shard.commit()
-        self._shard.shard.stir()
+            raise RefusedError(no_trap(self._ring.scope.traps, request.name))
+        await self._loop.commit()
+        self._loop.stir()
         return {"released": released}
 
     async def set(self, request: Set) -> object:
@@ -136,31 +143,45 @@ class Verbs:
         try:
             changes = await setting
         except ConfigError as error:
-            raise RefusedError(str(error).replace("resume DIR", f"resume {self._shard.directory}")) from error
-        self._shard.shard.stir()
+            raise RefusedError(str(error).replace("resume DIR", f"resume {self._setting.directory}")) from error
+        self._loop.stir()
         return {"changed": [change._asdict() for change in changes]}
 
     async def pause(self, _: Nothing) -> object:
-        self._shard.shard.pause()
+        self._loop.pause()
         return self._status()
 
     async def unpause(self, _: Nothing) -> object:
-        self._shard.shard.unpause()
+        self._loop.unpause()
         return self._status()
 
     async def checkpoint(self, _: Nothing) -> object:
         """Make a consistent copy by hard links and return where it is; and one at `state.checkpoint_uri`."""
-        made = {"checkpoint": str(await self._shard.checkpoint())}
-        if self._vault is not None:
-            if not await self._vault.try_save(self._shard):
-                uri = self._shard.config.state.checkpoint_uri
-                raise RefusedError(f"the checkpoint is in {made['checkpoint']}, but could not be written to {uri}")
-            made["uri"] = self._shard.config.state.checkpoint_uri
-        return made
+        return await self._checkpoint()
 
     async def stop(self, request: Stop) -> object:
-        self._shard.shard.stop(now=request.now)
+        self._loop.stop(now=request.now)
         return {**self._status(), "state": "stopping"}
+
+
+def table_of(queries: Queries, commands: Commands) -> dict[str, Verb]:
+    """Return the verbs by name, as requests of any fields are put to them: each is the method of its name."""
+    return checked({name: getattr(commands if verb.changes else queries, name) for name, verb in VERBS.items()})
+
+
+async def checkpoint_of(shard: Assembled, vault: Vault | None) -> dict[str, str]:
+    """Make a consistent copy by hard links, and one in `vault`; return where they are.
+
+    Raises:
+        RefusedError: the second could not be written.
+    """
+    made = {"checkpoint": str(await shard.kept.checkpoint())}
+    if vault is not None:
+        uri = shard.controls.settings.config.state.checkpoint_uri
+        if not await vault.try_save(shard):
+            raise RefusedError(f"the checkpoint is in {made['checkpoint']}, but could not be written to {uri}")
+        made["uri"] = uri
+    return made
 
 
 def checked(verbs: Mapping[str, Callable[..., Awaitable[object]]]) -> dict[str, Verb]:

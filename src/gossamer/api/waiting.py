@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from gossamer.assembly import Assembled
+from gossamer.archive.uploads import Uploads
+from gossamer.assembly import Ring
+from gossamer.crawl.tally import Telemetry
 from gossamer.model.words import duration
 
 QUIET_S = 3.0
@@ -24,39 +26,39 @@ class Waiting(msgspec.Struct):
     """Wall time at which it goes on by itself; None: when that comes is not up to us."""
 
 
-def waiting(shard: Assembled) -> Waiting | None:
+def waiting(ring: Ring, uploads: Uploads | None, telemetry: Telemetry) -> Waiting | None:
     """Return what the crawl waits for; None while it works, or is over. A pass over the hosts in memory at worst."""
-    crawl = shard.shard
+    crawl = ring.loop
     if crawl.paused:
         return Waiting("operator", "`gossamer unpause`")
     if crawl.held:
         who, why = next(iter(crawl.held.items()))
         return Waiting(who, why)
-    uploads = shard.uploads.counts if shard.uploads is not None else None
-    if uploads is not None and uploads.waiting_files and crawl.state in ("finished", "stopped"):
-        return Waiting("uploads", f"uploads to {uploads.store}")
+    counts = uploads.counts if uploads is not None else None
+    if counts is not None and counts.waiting_files and crawl.state in ("finished", "stopped"):
+        return Waiting("uploads", f"uploads to {counts.store}")
     if crawl.state != "running":
         return None
     if crawl.in_flight:
-        return _answer(shard) or (Waiting("blocked", crawl.blocked) if crawl.blocked else None)
+        return _answer(ring, telemetry) or (Waiting("blocked", crawl.blocked) if crawl.blocked else None)
     if blocked := crawl.blocked:
         return Waiting("blocked", blocked)
-    turn = shard.frontier.next_turn()
-    now = shard.clock.now()
+    turn = ring.frontier.next_turn()
+    now = telemetry.clock.now()
     if turn is None or turn.at <= now:
         return None
     says = f"{turn.host or 'a sleeping host'} ({turn.reason}), next request in {duration(turn.at - now)}"
     return Waiting("host", says, turn.host, None, turn.at)
 
 
-def _answer(shard: Assembled) -> Waiting | None:
+def _answer(ring: Ring, telemetry: Telemetry) -> Waiting | None:
     """Return the request that has been under way for longest, when nothing has come for a while."""
-    now = shard.clock.now()
-    lease, since = min(shard.shard.under_way, key=lambda under_way: under_way[1])
-    lasts_s = now - max(since, shard.tally.last_at)
+    now = telemetry.clock.now()
+    lease, since = min(ring.loop.under_way, key=lambda under_way: under_way[1])
+    lasts_s = now - max(since, telemetry.tally.last_at)
     if lasts_s < QUIET_S:
         return None
-    host, more = lease.url.host, shard.shard.in_flight - 1
+    host, more = lease.url.host, ring.loop.in_flight - 1
     others = f", and {more} more" if more else ""
     if not lease.address:
         return Waiting("lookup", f"the address of {host} (DNS, for {now - since:.0f} s){others}", host, since)

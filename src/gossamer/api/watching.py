@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
-from gossamer.assembly import Assembled
 from gossamer.config.lists import hosts_of
+from gossamer.crawl.tally import Telemetry
 from gossamer.model.errors import ConfigError
+from gossamer.scope.lists import ExcludedHost
+from gossamer.scope.options import ScopeOptions
 
 Stamp = tuple[int, int, int]
 """What tells one state of a file from another: time of change, length, inode."""
@@ -20,11 +23,15 @@ class Watching:
     list. Links to hosts that are new in it are rejected from then on, and what is queued for them ends as `excluded`.
     """
 
-    def __init__(self, shard: Assembled) -> None:
-        self._shard = shard
-        scope = shard.config.scope
-        self._path = Path(scope.exclude_hosts_file) if scope.exclude_hosts_file else None
-        self._pause_s = scope.exclude_hosts_reread_s
+    def __init__(
+        self, options: ScopeOptions, exclusions: ExcludedHost, telemetry: Telemetry, stir: Callable[[], None]
+    ) -> None:
+        """`stir` has the crawl loop look for work again."""
+        self._exclusions = exclusions
+        self._logs, self._tally = telemetry.logs, telemetry.tally
+        self._stir = stir
+        self._path = Path(options.exclude_hosts_file) if options.exclude_hosts_file else None
+        self._pause_s = options.exclude_hosts_reread_s
         # Assembling read it a moment ago: reading it once more costs less than missing what changed since.
         self._taken: Stamp | None = None
 
@@ -45,12 +52,12 @@ class Watching:
         try:
             hosts = await asyncio.to_thread(hosts_of, path)
         except ConfigError as error:
-            self._shard.logs.info("exclusions_refused", error=f"{error}; the list read before stays in force")
-            self._shard.tally.note(f"the list of excluded hosts is left as it was: {error}")
+            self._logs.info("exclusions_refused", error=f"{error}; the list read before stays in force")
+            self._tally.note(f"the list of excluded hosts is left as it was: {error}")
             return
-        if self._shard.exclusions.set_listed(hosts):
-            self._shard.logs.info("exclusions_read", file=str(path), hosts=len(hosts))
-            self._shard.shard.stir()
+        if self._exclusions.set_listed(hosts):
+            self._logs.info("exclusions_read", file=str(path), hosts=len(hosts))
+            self._stir()
 
 
 def _stamp(path: Path) -> Stamp | None:

@@ -9,22 +9,28 @@ Never    decides what a room does
 """
 
 from gossamer.archive.cdxj import INDEX
+from gossamer.assembly.building import Assembled, assemble
 from gossamer.assembly.home import Home, homes
 from gossamer.assembly.integrity import accept_loss, damaged_store, lost_views, require_files
-from gossamer.assembly.live import reconfigure
 from gossamer.assembly.parts import LOCK_S_MAX, budget_of, chosen_modules, examiner, locked, protocol_modules, text_of
 from gossamer.assembly.scaling import Scaled, scale
 from gossamer.assembly.schemes import namer_for
-from gossamer.assembly.shard import Assembled, assemble
 from gossamer.assembly.stopped import Opened, open_stopped
+from gossamer.assembly.values import Controls, Kept, Outputs, Ring, Scope, Settings
 
 __all__ = [
     "INDEX",
     "LOCK_S_MAX",
     "Assembled",
+    "Controls",
     "Home",
+    "Kept",
     "Opened",
+    "Outputs",
+    "Ring",
     "Scaled",
+    "Scope",
+    "Settings",
     "accept_loss",
     "assemble",
     "budget_of",
@@ -37,7 +43,6 @@ __all__ = [
     "namer_for",
     "open_stopped",
     "protocol_modules",
-    "reconfigure",
     "require_files",
     "scale",
     "text_of",

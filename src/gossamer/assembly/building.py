@@ -1,56 +1,358 @@
-"""Building: what a builder of segments needs of the rooms, made of a configuration."""
+"""Building: a configuration becomes a shard. Each function builds one of its values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Protocol
 
-from gossamer.assembly.parts import chosen_modules, filters_of, prioritizer_of
-from gossamer.assembly.schemes import namer_for
+import msgspec
+
+from gossamer.archive.archive import Archives
+from gossamer.archive.uploads import uploads_of
+from gossamer.assembly.counting import counters_of, measuring
+from gossamer.assembly.exchanging import Membership, exchange_of, membership_of
+from gossamer.assembly.frontiers import frontier_for, hosts_kept
+from gossamer.assembly.home import OWNED, Home
+from gossamer.assembly.integrity import lost, manifest_of, opened_store, require_sound
+from gossamer.assembly.live import reconfigure
+from gossamer.assembly.parts import (
+    apart_of,
+    archives_of,
+    chosen_modules,
+    close,
+    content_seen_of,
+    copies_of,
+    crawl_options_of,
+    examiner,
+    filters_of,
+    held,
+    judges_again,
+    keep_mode,
+    locked,
+    namer_of,
+    permit_of,
+    politeness_of,
+    prioritizer_of,
+    protocol_modules,
+    quarantine_of,
+    resolver_of,
+    retries_of,
+    scoped,
+    stored,
+    traps_of,
+    url_seen_of,
+    watchdogs_of,
+)
+from gossamer.assembly.revisits import enrolment_of, patient, revisiting_of, schedule_of
+from gossamer.assembly.scaling import refuse_half_scaled
+from gossamer.assembly.schemes import without_robots
+from gossamer.assembly.told import hints_of, hubs_of, scope_options
+from gossamer.assembly.values import Controls, Kept, Outputs, Recrawl, Ring, Scope, Settings, Setup
 from gossamer.config import Config
 from gossamer.config.lists import scope_lists
-from gossamer.fetch.decoding import BoundedDecoder
-from gossamer.model.visits import Findings, Page
-from gossamer.ports import Prioritizer
-from gossamer.process.links import redirect_target
+from gossamer.crawl.apart import WALL_FACTOR
+from gossamer.crawl.commit import Committer, Cuts
+from gossamer.crawl.history import History, UrlMemory
+from gossamer.crawl.logs import Logs
+from gossamer.crawl.memory import ScopeMemory
+from gossamer.crawl.permit import Permit
+from gossamer.crawl.pipeline import Pipeline
+from gossamer.crawl.rooms import Rooms
+from gossamer.crawl.shard import Shard
+from gossamer.crawl.story import Story
+from gossamer.crawl.tally import Tally, Telemetry, Totals
+from gossamer.crawl.trapping import Trapping
+from gossamer.frontier.frontier import Frontier
+from gossamer.frontier.wrapping import WrappedFrontier
+from gossamer.model.product import __version__
+from gossamer.process.choice import Chosen
+from gossamer.revisit.state import page_facts
+from gossamer.robots.robots import SiteRobots
 from gossamer.scope.chain import Chain, scope_chain
+from gossamer.scope.lists import ExcludedHost
+from gossamer.scope.options import ScopeOptions
 from gossamer.scope.roots import Roots
+from gossamer.scope.traps import Trapped
+from gossamer.seen.shingles import sketch
+from gossamer.state.contacts import Contacts
+from gossamer.state.epoch import Epochs
+from gossamer.state.journals import Journals
+from gossamer.state.schema import TALLY
+from gossamer.state.slots import Slots
+from gossamer.state.storage import Storage
+from gossamer.state.store import Store
 from gossamer.url.name import Namer
+from gossamer.world.alarm import Alarm
+from gossamer.world.clock import Clock, WallClock
+from gossamer.world.dice import Dice
+from gossamer.world.huge_pages import HugePages
+from gossamer.world.machine import ThisMachine
+from gossamer.world.process import DirectoryLock, boot_id
+from gossamer.world.spill import Spills
+
+PAGE_SHARE = 0.8
+"""Of `crawl.process_s_max`: a module that runs for longer is interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
-    """Names addresses and judges links, as a crawl with this configuration does."""
+class Assembled:
+    """A shard, for its owner, who closes it. Others take the parts that they need."""
 
-    namer: Namer
-    roots: Roots
-    """Empty: whoever builds adds the seeds and where they redirect."""
-    chain: Chain
-    prioritizer: Prioritizer
+    kept: Kept
+    ring: Ring
+    outputs: Outputs
+    controls: Controls
+    membership: Membership | None
+    """Its part in a crawl of several shards; None in a crawl of one."""
+    closing: AsyncExitStack
 
-
-@dataclass(frozen=True, slots=True)
-class Reader:
-    """Reads what a page names."""
-
-    decoder: BoundedDecoder
-    find: Callable[[Page], Findings]
-    redirect_target: Callable[[str, Sequence[tuple[str, str]]], str | None]
-    """Of an address and its headers."""
+    async def close(self) -> None:
+        """Close every component, also where one raises. What was committed is safe whether this is called or not."""
+        await self.closing.aclose()
 
 
-def judge_of(config: Config) -> Judge:
-    """Return who judges links.
+def assemble(
+    config: Config,
+    directory: Path,
+    clock: Clock | None = None,
+    dice: Dice | None = None,
+    lock: DirectoryLock | None = None,
+    *,
+    shard: int = 0,
+    shards: int = 1,
+    opening_min: int = 0,
+) -> Assembled:
+    """Open a crawl's directory and build its shard, or one of its `shards`. `lock` is that of the directory, or of
+    the shard's state, where the caller holds it. The shard's incarnation is `opening_min` at least.
 
     Raises:
-        ConfigError: a list or a component cannot be had.
+        ConfigError: another process holds the directory, or the configuration names what does not exist. Nothing is
+            held then.
+        OSError: the disk does not answer.
     """
-    roots = Roots(config.scope.scope)
-    chain = scope_chain(config.scope, roots, None, filters_of(config), scope_lists(config))
-    return Judge(namer_for(config), roots, chain, prioritizer_of(config))
+    undo, closing = ExitStack(), AsyncExitStack()
+    closing.callback(undo.close)
+    with ExitStack() as failed:
+        failed.callback(undo.close)
+        refuse_half_scaled(directory)
+        home = Home(directory, shard, shards)
+        lock = lock if lock is not None else locked(directory, state=home.state)
+        undo.callback(lock.release)
+        if not opening_min:  # Else the caller also looked for it in checkpoints.
+            home.require_state()
+        assembled = _assembled(Setup(config, home, clock or WallClock(), dice or Dice(), undo, closing), opening_min)
+        failed.pop_all()
+    return assembled
 
 
-def reader_of(config: Config) -> Reader:
-    """Return who reads pages, with the processing modules that the configuration names."""
-    modules = chosen_modules(config).inside
-    return Reader(BoundedDecoder(config.fetch), lambda page: modules.process(page).findings, redirect_target)
+def _assembled(setup: Setup, opening_min: int) -> Assembled:
+    storage = storage_of(setup)
+    telemetry = telemetry_of(setup, storage.store, opening_min)
+    modules = _modules(setup)
+    outputs = outputs_of(setup, storage.journals, telemetry.tally, modules)
+    kept = kept_of(setup, storage, telemetry, outputs.archives)
+    ring, membership = ring_of(setup, kept, telemetry, outputs.archives, modules)
+    controls = controls_of(setup, kept, ring, telemetry, alone=membership is None)
+    return Assembled(kept, ring, outputs, controls, membership, setup.closing)
+
+
+# ---- what is kept
+
+
+def storage_of(setup: Setup) -> Storage:
+    """Open a shard's state and recover its last commit.
+
+    Raises:
+        ConfigError: it was crawled in another mode, or another crawl holds the hosts store.
+        DamagedError: files of the last commit are missing or cut short.
+    """
+    config, home, undo, now = setup.config, setup.home, setup.undo, setup.clock.now()
+    slots = held(Slots(home.state), undo)
+    store = held(opened_store(config, home), undo)
+    manifest = manifest_of(store)
+    require_sound(home.directory, lost(config, home, manifest))
+    hosts = hosts_kept(config)
+    if hosts is not None:
+        contacts = held(held(hosts, undo).contacts(home.state, now), undo)
+    else:
+        contacts = held(Contacts(home.state, boot_id(), now, ThisMachine().wall_offset_s()), undo)
+    journals = home.journals()
+    undo.callback(journals.close_files)
+    journals.recover(manifest, OWNED)
+    epochs = Epochs(store)
+    keep_mode(config, epochs)
+    return Storage(store, epochs, journals, contacts, slots, hosts.store if hosts is not None else None)
+
+
+def kept_of(setup: Setup, storage: Storage, telemetry: Telemetry, archives: Archives) -> Kept:
+    """Return the state with its commits, which other components join."""
+    memory = HugePages() if setup.config.memory.huge_pages else None
+    committer = Committer(storage, archives, telemetry, memory)
+    committer.on_epoch = storage.slots.note_epoch
+    committer.on_durable = archives.add_epoch
+    setup.closing.callback(committer.close)
+    return Kept(setup.home, storage, committer)
+
+
+# ---- what is written
+
+
+def outputs_of(setup: Setup, journals: Journals, tally: Tally, modules: Chosen) -> Outputs:
+    """Return what writes the files that a crawl leaves for others."""
+    archives, followers = archives_of(
+        setup.config, setup.home, journals, tally.totals.incarnation, modules, setup.clock
+    )
+    uploads = uploads_of(setup.config.archive, journals, setup.dice, tally.note)
+    return Outputs(setup.config, setup.home, journals, archives, followers, uploads)
+
+
+# ---- the ring
+
+
+def ring_of(
+    setup: Setup, kept: Kept, telemetry: Telemetry, archives: Archives, modules: Chosen
+) -> tuple[Ring, Membership | None]:
+    """Return the crawl loop with what it runs, joined to the commits; and its part in a crawl of several shards."""
+    config, clock, storage, tally = setup.config, setup.clock, kept.storage, telemetry.tally
+    epochs = storage.epochs
+    namer = namer_of(config, epochs)
+    exchange = exchange_of(setup, storage, namer, tally.totals.incarnation)
+    scope = scope_of(config, epochs, tally)
+    memory = ScopeMemory(epochs, scope.roots, scope.exclusions, scope.chain.counts, alone=exchange is None)
+    beyond = memory.beyond if scoped(config).scope.scope != "any" else None
+    rules, prioritizer = patient(politeness_of(config), config), prioritizer_of(config)
+    frontier = frontier_for(config, storage, rules, prioritizer, namer, setup.dice, clock.now())
+    urls = UrlMemory(namer, url_seen_of(config, epochs, storage.journals), History(epochs))
+    setup.undo.callback(close, urls.url_seen)
+    resolver = resolver_of(config, clock, archives)
+    robots = SiteRobots(epochs, config.robots, namer.name, setup.dice, storage.hosts, without=without_robots(config))
+    permit = permit_of(config, scope.exclusions, robots, scope.trapping)
+    # A hub's host may belong to another shard, which alone may send requests to it.
+    recrawl = recrawl_of(setup, storage, frontier, namer, permit if exchange is None else None)
+    content_seen, spills = content_seen_of(config, epochs), Spills(setup.home.state / "spill", config.archive.digests)
+    rooms = Rooms(
+        namer=namer, chain=scope.chain, roots=scope.roots, url_seen=urls.url_seen, prioritizer=prioritizer,
+        frontier=frontier, resolver=resolver,
+        permit=permit,
+        protocols=(protocols := protocol_modules(config, config.operator.user_agent(__version__), clock, spills)),
+        content_seen=content_seen,
+        examiner=examiner(config, modules.inside, clock, storage.slots, spills),
+        quarantine=quarantine_of(config, setup.home.directory, epochs, storage.slots),
+        archive=archives,
+        digest_algorithm=config.archive.digests,
+        history=urls.history,
+        copies=copies_of(config, epochs, content_seen, urls),
+        trapping=scope.trapping,
+        apart=(apart := apart_of(config, setup.home.directory, modules.apart)),
+        revisiting=recrawl.revisiting if recrawl is not None else None,
+        hints=hints_of(config, epochs, namer, recrawl.schedule if recrawl is not None else None),
+        hubs=recrawl.hubs if recrawl is not None else None,
+        beyond=beyond,
+        exchange=exchange,
+    )  # fmt: skip
+    for one in (resolver, protocols, apart):
+        setup.closing.push_async_callback(one.close)
+    pipeline = Pipeline(rooms, retries_of(config, setup.dice), config.crawl, clock, telemetry.logs, tally)
+    pipeline.judges_again = judges_again(scope.chain, epochs)
+    schedule = recrawl.schedule if recrawl is not None else None
+    _join(kept, (frontier, memory, scope.trapping, urls.url_seen, schedule))
+    _watch_growth(config, kept, (frontier, epochs, schedule, exchange))
+    tally.pending = lambda: frontier.counts.pending
+    tally.counters = partial(counters_of, (resolver, robots, urls.url_seen, frontier.control))
+    kept.committer.measure = measuring(tally.counters, frontier, schedule)
+    loop = Shard(frontier, pipeline, kept.committer, telemetry, crawl_options_of(config), config.limits)
+    ring = Ring(loop, pipeline, frontier, scope, urls, recrawl)
+    return ring, membership_of(exchange, ring, telemetry, beyond, kept.committer)
+
+
+def scope_of(config: Config, epochs: Epochs, tally: Tally) -> Scope:
+    """Return the filters of a crawl."""
+    asked = scoped(config)
+    roots, exclusions, traps = Roots(asked.scope.scope), ExcludedHost(), traps_of(config, epochs)
+    lists, more = scope_lists(asked), [*filters_of(config), Trapped(traps)]
+    exclusions.set_listed(lists.excluded_hosts)
+
+    def chain_of(options: ScopeOptions) -> Chain:
+        read = msgspec.structs.replace(lists, excluded_hosts=exclusions.listed)  # The file may be read again later.
+        return scope_chain(options, roots, exclusions, more, read)
+
+    chain = chain_of(scope_options(config))
+    return Scope(chain, chain_of, roots, exclusions, traps, Trapping(traps, epochs, sketch, tally))
+
+
+def recrawl_of(
+    setup: Setup, storage: Storage, frontier: Frontier | WrappedFrontier, namer: Namer, permit: Permit | None
+) -> Recrawl | None:
+    """Return the revisits of a continuous crawl; None for a batch crawl. `permit` is for requests to hubs; None where
+    the shard sends none.
+
+    Raises:
+        ConfigError: as `schedule_of`.
+    """
+    config, clock, dice = setup.config, setup.clock, setup.dice
+    schedule = schedule_of(config, storage.epochs, frontier, dice)
+    if schedule is None or not isinstance(frontier, Frontier):
+        return None
+    revisiting = revisiting_of(config, schedule, frontier)
+    enrolment = enrolment_of(config, storage, namer, revisiting, clock, dice)
+    hubs = hubs_of(config, storage.epochs, namer, permit, clock.now()) if permit is not None else None
+    return Recrawl(schedule, revisiting, enrolment, hubs)
+
+
+class _Growing(Protocol):
+    @property
+    def memory_bytes(self) -> int: ...
+
+
+def _join(kept: Kept, components: Sequence[object]) -> None:
+    """Have those of the components that hold something in memory give it to each epoch."""
+    for component in components:
+        if isinstance(component, Cuts):
+            kept.committer.join(component)
+
+
+def _watch_growth(config: Config, kept: Kept, components: Sequence[_Growing | None]) -> None:
+    """Have commits come early when the components hold much."""
+    growing, contacts = [one for one in components if one is not None], kept.storage.contacts
+    bytes_max = config.crawl.epoch_bytes_max
+
+    def crowding() -> float:
+        return max(float(contacts.crowded), sum(one.memory_bytes for one in growing) / bytes_max)
+
+    kept.committer.crowding = crowding
+
+
+# ---- the controls
+
+
+def telemetry_of(setup: Setup, store: Store, opening_min: int) -> Telemetry:
+    """Return what the crawl reports with; its counts go on from the last commit."""
+    totals = stored(store, TALLY, Totals, Totals())
+    totals.incarnation = max(totals.incarnation + 1, opening_min)
+    logs = held(Logs(setup.home.logs, setup.clock, setup.config.logs), setup.undo)
+    return Telemetry(setup.clock, logs, Tally(totals, setup.config.crawl))
+
+
+def controls_of(setup: Setup, kept: Kept, ring: Ring, telemetry: Telemetry, *, alone: bool) -> Controls:
+    """Return what observes and changes the crawl; without `alone` the machine's other shards share our parent."""
+    config, epochs, frontier = setup.config, kept.storage.epochs, ring.frontier
+    watchdogs = watchdogs_of(config, setup.home.directory, ring.loop, kept.committer, telemetry, alone=alone)
+    setup.closing.callback(watchdogs.close)
+    story = Story(ring.urls, ring.scope.chain, frontier.facts, frontier.lent, partial(page_facts, epochs))
+    settings = Settings(config, partial(reconfigure, ring, telemetry, watchdogs, epochs, setup.dice))
+    return Controls(settings, telemetry, watchdogs, story)
+
+
+# ---- inside
+
+
+def _modules(setup: Setup) -> Chosen:
+    """Return the processing modules, watched by an alarm of our own where they have a time limit."""
+    config, limit_s = setup.config, setup.config.process.module_s_max
+    # Before the supervisor would end the process.
+    alarm = Alarm.set(limit_s, min(WALL_FACTOR * limit_s, PAGE_SHARE * config.crawl.process_s_max))
+    return chosen_modules(config, held(alarm, setup.undo) if alarm is not None else None)

@@ -31,14 +31,14 @@ def counters_of(rooms: Iterable[object]) -> Counters:
 
 
 def measuring(
-    rooms: Iterable[object], frontier: Frontier | WrappedFrontier, schedule: Schedule | None
+    counters: Callable[[], Counters], frontier: Frontier | WrappedFrontier, schedule: Schedule | None
 ) -> Callable[[EpochRow], EpochRow]:
     """Return what completes the row of a commit. Some microseconds; with revisits a pass over the calendar."""
     before = Counters()
 
     def measured(row: EpochRow) -> EpochRow:
         nonlocal before
-        now, counts = counters_of(rooms), frontier.counts
+        now, counts = counters(), frontier.counts
         came, before = now.since(before), now
         due = schedule.state.due.before(row.committed_at) if schedule is not None else 0
         return msgspec.structs.replace(

@@ -5,46 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from gossamer.assembly.home import Home
+from gossamer.assembly.values import Ring, Setup
 from gossamer.cluster.addresses import Addresses
 from gossamer.cluster.exchange import Exchange
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import Orders, Report
-from gossamer.config import Config
 from gossamer.crawl.beyond import Beyond
 from gossamer.crawl.commit import Committer
-from gossamer.crawl.logs import Logs
-from gossamer.crawl.pipeline import Pipeline
-from gossamer.crawl.shard import Shard
-from gossamer.crawl.tally import Tally
+from gossamer.crawl.tally import Telemetry
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.politeness import politeness
-from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
 from gossamer.model.visits import Errand, Failure, Reply
-from gossamer.state.contacts import Contacts
-from gossamer.state.epoch import Epochs
-from gossamer.state.store import Store
+from gossamer.state.storage import Storage
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
-from gossamer.world.clock import Clock
 
 
-def exchange_of(
-    config: Config,
-    home: Home,
-    store: Store,
-    epochs: Epochs,
-    contacts: Contacts,
-    opening: int,
-    namer: Namer,
-    clock: Clock,
-) -> Exchange | None:
-    """Return a shard's door to the others; None where it is alone. To be made before the frontier takes in `contacts`.
+def exchange_of(setup: Setup, storage: Storage, namer: Namer, opening: int) -> Exchange | None:
+    """Return a shard's exchange with the others; None where it is alone. Call it before the frontier reads contacts.
 
     Raises:
         ConfigError: the configuration asks for what several shards cannot do, or for another number of them.
     """
+    config, home, store, clock = setup.config, setup.home, storage.store, setup.clock
     partitions = PartitionMap.load(home.directory)
     divided = partitions.shards if partitions is not None else 1 if Home(home.directory).is_there else home.shards
     if divided != home.shards:
@@ -71,36 +56,32 @@ def exchange_of(
         is_new=not store.epoch,
     )
     # A checkpoint has no contacts: where there are none beside a store, it is an older state than the last.
-    rolled_back = contacts.recovered.missing and store.epoch > 0
+    rolled_back = storage.contacts.recovered.missing and store.epoch > 0
     needs_cover = bool(config.state.checkpoint_uri)
     return Exchange(
-        home.shard, opening, partitions, epochs, cluster, namer, clock, rolled_back=rolled_back,
+        home.shard, opening, partitions, storage.epochs, cluster, namer, clock, rolled_back=rolled_back,
         needs_cover=needs_cover, addresses=addresses,
     )  # fmt: skip
 
 
 class Membership:
-    """One shard of several: answers the coordinator's rounds, and does what it is told."""
+    """One shard of several: reports to the coordinator, and carries out its orders."""
 
     def __init__(
         self,
         exchange: Exchange,
-        shard: Shard,
-        pipeline: Pipeline,
-        frontier: Frontier,
+        ring: Ring,
+        telemetry: Telemetry,
         beyond: Beyond | None,
-        tally: Tally,
-        logs: Logs,
-        clock: Clock,
     ) -> None:
+        assert isinstance(ring.frontier, Frontier), "others are for one shard (`exchange_of`)"
         self.exchange = exchange
-        self._shard = shard
-        self._pipeline = pipeline
-        self._frontier = frontier
+        self._loop = ring.loop
+        self._pipeline = ring.pipeline
+        self._frontier = frontier = ring.frontier
         self._beyond = beyond
-        self._tally = tally
-        self._logs = logs
-        self._clock = clock
+        self._clock, self._logs = telemetry.clock, telemetry.logs
+        self._tally = tally = telemetry.tally
         self.seeding: Callable[[], bool] = lambda: False
         """Says whether seeds are still to come."""
         self._cut_activity = self._committed_activity = -1
@@ -109,7 +90,7 @@ class Membership:
         self._serial = 0
         self.over = False
         """The coordinator said that all is over."""
-        exchange.attach(self, shard.relieve)
+        exchange.attach(self, ring.loop.relieve)
         addresses = exchange.addresses
         assert addresses is not None
         self._shared = frontier.share_addresses(addresses)
@@ -132,10 +113,10 @@ class Membership:
 
     def report(self) -> Report:
         """Return how this shard stands."""
-        exchange, shard, totals = self.exchange, self._shard, self._tally.totals
-        seeding, awaits = self.seeding(), shard.out_of_patience
+        exchange, loop, totals = self.exchange, self._loop, self._tally.totals
+        seeding, awaits = self.seeding(), loop.out_of_patience
         passive = (
-            shard.nothing_to_do
+            loop.nothing_to_do
             and exchange.idle
             and not seeding
             and (awaits or not self._frontier.counts.pending)
@@ -154,7 +135,7 @@ class Membership:
             self._beyond.activity if self._beyond is not None else 0,
             exchange.seeds_sent(),
             self._pages_committed,
-            totals.pages - self._pages_committed + shard.visits,
+            totals.pages - self._pages_committed + loop.visits,
             self._bytes_committed,
             self._serial,
             awaits,
@@ -163,17 +144,17 @@ class Membership:
     def obey(self, orders: Orders) -> None:
         """Do what the coordinator says. Orders may come twice or late: an older quota is no order."""
         if orders.quota_serial >= self._serial:
-            self._shard.quota, self._serial = orders.quota, orders.quota_serial
+            self._loop.quota, self._serial = orders.quota, orders.quota_serial
         if self._beyond is not None:
             self._beyond.set_final(final=orders.scope_final)
-        if orders.paused != self._shard.paused:
-            (self._shard.pause if orders.paused else self._shard.unpause)()
+        if orders.paused != self._loop.paused:
+            (self._loop.pause if orders.paused else self._loop.unpause)()
         if orders.end == "stopped":
-            self._shard.stop()
+            self._loop.stop()
         elif orders.end:
             self.over = True
-            self._shard.end_early(orders.end)
-        self._shard.stir()
+            self._loop.end_early(orders.end)
+        self._loop.stir()
 
     def more_to_come(self) -> bool:
         """Say whether there may be work yet: a shard among others does not end by itself."""
@@ -184,7 +165,7 @@ class Membership:
     def cut(self, now: float) -> None:
         """Note where this epoch ends."""
         self.exchange.cut(now)
-        self._cut_activity = self._activity if not self._shard.in_flight else -1
+        self._cut_activity = self._activity if not self._loop.in_flight else -1
         self._pages_cut, self._bytes_cut = self._tally.totals.pages, self._tally.totals.wire_bytes
 
     def committed(self, epoch: int) -> None:
@@ -197,7 +178,7 @@ class Membership:
 
     def discover(self, links: Sequence[Link]) -> None:
         self._pipeline.discover(links)
-        self._shard.stir()
+        self._loop.stir()
 
     def widen_from_afar(self, seed: Url, target: Url, kind: int) -> None:
         self._pipeline.widen_from_afar(seed, target, kind)
@@ -207,12 +188,12 @@ class Membership:
 
     def run_for_another(self, errand: Errand) -> bool:
         started = self._frontier.control.run_errand(errand, self._clock.now())
-        self._shard.stir()
+        self._loop.stir()
         return started
 
     def errand_answered(self, errand: Errand, result: Reply | Failure, body: bytes) -> None:
         self._pipeline.errands.answer(errand, body, result, self._clock.now())
-        self._shard.stir()
+        self._loop.stir()
 
     def failed(self, what: str, error: Exception) -> None:
         self._logs.critical("internal_error", error, url=what)
@@ -226,7 +207,7 @@ class Membership:
 
     @property
     def _activity(self) -> int:
-        return self.exchange.activity + self._shard.activity
+        return self.exchange.activity + self._loop.activity
 
     def _outgoing(self) -> None:
         self.exchange.on_outgoing()
@@ -234,23 +215,15 @@ class Membership:
     def _opened(self, address: str, rest_until: float) -> None:
         assert self._shared is not None
         self._shared.open(address, rest_until)
-        self._shard.stir()
+        self._loop.stir()
 
 
 def membership_of(
-    exchange: Exchange | None,
-    shard: Shard,
-    pipeline: Pipeline,
-    frontier: Frontier | WrappedFrontier,
-    beyond: Beyond | None,
-    tally: Tally,
-    logs: Logs,
-    clock: Clock,
-    committer: Committer,
+    exchange: Exchange | None, ring: Ring, telemetry: Telemetry, beyond: Beyond | None, committer: Committer
 ) -> Membership | None:
     """Return a shard's part in a crawl of several; None where it is alone."""
-    if exchange is None or not isinstance(frontier, Frontier):
+    if exchange is None:
         return None
-    membership = Membership(exchange, shard, pipeline, frontier, beyond, tally, logs, clock)
+    membership = Membership(exchange, ring, telemetry, beyond)
     membership.join(committer)
     return membership

@@ -19,7 +19,7 @@ from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.hosts_store import HostsStore, OtherVersionError
 from gossamer.state.schema import FRONTIER_COMPONENT
-from gossamer.state.store import Store
+from gossamer.state.storage import Storage
 from gossamer.url.name import Namer
 from gossamer.world.dice import Dice
 from gossamer.world.machine import ThisMachine
@@ -28,25 +28,24 @@ from gossamer.world.process import DirectoryLock, boot_id
 
 def frontier_for(
     config: Config,
-    states: tuple[Store, Epochs, Contacts, HostsStore | None],
+    storage: Storage,
     rules: Politeness,
     prioritizer: Prioritizer,
     namer: Namer,
     dice: Dice,
     now: float,
 ) -> Frontier | WrappedFrontier:
-    """Return the frontier of a crawl; the last of `states` is what is remembered of hosts from crawl to crawl.
+    """Return the frontier of a crawl.
 
     Raises:
         ConfigError: the crawl began with another one, or the operator's does not fit.
     """
-    store, epochs, contacts, hosts = states
     forms = (frontier_options_of(config), budget_of(config), config.walk)
     ours = frontier_of(
-        store, epochs, contacts, rules, forms, prioritizer, namer.name, dice, now, share_new_of(config),
-        remembered_of(config, hosts, now),
+        storage.store, storage.epochs, storage.contacts, rules, forms, prioritizer, namer.name, dice, now,
+        share_new_of(config), remembered_of(config, storage.hosts, now),
     )  # fmt: skip
-    return _wrapped(config, ours, epochs, namer, dice)
+    return _wrapped(config, ours, storage.epochs, namer, dice)
 
 
 def _wrapped(
@@ -113,12 +112,10 @@ class HostsKept:
             contacts.lost(now)
         return contacts
 
-    def close(self, contacts: Contacts | None = None) -> None:
-        """Let go of the directory, `contacts` included; what was learned survives a power cut from then on."""
+    def close(self) -> None:
+        """Let go of the directory. What was learned survives a power cut from then on."""
         try:
             self.store.close()
-            if contacts is not None:
-                contacts.close()
         finally:
             self._lock.release()
 

@@ -1,25 +1,31 @@
-"""Live: a running shard goes by another configuration. Each room takes what concerns it."""
+"""Live: passes a change of live keys on to the components of a running shard."""
 
 from __future__ import annotations
 
 from gossamer.assembly.parts import budget_of, crawl_options_of, judges_again, politeness_of, retries_of
 from gossamer.assembly.revisits import frontier_options_of, patient
-from gossamer.assembly.shard import Assembled
 from gossamer.assembly.told import scope_options
+from gossamer.assembly.values import Ring
 from gossamer.config import Config
+from gossamer.crawl.tally import Telemetry
+from gossamer.crawl.watchdogs import Watchdogs
+from gossamer.state.epoch import Epochs
+from gossamer.world.dice import Dice
 
 
-def reconfigure(shard: Assembled, config: Config) -> None:
-    """Have a shard go by a configuration that differs from its own in live keys alone. To be called between epochs."""
-    before, shard.config = shard.config, config
+def reconfigure(
+    ring: Ring, telemetry: Telemetry, watchdogs: Watchdogs, epochs: Epochs, dice: Dice, before: Config, config: Config
+) -> None:
+    """Replace the configuration `before` by one that differs in live keys alone. Call it between two epochs."""
+    scope = ring.scope
     if config.scope != before.scope:
-        shard.chain.adopt(shard.chain_of(scope_options(config)))
-        shard.pipeline.judges_again = judges_again(shard.chain, shard.epochs)
-    shard.tally.reconfigure(config.crawl)
-    shard.pipeline.reconfigure(retries_of(config, shard.dice), config.crawl)
-    shard.logs.reconfigure(config.logs)
-    shard.watchdogs.reconfigure(config.watch)
-    shard.shard.reconfigure(crawl_options_of(config), config.limits)
-    shard.frontier.reconfigure(
-        patient(politeness_of(config), config), frontier_options_of(config), budget_of(config), shard.clock.now()
+        scope.chain.adopt(scope.chain_of(scope_options(config)))
+        ring.pipeline.judges_again = judges_again(scope.chain, epochs)
+    telemetry.tally.reconfigure(config.crawl)
+    ring.pipeline.reconfigure(retries_of(config, dice), config.crawl)
+    telemetry.logs.reconfigure(config.logs)
+    watchdogs.reconfigure(config.watch)
+    ring.loop.reconfigure(crawl_options_of(config), config.limits)
+    ring.frontier.reconfigure(
+        patient(politeness_of(config), config), frontier_options_of(config), budget_of(config), telemetry.clock.now()
     )

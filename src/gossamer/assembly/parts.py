@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -17,23 +16,23 @@ from gossamer.archive.archive import Archives, Closing, Followers
 from gossamer.archive.follower import followed
 from gossamer.archive.tables import Tables
 from gossamer.archive.warc import About, WarcArchive
+from gossamer.assembly.home import Home
 from gossamer.assembly.schemes import keep_schemes, namer_for
 from gossamer.config import Config, effective_toml
 from gossamer.config.secret import common_headers, origin_headers, redacted
 from gossamer.crawl.apart import Apart
 from gossamer.crawl.commit import Committer
-from gossamer.crawl.copies import Copies
+from gossamer.crawl.copies import Copies, NearCopies
 from gossamer.crawl.examine import Examiner
-from gossamer.crawl.history import History
-from gossamer.crawl.logs import Logs
+from gossamer.crawl.history import UrlMemory
 from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.quarantine import Quarantine
 from gossamer.crawl.ring import Retries
 from gossamer.crawl.shard import Shard
-from gossamer.crawl.tally import Tally
+from gossamer.crawl.tally import Telemetry
 from gossamer.crawl.trapping import Trapping, watch_key
-from gossamer.crawl.watchdogs import Watchdogs
+from gossamer.crawl.watchdogs import Resources, Watchdogs
 from gossamer.fetch.bodies import Bodies
 from gossamer.fetch.credentials import reveal
 from gossamer.fetch.decoding import BoundedDecoder
@@ -333,22 +332,17 @@ def traps_of(config: Config, epochs: Epochs) -> Traps:
 
 def copies_of(
     config: Config,
+    epochs: Epochs,
     content_seen: ContentSeen,
-    near_seen: NearContentSeen | None,
-    history: History,
-    url_seen: UrlSeen,
-    namer: Namer,
+    urls: UrlMemory,
 ) -> Copies:
-    """Return what tells copies and near-duplicates."""
-    near_sketch = partial(sketch, lowest=False)
+    """Return the tests for copies and near-duplicates."""
+    near_seen = near_seen_of(config, epochs)
     crawl, walks = config.crawl, config.frontier.form == "walk"
     return Copies(
         content_seen,
-        near_seen,
-        near_sketch,
-        history,
-        url_seen,
-        namer,
+        NearCopies(near_seen, partial(sketch, lowest=False)) if near_seen is not None else None,
+        urls,
         follow=crawl.follow_copies,
         every=walks,
         process=crawl.process_copies,
@@ -383,9 +377,10 @@ def resolver_of(config: Config, clock: Clock, archives: Archives) -> Resolver:
 
 
 def archives_of(
-    config: Config, journals: Journals, directory: Path, shard: int, incarnation: int, modules: Chosen, clock: Clock
+    config: Config, home: Home, journals: Journals, incarnation: int, modules: Chosen, clock: Clock
 ) -> tuple[Archives, Followers]:
     """Return what keeps the harvest, and who makes tables and the index of its logs."""
+    directory, shard = home.directory, home.shard
     about = About(
         software=f"gossamer/{__version__}",
         user_agent=config.operator.user_agent(__version__),
@@ -453,21 +448,17 @@ def judges_again(chain: Chain, epochs: Epochs) -> bool:
 def watchdogs_of(
     config: Config,
     directory: Path,
-    clock: Clock,
-    shard: Shard,
+    loop: Shard,
     committer: Committer,
-    tally: Tally,
-    logs: Logs,
-    shrink: Callable[[], None],
+    telemetry: Telemetry,
     *,
     alone: bool,
 ) -> Watchdogs:
     """Return what watches the crawl and its machine; without `alone` our parent serves other shards too."""
     names = (".", "warc", "state", "state/spill", "search", "pages")
-    return Watchdogs(
-        shard, committer, ThisMachine(supervised=alone), [directory / name for name in names], directory / STALLED,
-        config.watch, config.memory.budget_bytes, clock, tally, logs, shrink, own_process=dies_with_parent(),
-    )  # fmt: skip
+    paths = [directory / name for name in names]
+    resources = Resources(paths, directory / STALLED, config.memory.budget_bytes, own_process=dies_with_parent())
+    return Watchdogs(loop, committer, ThisMachine(supervised=alone), resources, config.watch, telemetry)
 
 
 def store_sizes(config: Config) -> tuple[int, int, int]:

@@ -22,7 +22,7 @@ from gossamer.scope.patterns import PatternSet
 from gossamer.seen.shingles import sketch, text_of
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import REVISIT_STATE
-from gossamer.state.store import Store
+from gossamer.state.storage import Storage
 from gossamer.url.name import Namer
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
@@ -99,10 +99,8 @@ def schedule_of(config: Config, epochs: Epochs, frontier: Frontier | WrappedFron
     return Schedule(epochs, frontier, policy_of(config.revisit.policy), options, important, promised, dice)
 
 
-def revisiting_of(config: Config, schedule: Schedule | None, frontier: Frontier | WrappedFrontier) -> Revisiting | None:
-    """Return what stands between the ring and the schedule."""
-    if schedule is None or not isinstance(frontier, Frontier):
-        return None
+def revisiting_of(config: Config, schedule: Schedule, frontier: Frontier) -> Revisiting:
+    """Return what connects the ring with the schedule."""
     options = config.revisit
     return Revisiting(
         schedule, frontier, options.change, partial(sketch, lowest=False), text_of, conditional=options.conditional
@@ -111,13 +109,11 @@ def revisiting_of(config: Config, schedule: Schedule | None, frontier: Frontier 
 
 def enrolment_of(
     config: Config,
-    kept: tuple[Store, Epochs],
+    storage: Storage,
     namer: Namer,
-    revisiting: Revisiting | None,
+    revisiting: Revisiting,
     clock: Clock,
     dice: Dice,
-) -> Enrolment | None:
-    """Return what brings pages into the schedule that a batch crawl has left."""
-    if revisiting is None:
-        return None
-    return Enrolment(*kept, namer, revisiting, config.revisit.interval_s_mean, clock, dice)
+) -> Enrolment:
+    """Return what schedules the pages that a batch crawl has left."""
+    return Enrolment(storage, namer, revisiting, config.revisit.interval_s_mean, clock, dice)

@@ -11,9 +11,9 @@ import msgspec
 
 from gossamer.archive.checkpoints import STORE, Taken
 from gossamer.assembly.parts import stored
-from gossamer.assembly.shard import Assembled
 from gossamer.state.journals import Entry, Phase
 from gossamer.state.schema import MANIFEST
+from gossamer.state.storage import Storage
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -25,20 +25,20 @@ class Snapshot(msgspec.Struct, frozen=True):
     """Finished files that are known to be safe, and were left out."""
 
 
-def snapshot(shard: Assembled, folder: Path, is_safe: Callable[[str], bool]) -> Snapshot:
+def snapshot(storage: Storage, folder: Path, is_safe: Callable[[str], bool]) -> Snapshot:
     """Make links in `folder` to all files of the last commit, but for finished ones that are safe elsewhere. Blocks:
     for the commit's thread, between two commits (`Committer.hold`). About 30 ms, and a copy of what is still open.
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    shard.store.checkpoint(folder / "store")
+    storage.store.checkpoint(folder / "store")
     taken = [Taken(STORE + path.name, path) for path in sorted((folder / "store").iterdir()) if path.is_file()]
     kept = []
-    manifest: list[Entry] = stored(shard.store, MANIFEST, list[Entry], [])
+    manifest: list[Entry] = stored(storage.store, MANIFEST, list[Entry], [])
     for number, entry in enumerate(manifest):
         if entry.phase >= Phase.AWAY:
             continue
-        path, link = shard.journals.path(entry.name), folder / f"{number:08d}"
+        path, link = storage.journals.path(entry.name), folder / f"{number:08d}"
         if entry.phase != Phase.OPEN and is_safe(entry.name):
             kept.append(entry.name)
         elif entry.phase == Phase.OPEN or not path.exists():
@@ -49,7 +49,7 @@ def snapshot(shard: Assembled, folder: Path, is_safe: Callable[[str], bool]) -> 
         else:
             link.hardlink_to(path)
             taken.append(Taken(entry.name, link))
-    return Snapshot(shard.store.epoch, taken, kept)
+    return Snapshot(storage.store.epoch, taken, kept)
 
 
 def _copy(source: int, target: int, length: int) -> None:

@@ -25,7 +25,7 @@ from gossamer.assembly.parts import (
 from gossamer.assembly.told import scope_options
 from gossamer.config import Config
 from gossamer.config.lists import scope_lists
-from gossamer.crawl.history import History
+from gossamer.crawl.history import History, UrlMemory
 from gossamer.crawl.memory import ScopeMemory
 from gossamer.crawl.story import Story
 from gossamer.crawl.tally import Tally, Totals
@@ -100,7 +100,8 @@ def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 
         url_seen = url_seen_of(config, epochs, journals)
         undo.callback(close, url_seen)
         facts = partial(facts_of, epochs, budget=budget_of(config))
-        story = Story(namer, chain, url_seen, History(epochs), facts, lambda _: False, partial(page_facts, epochs))
+        urls = UrlMemory(namer, url_seen, History(epochs))
+        story = Story(urls, chain, facts, lambda _: False, partial(page_facts, epochs))
         totals = stored(store, TALLY, Totals, Totals())
         undo.pop_all()
         uploads = counts_of(config.archive.store, manifest)

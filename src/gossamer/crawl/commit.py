@@ -9,16 +9,12 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
-from gossamer.crawl.logs import Logs
-from gossamer.crawl.tally import Tally
+from gossamer.crawl.tally import Telemetry
 from gossamer.model.visits import EpochRow, Visited
 from gossamer.ports import Archive
-from gossamer.state.contacts import Contacts
-from gossamer.state.epoch import Epochs
-from gossamer.state.hosts_store import HostsStore
-from gossamer.state.journals import Entry, Journals
+from gossamer.state.journals import Entry
 from gossamer.state.schema import MANIFEST, TALLY
-from gossamer.world.clock import Clock
+from gossamer.state.storage import Storage
 from gossamer.world.huge_pages import HugePages
 
 T = TypeVar("T")
@@ -37,30 +33,22 @@ class Committer:
 
     def __init__(
         self,
-        epochs: Epochs,
-        journals: Journals,
-        contacts: Contacts,
+        storage: Storage,
         archive: Archive,
-        rooms: list[Cuts],
-        tally: Tally,
-        logs: Logs,
-        clock: Clock,
-        kept: HostsStore | None = None,
+        telemetry: Telemetry,
         memory: HugePages | None = None,
     ) -> None:
-        """`kept` is what later crawls will know of hosts: written with each commit, and before it. `memory` is put
-        together after each commit, where somebody wants that.
-        """
-        self._kept = kept
+        """The hosts store is written with each commit, and before it. `memory` is gathered after each commit."""
+        self._hosts = storage.hosts
         self._memory = memory
-        self._epochs = epochs
-        self._journals = journals
-        self._contacts = contacts
+        self._epochs = storage.epochs
+        self._journals = storage.journals
+        self._contacts = storage.contacts
         self._archive = archive
-        self._rooms = rooms
-        self._tally = tally
-        self._logs = logs
-        self._clock = clock
+        self._rooms: list[Cuts] = []
+        self._tally = telemetry.tally
+        self._logs = telemetry.logs
+        self._clock = clock = telemetry.clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
         self._one_at_a_time = asyncio.Lock()
         self._since = clock.now()
@@ -69,6 +57,8 @@ class Committer:
         self.on_durable: Callable[[EpochRow], None] | None = None
         self.measure: Callable[[EpochRow], EpochRow] = lambda row: row
         """Completes a row of `epochs` by what other rooms count."""
+        self.crowding: Callable[[], float] = lambda: self._contacts.crowded
+        """Returns how much waits for a commit: from 1 on it should come early."""
         self._between: list[Callable[[], None]] = []
         self.stage = ""
         """What the commit under way is at, for people; empty while there is none."""
@@ -92,7 +82,7 @@ class Committer:
             await self.commit()
 
     def join(self, room: Cuts) -> None:
-        """Have another room give the open epoch what it holds, after all others."""
+        """Add a component that gives the open epoch what it holds, after all others."""
         self._rooms.append(room)
 
     async def commit(self) -> None:
@@ -127,8 +117,8 @@ class Committer:
                 await loop.run_in_executor(self._thread, self._make_durable, number)
                 self._epochs.settle()
                 self._journals.settle(manifest)
-                if self._kept is not None:
-                    self._kept.settle()
+                if self._hosts is not None:
+                    self._hosts.settle()
             except Exception as error:
                 self._tally.fatal(error)  # Whoever commits next must not build on this.
                 raise
@@ -165,8 +155,8 @@ class Committer:
         self._since = now
         for room in self._rooms:
             room.cut(now)
-        if self._kept is not None:
-            self._kept.cut()
+        if self._hosts is not None:
+            self._hosts.cut()
         self._archive.cut()
         manifest = self._journals.cut()
         self._epochs.put("meta", MANIFEST, _encode(manifest))
@@ -184,9 +174,9 @@ class Committer:
     def _make_durable(self, number: int) -> None:
         self.stage = "waiting for the disk to keep the files"
         self._journals.sync()
-        if self._kept is not None:
+        if self._hosts is not None:
             self.stage = "waiting for the disk to keep the hosts store"
-            self._kept.write()  # Facts about hosts are true, whatever becomes of the epoch.
+            self._hosts.write()  # Facts about hosts are true, whatever becomes of the epoch.
         self.stage = "waiting for the disk to keep the store"
         self._epochs.commit(number)
         self.stage = "applying it to the store"

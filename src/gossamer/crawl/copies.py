@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from xxhash import xxh3_64_intdigest, xxh3_128_digest
 
-from gossamer.crawl.history import History
+from gossamer.crawl.history import UrlMemory
 from gossamer.model.links import Link
 from gossamer.model.sketches import Sketch
 from gossamer.model.visits import Content, Original, PageRow, Visit
-from gossamer.ports import ContentSeen, UrlSeen
+from gossamer.ports import ContentSeen
 from gossamer.seen.content import NearContentSeen
-from gossamer.url.name import Namer
 from gossamer.url.url import Url
 
 _DECODED = b"decoded:"
 """Before the digests of decoded bodies: those of payloads stand beside them."""
 Sketcher = Callable[[bytes, str, str], Sketch]
+
+
+@dataclass(frozen=True, slots=True)
+class NearCopies:
+    """The test for near-duplicates, with the sketches that it compares."""
+
+    seen: NearContentSeen
+    sketcher: Sketcher
 
 
 class Copies:
@@ -29,22 +37,16 @@ class Copies:
     def __init__(
         self,
         content_seen: ContentSeen,
-        near_seen: NearContentSeen | None,
-        sketcher: Sketcher,
-        history: History,
-        url_seen: UrlSeen,
-        namer: Namer,
+        near: NearCopies | None,
+        urls: UrlMemory,
         *,
         follow: bool,
         every: bool = False,
         process: bool = True,
     ) -> None:
         self._content_seen = content_seen
-        self._near_seen = near_seen
-        self._sketcher = sketcher
-        self._history = history
-        self._url_seen = url_seen
-        self._namer = namer
+        self._near = near
+        self._urls = urls
         self._follow = follow
         self._every = every
         """A walk goes on from every page that it is at, copies too."""
@@ -82,24 +84,24 @@ class Copies:
         return self._every or not self._leads_nowhere_new(visit, original, led_to)
 
     def _leads_nowhere_new(self, visit: Visit, original: Original, led_to: int) -> bool:
-        first = self._namer.name(original.url)
+        first = self._urls.namer.name(original.url)
         if first is None or first.host != visit.url.host:
             return False
         if not self._follow:
             return True
-        way = self._url_seen.way(first)
+        way = self._urls.url_seen.way(first)
         return led_to == original.links and way is not None and way[0] <= visit.depth
 
     def _judge_nearly(self, visit: Visit, content: Content, row: PageRow) -> None:
-        if self._near_seen is None or not is_text(row.media_type):
+        if self._near is None or not is_text(row.media_type):
             return
-        sketch = self._sketcher(content.body, row.charset, row.url)
+        sketch = self._near.sketcher(content.body, row.charset, row.url)
         row.simhash = sketch.simhash if sketch.shingles else None
-        found = self._near_seen.find(sketch, visit.url)
+        found = self._near.seen.find(sketch, visit.url)
         if found is None:
-            self._near_seen.remember(sketch, visit.url)
+            self._near.seen.remember(sketch, visit.url)
         else:
-            address = self._history.address(*found)
+            address = self._urls.history.address(*found)
             row.near_duplicate_of = address if address != row.url else ""  # Itself, as it was before.
 
 

@@ -7,9 +7,8 @@ import asyncio
 from gossamer.crawl.history import read_page_record
 from gossamer.crawl.revisiting import Revisiting
 from gossamer.model.revisits import Sight
-from gossamer.state.epoch import Epochs
 from gossamer.state.schema import ENROLLED, PARTITIONED
-from gossamer.state.store import Store
+from gossamer.state.storage import Storage
 from gossamer.url.name import Namer
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
@@ -25,8 +24,7 @@ class Enrolment:
 
     def __init__(
         self,
-        store: Store,
-        epochs: Epochs,
+        storage: Storage,
         namer: Namer,
         revisiting: Revisiting,
         interval_s: float,
@@ -34,8 +32,8 @@ class Enrolment:
         dice: Dice,
     ) -> None:
         """Pages are due within `interval_s`, spread over it by chance."""
-        self._store = store
-        self._epochs = epochs
+        self._store = storage.store
+        self._epochs = storage.epochs
         self._namer = namer
         self._revisiting = revisiting
         self._interval_s = interval_s

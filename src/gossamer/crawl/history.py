@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from base64 import b32encode
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import msgspec
 
 from gossamer.model.links import Link
 from gossamer.model.visits import PageRow, Visit
+from gossamer.ports import UrlSeen
 from gossamer.state.epoch import Epochs
+from gossamer.url.name import Namer
 from gossamer.url.url import Url
 
 
@@ -81,6 +84,15 @@ def page_record(row: PageRow, *, final: bool, outlinks: Sequence[str] = ()) -> P
         row.url, row.outcome, final, row.status, row.fetched_at, row.attempt, row.depth, row.referrer, row.error,
         row.redirect_to, row.warc_file, row.warc_offset, list(outlinks),
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class UrlMemory:
+    """What a crawl remembers of URLs: their keys, whether they were seen, and their last attempts."""
+
+    namer: Namer
+    url_seen: UrlSeen
+    history: History
 
 
 def _stopped_key(url: Url) -> bytes:

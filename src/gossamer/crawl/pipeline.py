@@ -86,6 +86,11 @@ class Pipeline:
         self._outcomes.reconfigure(retries)
         self._admitted.clear()
 
+    @property
+    def is_accused(self) -> bool:
+        """A page is suspected of the last death: commit before another is processed."""
+        return self._rooms.quarantine.accused
+
     # ---- discover → admit → route → dedupe → enqueue
 
     def discover(self, links: Sequence[Link], page: Url | None = None) -> None:

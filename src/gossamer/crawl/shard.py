@@ -10,11 +10,10 @@ from typing import Any, Literal
 from gossamer.crawl.commit import Committer
 from gossamer.crawl.options import CrawlOptions, LimitsOptions
 from gossamer.crawl.pipeline import Pipeline
-from gossamer.crawl.tally import Tally
+from gossamer.crawl.tally import Telemetry
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.wrapping import WrappedFrontier
-from gossamer.world.clock import Clock
 
 End = Literal["finished", "limit", "low_water", "patience", "stopped"]
 """`patience`: finished but for URLs that wait for longer than `crawl.patience_s`."""
@@ -43,21 +42,17 @@ class Shard:
         frontier: Frontier | WrappedFrontier,
         pipeline: Pipeline,
         committer: Committer,
-        tally: Tally,
-        crowding: Callable[[], float],
+        telemetry: Telemetry,
         options: CrawlOptions,
         limits: LimitsOptions,
-        clock: Clock,
     ) -> None:
         self._frontier = frontier
         self._pipeline = pipeline
         self._committer = committer
-        self._tally = tally
-        self._crowding = crowding
-        """How much waits for a commit: from 1 on it comes early, from `EPOCH_SPAN_MAX` on nothing new begins."""
+        self._tally = telemetry.tally
         self._options = options
         self._limits = limits
-        self._clock = clock
+        self._clock = clock = telemetry.clock
         self._wake = asyncio.Event()
         self._commit_now = asyncio.Event()
         self._turns: dict[asyncio.Task[None], tuple[Lease, float]] = {}
@@ -148,6 +143,10 @@ class Shard:
             self._ceilings[who] = max(1, most)
         self._wake.set()
 
+    def shrink(self) -> None:
+        """Have fewer hosts in memory from now on."""
+        self._frontier.shrink()
+
     @property
     def concurrency(self) -> int:
         """Requests at once: as configured, or fewer where something is short."""
@@ -172,7 +171,10 @@ class Shard:
             return "the coordinator: this shard must not begin anything without a word from it"
         if delivery is not None and delivery.full:
             return "whoever reads the pages"
-        if self._tally.in_epoch >= EPOCH_SPAN_MAX * self._options.commit_pages or self._crowding() >= EPOCH_SPAN_MAX:
+        if (
+            self._tally.in_epoch >= EPOCH_SPAN_MAX * self._options.commit_pages
+            or self._committer.crowding() >= EPOCH_SPAN_MAX
+        ):
             return f"a commit ({self._committer.stage or 'it begins'})"
         return ""
 
@@ -192,7 +194,7 @@ class Shard:
 
     async def relieve(self) -> None:
         """Close the open epoch when much waits for it: for whoever adds links by the thousand."""
-        if self._crowding() >= 1:
+        if self._committer.crowding() >= 1:
             await self._committer.commit()
 
     async def commit(self) -> None:
@@ -276,7 +278,7 @@ class Shard:
         delivery = self._tally.delivery
         if (
             self._tally.in_epoch >= self._options.commit_pages
-            or self._crowding() >= 1
+            or self._committer.crowding() >= 1
             or (delivery is not None and delivery.filling)
         ):
             self._commit_now.set()

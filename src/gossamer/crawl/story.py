@@ -7,12 +7,11 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from gossamer.crawl.history import History, PageRecord
+from gossamer.crawl.history import PageRecord, UrlMemory
 from gossamer.model.links import Link
 from gossamer.model.visits import BudgetFacts, HostFacts, OriginFacts
 from gossamer.ports import UrlSeen, WaylessUrlSeen
 from gossamer.scope.chain import Chain
-from gossamer.url.name import Namer
 from gossamer.url.url import Url
 
 EXCLUDED = "excluded_host"
@@ -24,20 +23,18 @@ class Story:
 
     def __init__(
         self,
-        namer: Namer,
+        urls: UrlMemory,
         chain: Chain,
-        url_seen: UrlSeen,
-        history: History,
         facts: Callable[[Url], HostFacts],
         lent: Callable[[Url], bool],
         revisits: Callable[[Url], dict[str, object] | None] = lambda _: None,
     ) -> None:
         """`revisits` tells what is remembered of a page that is visited again; `next_due_at` among it."""
-        self._namer = namer
+        self._namer = urls.namer
         self._chain = chain
-        self._url_seen = url_seen
-        self._was_offered = offered_to(url_seen)
-        self._history = history
+        self._url_seen = urls.url_seen
+        self._was_offered = offered_to(urls.url_seen)
+        self._history = urls.history
         self._facts = facts
         self._lent = lent
         self._revisits = revisits

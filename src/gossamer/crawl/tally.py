@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
 import msgspec
 
 from gossamer.crawl.delivery import Delivery
+from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
+from gossamer.model.counters import Counters
 from gossamer.model.errors import CrawlFailedError
 from gossamer.model.modules import ModuleCounts, ModuleError
 from gossamer.model.outcomes import SUCCEEDED, WITH_CONTENT
 from gossamer.model.visits import Awaited, PageRow, Visited
+from gossamer.world.clock import Clock
 
 NOTES_MAX = 1000
 RATE_SAMPLES = 10
@@ -84,6 +88,8 @@ class Tally:
         self.course = Course()
         self.pending: Callable[[], int] = int
         """How many URLs wait or are under way."""
+        self.counters: Callable[[], Counters] = Counters
+        """Returns what DNS lookups and caches did in this process."""
         self.recent: Recent | None = None
         """The last attempts, for whoever looks; None until somebody does."""
         self.last_at = 0.0
@@ -195,6 +201,15 @@ RINGS = ((1.0, 300), (5.0, 120), (60.0, 180), (600.0, 144), (7200.0, 360))
 """Seconds between two points, and how many are kept: five minutes, ten minutes, three hours, a day, a month."""
 RECENT_RING = 1
 """Whose rates `rates` returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Telemetry:
+    """What a crawl reports with: its clock, its logs and its counts."""
+
+    clock: Clock
+    logs: Logs
+    tally: Tally
 
 
 class Point(NamedTuple):

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from gossamer.crawl.commit import Committer
-from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import WatchOptions
 from gossamer.crawl.shard import Shard
-from gossamer.crawl.tally import Tally
+from gossamer.crawl.tally import Telemetry
 from gossamer.model.errors import ConfigError
-from gossamer.world.clock import Clock
 from gossamer.world.machine import Disk, Machine
 from gossamer.world.pulse import Pulse
 
@@ -79,6 +77,18 @@ class Gauges(msgspec.Struct):
     clock_jumps: int = 0
 
 
+class Resources(msgspec.Struct, frozen=True):
+    """What a crawl uses of its machine."""
+
+    paths: Sequence[Path]
+    """Directories that the crawl writes to."""
+    stalled: Path
+    """A file that is there while the event loop stands still, and says where."""
+    memory_budget_bytes: int
+    own_process: bool = False
+    """All memory of this process is the crawl's."""
+
+
 class Watchdogs:
     """Looks every `watch.look_s` seconds until cancelled."""
 
@@ -87,38 +97,26 @@ class Watchdogs:
         shard: Shard,
         committer: Committer,
         machine: Machine,
-        paths: Sequence[Path],
-        stalled: Path,
+        resources: Resources,
         options: WatchOptions,
-        memory_budget_bytes: int,
-        clock: Clock,
-        tally: Tally,
-        logs: Logs,
-        shrink: Callable[[], None],
-        *,
-        own_process: bool = False,
+        telemetry: Telemetry,
     ) -> None:
-        """`paths` are directories that the crawl writes to; `stalled` is a file that tells where the event loop stands
-        still; `shrink` has fewer hosts in memory; with `own_process` all memory of this process is the crawl's.
-        """
         self._shard = shard
         self._committer = committer
         self._machine = machine
-        self._paths = paths
-        self._stalled = stalled
+        self._resources = resources
         self._pulse: Pulse | None = None
         self._options = options
-        self._clock = clock
-        self._tally = tally
-        self._logs = logs
-        self._shrink = shrink
+        self._clock = telemetry.clock
+        self._tally = telemetry.tally
+        self._logs = telemetry.logs
         self._lags: deque[float] = deque(maxlen=LAGS_KEPT)
         self._alarms: dict[str, Alarm] = {}
         self._stalled_at = 0.0
         self._offset_s = machine.wall_offset_s()
         self._offset_first_s = self._offset_s
-        self._others_bytes = 0 if own_process else max(0, machine.memory_bytes() - OWN_BYTES_AT_START)
-        self.gauges = Gauges(memory_budget_bytes=memory_budget_bytes)
+        self._others_bytes = 0 if resources.own_process else max(0, machine.memory_bytes() - OWN_BYTES_AT_START)
+        self.gauges = Gauges(memory_budget_bytes=resources.memory_budget_bytes)
 
     @property
     def alarms(self) -> list[Alarm]:
@@ -133,7 +131,7 @@ class Watchdogs:
 
     async def run(self) -> None:
         """Watch until cancelled."""
-        self._pulse = Pulse(self._stalled, self._clock, self._options.stall_s)
+        self._pulse = Pulse(self._resources.stalled, self._clock, self._options.stall_s)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._beat())
             while True:
@@ -221,7 +219,7 @@ class Watchdogs:
 
     def _look_at_disks(self, now: float) -> None:
         found: dict[int, tuple[str, Disk]] = {}
-        for path in self._paths:
+        for path in self._resources.paths:
             try:
                 disk = self._machine.disk(path)
             except OSError:
@@ -272,7 +270,7 @@ class Watchdogs:
             return
         fewer = max(REQUESTS_MIN, min(self._shard.concurrency, max(self._shard.in_flight, 1)) // 2)
         self._shard.throttle("memory", fewer)
-        self._shrink()
+        self._shard.shrink()
         self._raise(
             "memory", now, f"{gauges.memory_bytes / 1e6:,.0f} MB of memory are in use of {most / 1e6:,.0f} MB "
             f"(memory.budget_bytes): {fewer} requests at once, fewer hosts in memory and earlier commits until there "

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gossamer.api.seeding import Seeding
+from gossamer.api.seeding import Seeding, seeding_of
 from gossamer.assembly import Assembled, assemble, namer_for
 from gossamer.assembly.home import Home
 from gossamer.cluster.partitions import PartitionMap
@@ -83,7 +83,7 @@ class Shards:
     async def stop(self) -> None:
         """Have every shard finish what is in flight, and end."""
         for member in self.members.values():
-            member.assembled.shard.stop()
+            member.assembled.ring.loop.stop()
 
     async def run(self, meddle: Callable[[Shards], object] | None = None, within_s: float = 120.0) -> str:
         """Crawl to the end, with `meddle` called between rounds; return how it ended."""
@@ -145,10 +145,12 @@ class Shards:
         assert membership is not None
         # What is restored must not speak with an opening that was given before.
         opening = max(membership.exchange.opening, self._openings.get(number, 0) + 1)
-        self._openings[number] = membership.exchange.opening = assembled.tally.totals.incarnation = opening
+        self._openings[number] = membership.exchange.opening = assembled.controls.telemetry.tally.totals.incarnation = (
+            opening
+        )
         outgoing = asyncio.Event()
         membership.exchange.on_outgoing = outgoing.set
-        seeding = Seeding(assembled)
+        seeding = seeding_of(assembled)
         await seeding.prepare()
         task = asyncio.create_task(self._crawl(assembled, seeding))
         pump = asyncio.create_task(self._pump(number, assembled, outgoing))
@@ -157,7 +159,7 @@ class Shards:
     async def _crawl(self, assembled: Assembled, seeding: Seeding) -> str:
         membership = assembled.membership
         assert membership is not None
-        return await assembled.shard.run((seeding.run, membership.exchange.run), membership.more_to_come)
+        return await assembled.ring.loop.run((seeding.run, membership.exchange.run), membership.more_to_come)
 
     async def _pump(self, number: int, assembled: Assembled, outgoing: asyncio.Event) -> None:
         membership = assembled.membership
@@ -169,7 +171,7 @@ class Shards:
             except TimeoutError:
                 pass
             outgoing.clear()
-            for to, frame in membership.exchange.outgoing(assembled.clock.now()):
+            for to, frame in membership.exchange.outgoing(self.seconds.now()):
                 for delay_s in self.wire.copies():
                     task = asyncio.create_task(self._deliver(number, to, frame, delay_s))
                     self._deliveries.add(task)
@@ -184,7 +186,7 @@ class Shards:
             return
         membership = member.assembled.membership
         assert membership is not None
-        membership.exchange.take(frame, member.assembled.clock.now())
+        membership.exchange.take(frame, self.seconds.now())
 
     # ---- deaths
 
@@ -201,18 +203,18 @@ class Shards:
         assembled = self.members[number].assembled
         membership = assembled.membership
         assert membership is not None
-        await assembled.committer.commit()
-        epoch = assembled.store.epoch  # Read first: what is committed meanwhile may be in it or not.
+        await assembled.kept.committer.commit()
+        epoch = assembled.kept.storage.store.epoch  # Read first: what is committed meanwhile may be in it or not.
         target = self._checkpoint_of(number)
         fresh = target.with_suffix(".new")
         shutil.rmtree(fresh, ignore_errors=True)
         copy = Home(fresh, number, self.shards)
         copy.state.mkdir(parents=True)
-        assembled.store.checkpoint(copy.store)
-        for name in assembled.journals.files():
+        assembled.kept.storage.store.checkpoint(copy.store)
+        for name in assembled.kept.storage.journals.files():
             path = copy.journals().path(name)
             path.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(assembled.journals.path(name), path)
+            shutil.copyfile(assembled.kept.storage.journals.path(name), path)
         shutil.rmtree(target, ignore_errors=True)
         fresh.rename(target)
         membership.exchange.covered(epoch)
@@ -243,14 +245,14 @@ class Shards:
 
 async def _finish(assembled: Assembled) -> None:
     """Complete what others read, as a crawl does at its end."""
-    assembled.archives.close()
-    assembled.committer.on_durable = None
-    await assembled.committer.commit()
-    while (found := assembled.followers.next()) is not None:
+    assembled.outputs.archives.close()
+    assembled.kept.committer.on_durable = None
+    await assembled.kept.committer.commit()
+    while (found := assembled.outputs.followers.next()) is not None:
         follower, task = found
         follower.settle(task, await asyncio.to_thread(task.make))
-        await assembled.committer.commit()
-    assembled.followers.close()
+        await assembled.kept.committer.commit()
+    assembled.outputs.followers.close()
 
 
 def ends_of(config: Config, directory: Path, shards: int) -> dict[str, str]:

@@ -368,8 +368,8 @@ VERBS: Mapping[str, Verb] = {
     "stop": Verb(Stop, Standing, True, "Stop a running crawl and save everything. It can be resumed."),
 }
 """Declared here, a verb is a line on the control socket, a route below `api/` with its description, and a command where
-it changes something; `gossamer.api.verbs.Verbs` has a method of its name. A crawl of several shards passes it on to
-each of them, unless `gossamer.api.cluster` answers for all.
+it changes something; in `gossamer.api.verbs` a method of its name is in `Commands` where it changes something, else in
+`Queries`. A crawl of several shards passes it on to each of them, unless `gossamer.api.cluster` answers for all.
 """
 
 

@@ -1,0 +1,172 @@
+"""Values: the parts of a shard: what it keeps, its ring, what it writes, and its controls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AsyncExitStack, ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from gossamer.archive.archive import Archives, Followers
+from gossamer.archive.cdxj import INDEX, entries_of_tables, write_index
+from gossamer.archive.uploads import Uploads
+from gossamer.assembly.home import Home
+from gossamer.assembly.integrity import lost, require_sound
+from gossamer.config import Config
+from gossamer.crawl.commit import Committer
+from gossamer.crawl.enrolment import Enrolment
+from gossamer.crawl.history import UrlMemory
+from gossamer.crawl.pipeline import Pipeline
+from gossamer.crawl.revisiting import Revisiting
+from gossamer.crawl.shard import Shard
+from gossamer.crawl.story import Story
+from gossamer.crawl.tally import Telemetry
+from gossamer.crawl.trapping import Trapping
+from gossamer.crawl.watchdogs import Watchdogs
+from gossamer.frontier.frontier import Frontier
+from gossamer.frontier.wrapping import WrappedFrontier
+from gossamer.revisit.schedule import Schedule
+from gossamer.revisit.websub import Subscriptions
+from gossamer.scope.chain import Chain
+from gossamer.scope.lists import ExcludedHost
+from gossamer.scope.options import ScopeOptions
+from gossamer.scope.roots import Roots
+from gossamer.scope.traps import Traps
+from gossamer.state.journals import Journals
+from gossamer.state.storage import Storage
+from gossamer.world.clock import Clock
+from gossamer.world.dice import Dice
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What the components of a shard are made with."""
+
+    config: Config
+    home: Home
+    clock: Clock
+    dice: Dice
+    undo: ExitStack
+    """Closes what is open, the last first: when assembling fails, and at the end of a crawl."""
+    closing: AsyncExitStack
+    """Closes what needs the event loop, and then `undo`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The state of a shard on disk, and the commits that make it durable."""
+
+    home: Home
+    storage: Storage
+    committer: Committer
+
+    async def checkpoint(self) -> Path:
+        """Make a consistent copy of the last commit by hard links, and return its directory.
+
+        Files that still grow are shared with the crawl: copy the checkpoint (`cp -r`) before resuming it.
+        """
+        await self.committer.commit()
+        home, storage = self.home, self.storage
+        target = home.directory / "checkpoints" / f"{storage.store.epoch:08d}"
+        if home.shards > 1:
+            target = target.with_name(f"shard-{home.shard}-{target.name}")  # Each shard numbers its own epochs.
+        copy = Home(target, home.shard, home.shards)
+        copy.state.mkdir(parents=True)
+        storage.store.checkpoint(copy.store)
+        journals = copy.journals()
+        for name in [*storage.journals.files(), "crawl.toml"]:
+            journals.path(name).parent.mkdir(parents=True, exist_ok=True)
+            journals.path(name).hardlink_to(storage.journals.path(name))
+        return target
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The filters of a crawl, and what it has learned about its scope."""
+
+    chain: Chain
+    chain_of: Callable[[ScopeOptions], Chain]
+    """Makes the filters of other options."""
+    roots: Roots
+    exclusions: ExcludedHost
+    traps: Traps
+    trapping: Trapping
+
+
+@dataclass(frozen=True, slots=True)
+class Recrawl:
+    """The revisits of a continuous crawl."""
+
+    schedule: Schedule
+    revisiting: Revisiting
+    enrolment: Enrolment
+    """Schedules the pages of an earlier batch crawl."""
+    hubs: Subscriptions | None
+    """WebSub; None where hubs cannot call back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """The crawl itself: URLs wait in the frontier, and the loop sends them through the pipeline."""
+
+    loop: Shard
+    pipeline: Pipeline
+    frontier: Frontier | WrappedFrontier
+    scope: Scope
+    urls: UrlMemory
+    recrawl: Recrawl | None
+    """None in a batch crawl."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """The files that a crawl leaves for others."""
+
+    config: Config
+    home: Home
+    journals: Journals
+    archives: Archives
+    followers: Followers
+    """Convert finished logs to tables and to the search index."""
+    uploads: Uploads | None
+    """None without an object store."""
+
+    def require_tables(self) -> None:
+        """Raise DamagedError where a finished file of `pages` is missing or has another length than was written."""
+        require_sound(self.home.directory, lost(self.config, self.home, self.journals.finals("pages/")))
+
+    def write_index(self) -> int:
+        """Write `index.cdxj` from the finished tables. Blocks; for a thread.
+
+        Raises:
+            DamagedError: a table lacks a file, or one is damaged; the index is left as it is.
+        """
+        self.require_tables()
+        directory = self.home.directory
+        entries = entries_of_tables(sorted((directory / "pages").glob("*.parquet")))
+        return write_index(directory / INDEX, entries, self.config.archive.index_sort_bytes_max)
+
+
+class Settings:
+    """The configuration in force. Its live keys change while the crawl runs."""
+
+    def __init__(self, config: Config, apply: Callable[[Config, Config], None]) -> None:
+        """`apply` is called with the configurations before and after a change."""
+        self.config = config
+        self._apply = apply
+
+    def change(self, config: Config) -> None:
+        """Adopt a configuration that differs in live keys alone. Call it between two epochs."""
+        before, self.config = self.config, config
+        self._apply(before, config)
+
+
+@dataclass(frozen=True, slots=True)
+class Controls:
+    """What a running crawl is observed and changed with."""
+
+    settings: Settings
+    telemetry: Telemetry
+    watchdogs: Watchdogs
+    story: Story
+    """Explains the state of a URL."""

@@ -1,0 +1,26 @@
+"""Storage: the durable state of one shard, opened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gossamer.state.contacts import Contacts
+from gossamer.state.epoch import Epochs
+from gossamer.state.hosts_store import HostsStore
+from gossamer.state.journals import Journals
+from gossamer.state.slots import Slots
+from gossamer.state.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """What survives the process. Each part is closed by its opener."""
+
+    store: Store
+    epochs: Epochs
+    """The work since the last commit, on top of `store`."""
+    journals: Journals
+    contacts: Contacts
+    slots: Slots
+    hosts: HostsStore | None = None
+    """Host data shared by successive crawls; None where the crawl keeps its own."""
