@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 from gossamer.config.lists import whitelist_of
-from gossamer.scope.patterns import PatternSet
+from gossamer.model.patterns import PatternSet
 from gossamer.url.name import Namer
 from gossamer.url.site import site_of
 

@@ -26,7 +26,6 @@ from gossamer.frontier.record import RECORD_VERSION, HostRecord, host_prefix
 from gossamer.model.links import Link
 from gossamer.model.standing import Standing
 from gossamer.model.visits import Contact
-from gossamer.scope.patterns import PatternSet
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.url.name import Namer
@@ -112,7 +111,7 @@ def main() -> None:
 
 def best(count: int, scores: dict[str, int]) -> BestFirst:
     some = dict(itertools.islice(scores.items(), count))
-    return BestFirst(some, PatternSet(tuple(some)))
+    return BestFirst(some)
 
 
 def linked(reputation: Reputation, web: list[tuple[Url, list[Link]]]) -> int:

@@ -53,13 +53,6 @@ class HostPrioritizer(Prioritizer, Protocol):
         """Return a level from 0, the most urgent, to 7. Pure, and quick: it may run for every URL that is queued."""
 
 
-class PatternMatcher(Protocol):
-    """Many regular expressions at once."""
-
-    def matching(self, text: str) -> Sequence[int]:
-        """Return the places of the patterns that match somewhere in a text."""
-
-
 KNOWN, NEW, SHORTER = 0, 1, 2
 """What a duplicate URL eliminator answers."""
 

@@ -13,7 +13,6 @@ from gossamer.frontier.record import LEVELS
 from gossamer.model.links import SEED_ARGUMENT, Link
 from gossamer.model.standing import Standing
 from gossamer.ports import Prioritizer
-from gossamer.scope.patterns import PatternSet
 from gossamer.testing import check_prioritizer
 from gossamer.world.dice import Dice
 from tests.frontier.names import T0, Shard, linked, named
@@ -26,7 +25,7 @@ def link(text: str, depth: int = 1, link_type: str = "anchor") -> Link:
 
 def best_first(**scores: int) -> BestFirst:
     patterns = {pattern.replace("_", "/"): score for pattern, score in scores.items()}
-    return BestFirst(patterns, PatternSet(tuple(patterns)))
+    return BestFirst(patterns)
 
 
 ALL: dict[str, Prioritizer] = {

@@ -18,7 +18,6 @@ from gossamer.revisit.policies import POLICIES
 from gossamer.revisit.rhythm import KINDS_MAX, Rhythm, kind_of
 from gossamer.revisit.schedule import Schedule
 from gossamer.revisit.state import Memory, decode_memory, memory_key, page_facts, stored_state, whole_facts
-from gossamer.scope.patterns import PatternSet
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.url.name import Namer
@@ -66,9 +65,8 @@ class Kept:
     def open(self) -> None:
         self.epochs = Epochs(self.store)
         options = self.options
-        important, promised = PatternSet(tuple(options.importance)), PatternSet(tuple(options.max_age_s))
         policy = POLICIES[options.policy]()
-        self.schedule = Schedule(self.epochs, self.queue, policy, options, important, promised, Dice(3))
+        self.schedule = Schedule(self.epochs, self.queue, policy, options, Dice(3))
 
     def commit(self) -> None:
         self.schedule.cut(0.0)

@@ -68,7 +68,6 @@ from gossamer.resolve.resolver import DnsResolver
 from gossamer.robots.robots import SiteRobots
 from gossamer.scope.chain import Chain
 from gossamer.scope.lists import ExcludedHost
-from gossamer.scope.patterns import PatternSet
 from gossamer.scope.traps import Traps
 from gossamer.seen.content import ExactContentSeen, NearContentSeen
 from gossamer.seen.popular import POPULAR_BYTES
@@ -272,7 +271,7 @@ def prioritizer_of(config: Config) -> Prioritizer:
     name = config.components.prioritizer
     if name:
         return cast("Prioritizer", fitting(name, "components.prioritizer", Prioritizer))
-    return priority.prioritizer_of(config.frontier, PatternSet)
+    return priority.prioritizer_of(config.frontier)
 
 
 def crawl_options_of(config: Config) -> CrawlOptions:

@@ -18,7 +18,6 @@ from gossamer.plugins import component, fitting
 from gossamer.ports import RevisitPolicy
 from gossamer.revisit.policies import POLICIES
 from gossamer.revisit.schedule import Schedule
-from gossamer.scope.patterns import PatternSet
 from gossamer.seen.shingles import sketch, text_of
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import REVISIT_STATE
@@ -94,9 +93,7 @@ def schedule_of(config: Config, epochs: Epochs, frontier: Frontier | WrappedFron
         return None
     if not isinstance(frontier, Frontier):
         raise ConfigError("crawl.mode: a continuous crawl needs frontier.form = sweep and no components.frontier")
-    options = config.revisit
-    important, promised = PatternSet(tuple(options.importance)), PatternSet(tuple(options.max_age_s))
-    return Schedule(epochs, frontier, policy_of(config.revisit.policy), options, important, promised, dice)
+    return Schedule(epochs, frontier, policy_of(config.revisit.policy), config.revisit, dice)
 
 
 def revisiting_of(config: Config, schedule: Schedule, frontier: Frontier) -> Revisiting:

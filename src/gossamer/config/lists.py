@@ -8,8 +8,8 @@ from pathlib import Path
 
 from gossamer.config.sections import Config
 from gossamer.model.errors import ConfigError
+from gossamer.model.patterns import PatternSet
 from gossamer.scope.lists import HostSet, Lists, Whitelist
-from gossamer.scope.patterns import PatternSet
 
 CHECKED_LINES = 1_000
 LIST_BYTES_MAX = 64 << 20

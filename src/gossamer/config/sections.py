@@ -22,12 +22,12 @@ from gossamer.frontier.options import (
 )
 from gossamer.model.errors import ConfigError
 from gossamer.model.live import LIVE
+from gossamer.model.patterns import PatternSet
 from gossamer.process.options import ProcessOptions
 from gossamer.resolve.options import ResolveOptions
 from gossamer.revisit.options import RevisitOptions, ToldOptions, WebsubOptions
 from gossamer.robots.options import RobotsOptions
 from gossamer.scope.options import ScopeOptions
-from gossamer.scope.patterns import PatternSet
 from gossamer.seen.options import SeenOptions
 from gossamer.state.options import StateOptions
 from gossamer.url.name import SCHEMES

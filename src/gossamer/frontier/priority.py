@@ -8,14 +8,15 @@ pages were found since.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import log2
 
 from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.record import LEVELS
 from gossamer.model.links import Link
+from gossamer.model.patterns import PatternSet
 from gossamer.model.standing import Standing
-from gossamer.ports import PatternMatcher, Prioritizer
+from gossamer.ports import Prioritizer
 from gossamer.world.dice import Dice
 
 LAST = LEVELS - 1
@@ -36,12 +37,13 @@ class BreadthFirst:
 class BestFirst:
     """The operator's patterns decide: each one that a URL matches takes its score off the level, which begins at 4.
 
-    `patterns` match all scores' patterns in one pass (RE2), in the order of `scores`.
+    All patterns are matched in one pass (RE2).
     """
 
-    def __init__(self, scores: Mapping[str, int], patterns: PatternMatcher) -> None:
+    def __init__(self, scores: Mapping[str, int]) -> None:
+        """Raises ConfigError: a pattern is not a regular expression."""
         self._scores = tuple(scores.values())
-        self._patterns = patterns
+        self._patterns = PatternSet(tuple(scores))
 
     def level(self, link: Link) -> int:
         """Return 4 less the scores that match, bounded by the levels after the seeds'. 1.6 µs."""
@@ -174,12 +176,12 @@ class LevelBias:
         return levels[-1]
 
 
-def prioritizer_of(options: FrontierOptions, patterns: Callable[[tuple[str, ...]], PatternMatcher]) -> Prioritizer:
-    """Return the prioritizer that `priority` names; `patterns` makes one matcher of several regular expressions."""
-    scored = BestFirst(options.scores, patterns(tuple(options.scores))) if options.scores else None
+def prioritizer_of(options: FrontierOptions) -> Prioritizer:
+    """Return the prioritizer that `priority` names."""
+    scored = BestFirst(options.scores) if options.scores else None
     match options.priority:
         case "best_first":
-            return scored or BestFirst({}, patterns(()))
+            return scored or BestFirst({})
         case "larger_sites":
             return LargerSites()
         case "opic":

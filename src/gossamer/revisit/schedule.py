@@ -7,8 +7,9 @@ from typing import Protocol
 
 from gossamer.model.headers import http_date
 from gossamer.model.outcomes import NEVER_AGAIN, SUCCEEDED
+from gossamer.model.patterns import PatternSet
 from gossamer.model.revisits import Habits, Held, Notice, Sight
-from gossamer.ports import PatternMatcher, RevisitPolicy
+from gossamer.ports import RevisitPolicy
 from gossamer.revisit.estimate import RATE_MAX, RATE_MIN, freshness, rate_of
 from gossamer.revisit.options import RevisitOptions
 from gossamer.revisit.policies import Bounded
@@ -69,17 +70,15 @@ class Schedule:
         source: Moving,
         policy: RevisitPolicy,
         options: RevisitOptions,
-        important: PatternMatcher,
-        promised: PatternMatcher,
         dice: Dice,
     ) -> None:
-        """`important` and `promised` match the patterns of `importance` and `max_age_s`, in their order."""
+        """Raises ConfigError: a pattern of `importance` or `max_age_s` is not a regular expression."""
         self._epochs = epochs
         self._source = source
         self._options = options
         self._policy = Bounded(policy, options.interval_s_min, options.interval_s_max)
-        self._important, self._multiples = important, tuple(options.importance.values())
-        self._promised = promised
+        self._important, self._multiples = PatternSet(tuple(options.importance)), tuple(options.importance.values())
+        self._promised = PatternSet(tuple(options.max_age_s))
         self._dice = dice
         self._rhythms = Rhythms(epochs, options.rhythms_cached_max)
         self._fade = 1.0 - 1.0 / options.memory_visits

@@ -17,11 +17,11 @@ import msgspec
 
 from gossamer.model.links import FEED_FILE, SITEMAP_FILE, Link
 from gossamer.model.live import LIVE
+from gossamer.model.patterns import PatternSet
 from gossamer.ports import Filter
 from gossamer.scope.lists import ExcludedHost, Lists, Whitelist
 from gossamer.scope.options import FOLLOWED, USELESS, ScopeOptions
 from gossamer.scope.pages import MediaType
-from gossamer.scope.patterns import PatternSet
 from gossamer.scope.roots import Roots
 from gossamer.url.name import host_of
 from gossamer.url.site import site_of

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from gossamer.model.links import LINK_TYPES
 from gossamer.model.live import LIVE
+from gossamer.model.patterns import PatternSet
 from gossamer.scope.lists import ExcludedHost
-from gossamer.scope.patterns import PatternSet
 
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/(?:\*|[\w.+-]+)|\*/\*", re.ASCII).fullmatch
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*").fullmatch

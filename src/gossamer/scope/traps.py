@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from gossamer.model.links import Link
+from gossamer.model.patterns import PatternSet
 from gossamer.model.sketches import Sketch
 from gossamer.ports import NEW
 from gossamer.scope.farms import ANY, Farm, Farms, fingerprint_of, packed, unpacked
 from gossamer.scope.options import ScopeOptions
-from gossamer.scope.patterns import PatternSet
 from gossamer.scope.templates import (
     WATCHED_FROM_PAGES,
     Node,

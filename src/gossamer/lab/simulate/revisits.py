@@ -27,12 +27,11 @@ from gossamer.lab.simweb.wire import http_date
 from gossamer.model.links import Link
 from gossamer.model.revisits import Habits, Notice, Sight
 from gossamer.model.visits import Contact
-from gossamer.ports import PatternMatcher, RevisitPolicy
+from gossamer.ports import RevisitPolicy
 from gossamer.revisit.estimate import age_s, freshness
 from gossamer.revisit.options import DAY_S, RevisitOptions
 from gossamer.revisit.policies import POLICIES, Optimal
 from gossamer.revisit.schedule import Schedule
-from gossamer.scope.patterns import PatternSet
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
@@ -194,9 +193,9 @@ class _Shard:
             self._store, self._epochs, self._contacts, rules, FrontierOptions(), self._namer.name, dice, BEGUN_AT,
             share_new=options.share_new,
         )  # fmt: skip
-        nothing: PatternMatcher = PatternSet(())
-        promised: PatternMatcher = PatternSet(tuple(options.max_age_s)) if options.max_age_s else nothing
-        self.schedule = Schedule(self._epochs, self.frontier, policy, options, nothing, promised, dice)
+        # How important a page is the web says, no pattern.
+        plain = options.model_copy(update={"importance": {}})
+        self.schedule = Schedule(self._epochs, self.frontier, policy, plain, dice)
         self._visits: list[list[float]] = [[] for _ in range(web.options.pages)]
 
     def run(self) -> list[list[float]]:

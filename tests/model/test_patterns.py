@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gossamer.model import patterns as patterns_module
 from gossamer.model.errors import ConfigError
-from gossamer.scope import patterns as patterns_module
+from gossamer.model.patterns import PatternSet
 from gossamer.scope.options import ScopeOptions
-from gossamer.scope.patterns import PatternSet
 
 
 def test_thousands_in_one_pass() -> None:
