@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from gossamer.cluster.exchange import Exchange
+from gossamer.cluster.exchange import Exchange, ShardStart
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import Report, Termination
@@ -76,8 +76,7 @@ class Member:
         self.epochs = Epochs(self.store)
         self.ring = Ring(self.epochs)
         self.exchange = Exchange(
-            number, 1, partitions, self.epochs, ClusterOptions(), namer, WallClock(),
-            rolled_back=False, needs_cover=False,
+            ShardStart(number, 1), partitions, self.epochs, ClusterOptions(), namer, WallClock(),
         )  # fmt: skip
         self.exchange.attach(self.ring, _nothing)
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gossamer.cluster.addresses import Addresses
+from gossamer.cluster.lease_server import Terms
 
 TERM_S, TURN_S, REQUEST_S_MAX, REST_S = 3.0, 1.0, 2.0, 0.1
 STEP_S = 0.05
@@ -22,8 +23,8 @@ class Node:
         self.opening = opening
         self.asking: dict[str, float] = {}
         self.requests = 0
-        times = {"term_s": TERM_S, "turn_s": TURN_S, "request_s_max": REQUEST_S_MAX, "rest_s": REST_S, "now": now}
-        self.addresses = Addresses(shard, shards, is_new=is_new, **times)
+        terms = Terms(TERM_S, TURN_S, REQUEST_S_MAX, REST_S)
+        self.addresses = Addresses(shard, shards, terms, now, is_new=is_new)
         self.heard: dict[int, int] = {}
 
 

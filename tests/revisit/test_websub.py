@@ -32,7 +32,7 @@ def epochs(tmp_path: Path) -> Iterator[Epochs]:
     store.close()
 
 
-def made(epochs: Epochs, now: float = NOW, **options: object) -> Subscriptions:
+def made(epochs: Epochs, **options: object) -> Subscriptions:
     return Subscriptions(
         epochs,
         WebsubOptions.model_validate(options),
@@ -40,7 +40,6 @@ def made(epochs: Epochs, now: float = NOW, **options: object) -> Subscriptions:
         NAMER.name,
         lambda hub: hub.host != "excluded.example",
         unguessable,
-        now,
     )
 
 
@@ -232,10 +231,10 @@ def test_all_of_it_survives_with_the_epoch_and_what_was_under_way_is_asked_anew(
     first = made(epochs)
     first.found(PAGE, stated(HUB), NOW)
     errand, _ = sent(first.due(NOW))
-    second = made(epochs, NOW + 1)
+    second = made(epochs)
     assert sent(second.due(NOW + 1))[0].token == errand.token
     assert second.verify(errand.token, "subscribe", TOPIC, "1000", NOW + 2)
-    third = made(epochs, NOW + 3)
+    third = made(epochs)
     assert third.due(NOW + 3) == []
     one = third.get(errand.token)
     assert one is not None
@@ -258,7 +257,7 @@ def test_repeats_within_the_window_need_no_visit_and_all_others_share_one_at_its
         else:
             assert [page.text for page in due.pages] == [TOPIC]
             assert due.at == NOW + (at if expected == "now" else float(str(expected))), (digest, at)
-    again = made(epochs, NOW + 26, gather_s=5).get(one.token)
+    again = made(epochs, gather_s=5).get(one.token)
     assert again is not None
     assert (again.pings, again.gathered_until) == (11, NOW + 25)
 

@@ -299,7 +299,7 @@ def recrawl_of(
         return None
     revisiting = revisiting_of(config, schedule, frontier)
     enrolment = enrolment_of(config, storage, namer, revisiting, clock, dice)
-    hubs = hubs_of(config, storage.epochs, namer, permit, clock.now()) if permit is not None else None
+    hubs = hubs_of(config, storage.epochs, namer, permit) if permit is not None else None
     return Recrawl(schedule, revisiting, enrolment, hubs)
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from gossamer.assembly.home import Home
 from gossamer.assembly.values import Ring, Setup
 from gossamer.cluster.addresses import Addresses
-from gossamer.cluster.exchange import Exchange
+from gossamer.cluster.exchange import Exchange, ShardStart
+from gossamer.cluster.lease_server import Terms
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import Orders, Report
 from gossamer.crawl.beyond import Beyond
@@ -48,20 +49,16 @@ def exchange_of(setup: Setup, storage: Storage, namer: Namer, opening: int) -> E
     addresses = Addresses(
         home.shard,
         home.shards,
-        term_s=cluster.address_term_s,
-        turn_s=cluster.address_turn_s,
-        request_s_max=config.crawl.request_s_max,
-        rest_s=rules.address_delay_s,
-        now=clock.now(),
+        Terms(cluster.address_term_s, cluster.address_turn_s, config.crawl.request_s_max, rules.address_delay_s),
+        clock.now(),
         is_new=not store.epoch,
     )
     # A checkpoint has no contacts: where there are none beside a store, it is an older state than the last.
     rolled_back = storage.contacts.recovered.missing and store.epoch > 0
-    needs_cover = bool(config.state.checkpoint_uri)
-    return Exchange(
-        home.shard, opening, partitions, storage.epochs, cluster, namer, clock, rolled_back=rolled_back,
-        needs_cover=needs_cover, addresses=addresses,
-    )  # fmt: skip
+    start = ShardStart(home.shard, opening, rolled_back, needs_cover=bool(config.state.checkpoint_uri))
+    exchange = Exchange(start, partitions, storage.epochs, cluster, namer, clock)
+    exchange.addresses = addresses
+    return exchange
 
 
 class Membership:

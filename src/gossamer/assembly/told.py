@@ -27,7 +27,7 @@ def hints_of(config: Config, epochs: Epochs, namer: Namer, revisits: Schedule | 
     return SitemapHints(epochs, config.told, namer.name, revisits, sitemaps=sitemaps, feeds=wants_feeds(config))
 
 
-def hubs_of(config: Config, epochs: Epochs, namer: Namer, permit: Permit, now: float) -> Subscriptions | None:
+def hubs_of(config: Config, epochs: Epochs, namer: Namer, permit: Permit) -> Subscriptions | None:
     """Return the subscriptions to hubs; None where nobody could call back, or what is told would change nothing."""
     if not may_be_called_back(config):
         return None
@@ -36,7 +36,7 @@ def hubs_of(config: Config, epochs: Epochs, namer: Namer, permit: Permit, now: f
     def may_ask(hub: Url) -> bool:
         return not permit.excludes(hub)
 
-    return Subscriptions(epochs, config.websub, base, namer.name, may_ask, unguessable, now)
+    return Subscriptions(epochs, config.websub, base, namer.name, may_ask, unguessable)
 
 
 def may_be_called_back(config: Config) -> bool:

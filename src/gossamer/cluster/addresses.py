@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gossamer.cluster.lease_client import LeaseClient
-from gossamer.cluster.lease_server import LeaseServer, Message, decode_message, encode_message
+from gossamer.cluster.lease_server import LeaseServer, Message, Terms, decode_message, encode_message
 
 ROUNDS_MAX = 3
 """How often the two sides of one shard answer each other at once: a want, a grant, a word of thanks."""
@@ -29,20 +29,14 @@ class Addresses:
         self,
         shard: int,
         shards: int,
-        *,
-        term_s: float,
-        turn_s: float,
-        request_s_max: float,
-        rest_s: float,
+        terms: Terms,
         now: float,
+        *,
         is_new: bool,
     ) -> None:
-        """`rest_s` is how long an address rests when its last request is unknown; `is_new`: the crawl never ran
-        here, so that no shard holds a lease of ours.
-        """
+        """`is_new`: the crawl never ran here, so that no shard holds a lease of ours."""
         self.shard = shard
-        self.client = LeaseClient(shard, shards, term_s, request_s_max, now)
-        terms = (term_s, turn_s, request_s_max, rest_s)
+        self.client = LeaseClient(shard, shards, terms.term_s, terms.request_s_max, now)
         self.server = LeaseServer(shard, shards, terms, now, is_new=is_new)
         self.messages_sent = self.message_bytes_sent = 0
 

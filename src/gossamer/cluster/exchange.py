@@ -13,7 +13,7 @@ import asyncio
 from array import array
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from xxhash import xxh3_64_intdigest
 
@@ -78,35 +78,42 @@ class Ring(Protocol):
     def lost(self, what: str) -> None: ...
 
 
+class ShardStart(NamedTuple):
+    """One start of a shard."""
+
+    shard: int
+    opening: int
+    """Tells this start from all others of the shard, and grows with them."""
+    rolled_back: bool = False
+    """Its state is older than the last that it had."""
+    needs_cover: bool = False
+    """What it took in is safe only in a checkpoint, not in its own commit."""
+
+
 class Exchange:
     """The shard's links, roots and prerequisite requests from and to the other shards. All of it is for the loop."""
 
     def __init__(
         self,
-        shard: int,
-        opening: int,
+        start: ShardStart,
         partitions: PartitionMap,
         epochs: Epochs,
         options: ClusterOptions,
         namer: Namer,
         clock: Clock,
-        *,
-        rolled_back: bool,
-        needs_cover: bool,
-        addresses: Addresses | None = None,
     ) -> None:
-        """`opening` tells this start of the shard from all others, and grows with them."""
-        self.shard = shard
+        self.shard = start.shard
         self.partitions = partitions
-        self.opening = opening
+        self.opening = start.opening
         self._owners = partitions.owners
         self._options = options
         self._namer = namer
         self._clock = clock
-        self._outbox = Outbox(epochs, clock.now() if rolled_back else None)
-        self._inbox = Inbox(epochs, needs_cover=needs_cover)
-        self._needs_cover = needs_cover
-        self.addresses = addresses
+        self._outbox = Outbox(epochs, clock.now() if start.rolled_back else None)
+        self._inbox = Inbox(epochs, needs_cover=start.needs_cover)
+        self._needs_cover = start.needs_cover
+        self.addresses: Addresses | None = None
+        """Leases of addresses, where other shards may use them too."""
         self._errands = Errands(options.resend_s)
         self._sending = Sending(self._outbox, options.resend_s)
         self._cut: dict[int, int] = {}

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -16,6 +16,18 @@ AGAIN_S: Final = 1.0
 """What was not confirmed is said again after so long."""
 MESSAGES_MAX: Final = 5_000
 """Of a kind in one frame; the rest goes with the next."""
+
+
+class Terms(NamedTuple):
+    """For how long addresses are leased, in seconds."""
+
+    term_s: float
+    turn_s: float
+    """Where several shards want an address."""
+    request_s_max: float
+    """The longest request."""
+    rest_s: float
+    """The delay at an address whose last request is unknown."""
 
 
 class Message(msgspec.Struct, array_like=True):
@@ -76,10 +88,7 @@ class Borrower(msgspec.Struct):
 class LeaseServer:
     """The owner's side."""
 
-    def __init__(
-        self, shard: int, shards: int, terms: tuple[float, float, float, float], now: float, *, is_new: bool
-    ) -> None:
-        """`terms`: the term, a turn, the longest request, and how long an address rests, in seconds."""
+    def __init__(self, shard: int, shards: int, terms: Terms, now: float, *, is_new: bool) -> None:
         self.shard = shard
         self._shards = shards
         self._term_s, self._turn_s, self._request_s_max, self._rest_s = terms

@@ -114,7 +114,6 @@ class Subscriptions:
         name: Callable[[str], Url | None],
         may_ask: Callable[[Url], bool],
         unguessable: Callable[[int], str],
-        now: float,
     ) -> None:
         """`callback_url` is where hubs reach us; `may_ask` says whether a hub's host may be contacted at all."""
         self._epochs = epochs
@@ -128,7 +127,7 @@ class Subscriptions:
         for _, value in list(epochs.scan("websub", *PARTITIONED)):
             one = _decode(value)
             if one.pending:  # The request, or its answer, may have been lost with a process.
-                one.next_at = now
+                one.next_at = 0.0
             self._by_token[one.token] = self._by_topic[one.topic] = one
 
     def __len__(self) -> int:
