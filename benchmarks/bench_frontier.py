@@ -43,8 +43,9 @@ from gossamer.config import Config
 from gossamer.config.footprint import fitted
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
+from gossamer.frontier.hosts import Records
 from gossamer.frontier.options import PolitenessOptions, Preset
-from gossamer.frontier.politeness import politeness
+from gossamer.frontier.politeness import FrontierRules, politeness
 from gossamer.lab.bounded import run_within
 from gossamer.model.links import Link
 from gossamer.model.visits import Contact
@@ -236,7 +237,8 @@ class Crawl:
         else:
             self.seen = RocksUrlSeen(self.epochs, config.seen.popular_bytes_max // POPULAR_BYTES)
         self.frontier = Frontier(
-            self.store, self.epochs, self.contacts, politeness(PolitenessOptions(preset=preset)), config.frontier,
+            Records(self.store, self.epochs, self.contacts),
+            FrontierRules(politeness(PolitenessOptions(preset=preset)), config.frontier),
             Namer().name, Dice(1), self.now,
         )  # fmt: skip
         self.huge_pages = HugePages()

@@ -31,8 +31,9 @@ from gossamer.crawl.trapping import Trapping, watch_key
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.fetch.options import FetchOptions
 from gossamer.frontier.frontier import Frontier
+from gossamer.frontier.hosts import Records
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
-from gossamer.frontier.politeness import politeness
+from gossamer.frontier.politeness import FrontierRules, politeness
 from gossamer.frontier.priority import BreadthFirst
 from gossamer.model.links import SEED_ARGUMENT, Link
 from gossamer.model.visits import PageRow
@@ -119,7 +120,11 @@ class Ring:
         rules = politeness(PolitenessOptions.model_validate({"preset": "own", **(polite or {})}))
         frontier_options = FrontierOptions.model_validate(frontier or {})
         self.frontier = Frontier(
-            self.store, self.epochs, self.contacts, rules, frontier_options, self.namer.name, dice, self.clock.now()
+            Records(self.store, self.epochs, self.contacts),
+            FrontierRules(rules, frontier_options),
+            self.namer.name,
+            dice,
+            self.clock.now(),
         )
         self.url_seen, self.history = RocksUrlSeen(self.epochs, 1_000), History(self.epochs)
         self.urls = UrlMemory(self.namer, self.url_seen, self.history)

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from gossamer.frontier.frontier import Frontier
+from gossamer.frontier.hosts import Records
 from gossamer.frontier.options import BudgetOptions, FrontierOptions, PolitenessOptions
-from gossamer.frontier.politeness import politeness
+from gossamer.frontier.politeness import FrontierRules, politeness
 from gossamer.model.links import Link
 from gossamer.ports import Prioritizer
 from gossamer.state.contacts import Contacts
@@ -44,7 +45,7 @@ class Shard:
         **options: Any,
     ) -> None:
         self.directory = directory
-        self.budget = budget
+        self.budget = budget or BudgetOptions()
         self.prioritizer = prioritizer
         self.options = FrontierOptions.model_construct(**options)
         self.rules = politeness(rules)
@@ -57,16 +58,11 @@ class Shard:
         self.contacts = Contacts(self.directory, boot, now)
         self._cut = None
         self.frontier = Frontier(
-            self.store,
-            self.epochs,
-            self.contacts,
-            self.rules,
-            self.options,
+            Records(self.store, self.epochs, self.contacts),
+            FrontierRules(self.rules, self.options, self.budget, self.prioritizer),
             _namer.name,
             self.dice,
             now,
-            self.budget,
-            self.prioritizer,
         )
         return self.frontier
 

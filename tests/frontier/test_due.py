@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from gossamer.frontier.frontier import Frontier
+from gossamer.frontier.hosts import Records
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
-from gossamer.frontier.politeness import politeness
+from gossamer.frontier.politeness import FrontierRules, politeness
 from gossamer.model.links import Link
 from gossamer.model.visits import Again, Contact
 from gossamer.state.contacts import Contacts
@@ -22,7 +23,9 @@ def test_a_host_whose_due_urls_are_all_lent_is_not_waited_for(tmp_path: Path) ->
     namer = Namer(Canonicalizer())
     gate = politeness(PolitenessOptions(preset="own"))
     contacts = Contacts(tmp_path, b"boot", 0.0)
-    frontier = Frontier(store, Epochs(store), contacts, gate, FrontierOptions(), namer.name, Dice(), 1.0)
+    frontier = Frontier(
+        Records(store, Epochs(store), contacts), FrontierRules(gate, FrontierOptions()), namer.name, Dice(), 1.0
+    )
     url = namer.name("http://h.test/")
     assert url is not None
     frontier.add(Link(url, "seed", 0), 0, 1.0)
@@ -47,7 +50,9 @@ def test_a_new_url_does_not_wait_for_a_retry_that_is_due_later(tmp_path: Path) -
     namer = Namer(Canonicalizer())
     contacts = Contacts(tmp_path, b"boot", 0.0)
     gate = politeness(PolitenessOptions(preset="polite"))
-    frontier = Frontier(store, Epochs(store), contacts, gate, FrontierOptions(), namer.name, Dice(), 1.0)
+    frontier = Frontier(
+        Records(store, Epochs(store), contacts), FrontierRules(gate, FrontierOptions()), namer.name, Dice(), 1.0
+    )
     first, second = namer.names(["http://h.test/1", "http://h.test/2"])
     assert first is not None
     assert second is not None

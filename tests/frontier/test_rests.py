@@ -9,8 +9,9 @@ import pytest
 
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
+from gossamer.frontier.hosts import Records
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
-from gossamer.frontier.politeness import Politeness, politeness
+from gossamer.frontier.politeness import FrontierRules, Politeness, politeness
 from gossamer.model.links import Link
 from gossamer.model.visits import Contact
 from gossamer.state.contacts import Contacts
@@ -44,11 +45,8 @@ class Crawl:
         self.epochs = Epochs(self.store)
         self.contacts = Contacts(self.directory, b"0123456789abcdef", now)
         self.frontier = Frontier(
-            self.store,
-            self.epochs,
-            self.contacts,
-            self.gate,
-            FrontierOptions(),
+            Records(self.store, self.epochs, self.contacts),
+            FrontierRules(self.gate, FrontierOptions()),
             Namer(Canonicalizer()).name,
             Dice(),
             now,

@@ -10,8 +10,9 @@ import pytest
 
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
+from gossamer.frontier.hosts import Records
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
-from gossamer.frontier.politeness import politeness
+from gossamer.frontier.politeness import FrontierRules, politeness
 from gossamer.frontier.record import decode_record
 from gossamer.model.links import Link
 from gossamer.model.visits import Again, Contact
@@ -53,8 +54,8 @@ class Opened:
         self.contacts = Contacts(self.directory, bytes(16), now)
         rules = politeness(PolitenessOptions.model_validate({"preset": self.preset}))
         self.frontier = Frontier(
-            self.store, self.epochs, self.contacts, rules, self.options, NAMER.name, Dice(7), now,
-            share_new=self.share_new,
+            Records(self.store, self.epochs, self.contacts),
+            FrontierRules(rules, self.options, share_new=self.share_new), NAMER.name, Dice(7), now,
         )  # fmt: skip
 
     def commit(self, now: float) -> None:

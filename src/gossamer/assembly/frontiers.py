@@ -8,8 +8,8 @@ from gossamer.assembly.parts import LOCK_S_MAX, budget_of
 from gossamer.assembly.revisits import frontier_options_of, share_new_of
 from gossamer.config import Config
 from gossamer.frontier.frontier import Frontier
-from gossamer.frontier.hosts import Remembered
-from gossamer.frontier.politeness import Politeness
+from gossamer.frontier.hosts import Records, Remembered
+from gossamer.frontier.politeness import FrontierRules, Politeness
 from gossamer.frontier.walk import frontier_of
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.errors import ConfigError
@@ -40,11 +40,10 @@ def frontier_for(
     Raises:
         ConfigError: the crawl began with another one, or the operator's does not fit.
     """
-    forms = (frontier_options_of(config), budget_of(config), config.walk)
-    ours = frontier_of(
-        storage.store, storage.epochs, storage.contacts, rules, forms, prioritizer, namer.name, dice, now,
-        share_new_of(config), remembered_of(config, storage.hosts, now),
-    )  # fmt: skip
+    options, budget, share_new = frontier_options_of(config), budget_of(config), share_new_of(config)
+    records = Records(storage.store, storage.epochs, storage.contacts, remembered_of(config, storage.hosts, now))
+    chosen = FrontierRules(rules, options, budget, prioritizer, share_new)
+    ours = frontier_of(records, chosen, config.walk, namer.name, dice, now)
     return _wrapped(config, ours, storage.epochs, namer, dice)
 
 

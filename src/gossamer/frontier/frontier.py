@@ -10,13 +10,13 @@ from xxhash import xxh3_64_intdigest
 from gossamer.frontier.budgets import Ledger
 from gossamer.frontier.control import Control
 from gossamer.frontier.host import Host, Lease
-from gossamer.frontier.hosts import HOST_BYTES, Hosts, Remembered
+from gossamer.frontier.hosts import HOST_BYTES, Hosts, Records
 from gossamer.frontier.index import HostIndex
 from gossamer.frontier.limits import AddressLeases, SharedAddresses, Sites
 from gossamer.frontier.options import BudgetOptions, FrontierOptions
 from gossamer.frontier.origins import free_at, key_of, queue_of, settle, tidy
 from gossamer.frontier.overview import facts_of, overview
-from gossamer.frontier.politeness import Politeness
+from gossamer.frontier.politeness import FrontierRules, Politeness
 from gossamer.frontier.priority import LevelBias
 from gossamer.frontier.queues import Queues
 from gossamer.frontier.record import Counts, Entry, Item, decode_record
@@ -24,11 +24,7 @@ from gossamer.frontier.scheduler import NextTurn, Scheduler
 from gossamer.frontier.workbench import Workbench
 from gossamer.model.links import NOT_SEED, Link
 from gossamer.model.visits import Again, Awaited, Contact, HostFacts
-from gossamer.ports import Prioritizer
-from gossamer.state.contacts import Contacts
-from gossamer.state.epoch import Epochs
 from gossamer.state.schema import FRONTIER_COUNTS, PARTITIONED
-from gossamer.state.store import Store
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice
 
@@ -46,22 +42,14 @@ class Frontier:
 
     def __init__(
         self,
-        store: Store,
-        epochs: Epochs,
-        contacts: Contacts,
-        politeness: Politeness,
-        options: FrontierOptions,
+        records: Records,
+        rules: FrontierRules,
         name_url: Callable[[str], Url | None],
         dice: Dice,
         now: float,
-        budget: BudgetOptions | None = None,
-        prioritizer: Prioritizer | None = None,
-        share_new: float | None = None,
-        remembered: Remembered | None = None,
     ) -> None:
-        """`share_new` is the share of visits that new URLs get where old ones are due too; None: there are none.
-        `remembered` is what earlier crawls learned of hosts, where that is kept.
-        """
+        store, epochs, contacts, remembered = records.store, records.epochs, records.contacts, records.remembered
+        politeness, options, share_new = rules.politeness, rules.options, rules.share_new
         self.politeness = politeness
         self._epochs = epochs
         self._contacts = contacts
@@ -90,7 +78,7 @@ class Frontier:
         index.hosts, index.hosts_deferred = self.counts.working, self.counts.deferred
         index.hosts_most = max(index.hosts, self.counts.most)
         self._ledger = ledger = Ledger(
-            epochs, budget or BudgetOptions(), prioritizer, options.records_cached_max, now, remembered
+            epochs, rules.budget, rules.prioritizer, options.records_cached_max, now, remembered
         )
         self._budgets = ledger.budgets
         self._resumed_at = 0.0 if is_new else now

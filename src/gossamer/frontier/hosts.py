@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import msgspec
 from xxhash import xxh3_64_intdigest
@@ -11,10 +12,11 @@ from xxhash import xxh3_64_intdigest
 from gossamer.frontier.host import Host
 from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.record import RECORD_VERSION, HostRecord, Origin, decode_record, encode_record, host_prefix
-from gossamer.state.contacts import Recovered
+from gossamer.state.contacts import Contacts, Recovered
 from gossamer.state.epoch import Epochs
 from gossamer.state.hosts_store import HostsStore
 from gossamer.state.schema import HOSTS_ROUND
+from gossamer.state.store import Store
 
 VERSION = 2
 _KIND, _ACCOUNT = b"h", b"a"
@@ -51,6 +53,18 @@ class Spent(msgspec.Struct, array_like=True, frozen=True):
 
 
 _spent_decoder = msgspec.msgpack.Decoder(Spent)
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """What a crawl keeps of its hosts and queues."""
+
+    store: Store
+    epochs: Epochs
+    """On top of `store`."""
+    contacts: Contacts
+    remembered: Remembered | None = None
+    """What earlier crawls learned of hosts, where that is kept."""
 
 
 class Remembered:

@@ -16,17 +16,14 @@ from collections.abc import Callable, Sequence
 
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
-from gossamer.frontier.hosts import Remembered
-from gossamer.frontier.options import BudgetOptions, FrontierOptions, WalkOptions
-from gossamer.frontier.politeness import Politeness
+from gossamer.frontier.hosts import Records
+from gossamer.frontier.options import WalkOptions
+from gossamer.frontier.politeness import FrontierRules
 from gossamer.frontier.walked import Walked, WalkedPage, Walker, has_walked
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
-from gossamer.ports import Prioritizer
-from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
-from gossamer.state.store import Store
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice
 
@@ -208,17 +205,12 @@ class Walk(WrappedFrontier):
 
 
 def frontier_of(
-    store: Store,
-    epochs: Epochs,
-    contacts: Contacts,
-    politeness: Politeness,
-    options: tuple[FrontierOptions, BudgetOptions, WalkOptions],
-    prioritizer: Prioritizer,
+    records: Records,
+    rules: FrontierRules,
+    walk: WalkOptions,
     name_url: Callable[[str], Url | None],
     dice: Dice,
     now: float,
-    share_new: float | None = None,
-    remembered: Remembered | None = None,
 ) -> Frontier | Walk:
     """Return the frontier of the form that is named.
 
@@ -226,11 +218,9 @@ def frontier_of(
         ConfigError: the crawl began with the other form. Neither holds what the other needs to go on: a walk queues no
             links, and a sweep keeps none of its pages to walk among.
     """
-    own, budget, walk = options
-    begun = own.form if not store.epoch else "walk" if has_walked(epochs) else "sweep"
-    if begun != own.form:
+    form, epochs = rules.options.form, records.epochs
+    begun = form if not records.store.epoch else "walk" if has_walked(epochs) else "sweep"
+    if begun != form:
         raise ConfigError(f"frontier.form: this crawl began with {begun!r} and keeps it; set it back")
-    sweep = Frontier(
-        store, epochs, contacts, politeness, own, name_url, dice, now, budget, prioritizer, share_new, remembered
-    )
-    return Walk(sweep, epochs, walk, name_url, dice) if own.form == "walk" else sweep
+    sweep = Frontier(records, rules, name_url, dice, now)
+    return Walk(sweep, epochs, walk, name_url, dice) if form == "walk" else sweep

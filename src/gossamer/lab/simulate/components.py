@@ -10,8 +10,9 @@ from gossamer.crawl.permit import Errands, Permit
 from gossamer.crawl.ring import Retries, Ring
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
+from gossamer.frontier.hosts import Records
 from gossamer.frontier.options import FrontierOptions
-from gossamer.frontier.politeness import politeness
+from gossamer.frontier.politeness import FrontierRules, politeness
 from gossamer.frontier.priority import BreadthFirst
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.model.extras import require
@@ -65,7 +66,11 @@ class Components:
         self._seen = _url_seen(seen_scaled(options.seen, scale), self._epochs, self._journals)
         self._prioritizer: Prioritizer = BreadthFirst()
         self.frontier = Frontier(
-            self._store, self._epochs, self._contacts, politeness(options.politeness), self.options, name_url, dice, now
+            Records(self._store, self._epochs, self._contacts),
+            FrontierRules(politeness(options.politeness), self.options),
+            name_url,
+            dice,
+            now,
         )
         robots = SiteRobots(self._epochs, RobotsOptions(), name_url, dice)
         self._permit = Permit(ExcludedHost(), robots, obey=options.web.robots)

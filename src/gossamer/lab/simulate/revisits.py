@@ -21,8 +21,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from gossamer.assembly.revisits import policy_of
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
+from gossamer.frontier.hosts import Records
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
-from gossamer.frontier.politeness import politeness
+from gossamer.frontier.politeness import FrontierRules, politeness
 from gossamer.lab.simweb.wire import http_date
 from gossamer.model.links import Link
 from gossamer.model.revisits import Habits, Notice, Sight
@@ -190,8 +191,9 @@ class _Shard:
         rules = politeness(PolitenessOptions(preset="polite"))
         self._gap_s = rules.delay_s_min
         self.frontier = Frontier(
-            self._store, self._epochs, self._contacts, rules, FrontierOptions(), self._namer.name, dice, BEGUN_AT,
-            share_new=options.share_new,
+            Records(self._store, self._epochs, self._contacts),
+            FrontierRules(rules, FrontierOptions(), share_new=options.share_new),
+            self._namer.name, dice, BEGUN_AT,
         )  # fmt: skip
         # How important a page is the web says, no pattern.
         plain = options.model_copy(update={"importance": {}})
