@@ -23,7 +23,7 @@ def content(page: Page) -> tuple[str, str]:
     return characters(page), "plain"
 
 
-MEANS = Means(BoundedDecoder(FetchOptions()), content, characters)
+MEANS = Means(BoundedDecoder(FetchOptions()).decode, content, characters)
 NOW = 1_767_225_600.0
 
 
