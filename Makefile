@@ -19,7 +19,7 @@ PARTS := nginx-light:/usr/sbin/nginx python3-doc:/usr/share/doc/python3-doc/html
 PARALLEL := --numprocesses $(shell expr 2 '*' $$(nproc)) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test acceptance check format docs bench figures clean
+.PHONY: help demo test acceptance check format docs bench faults figures clean
 
 help:  ## show what can be made
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-12s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,10 @@ docs: $(VENV)/run.stamp  ## write the pages that are made from the code
 
 bench: $(VENV)/bench.stamp  ## measure; one benchmark at a time
 	set -e; for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
+
+TRIALS ?= 1000
+faults: $(VENV)/dev.stamp  ## crawl TRIALS simulated worlds with kills, and look for broken promises
+	$(BIN)/python -m gossamer.lab.faults.trial --trials $(TRIALS)
 
 figures: $(VENV)/bin/python  ## print the figures of the code's structure
 	@$(BIN)/python benchmarks/figures.py
