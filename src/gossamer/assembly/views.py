@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
-from gossamer.archive.views.bodies import Means
+from gossamer.archive.views.bodies import Means, Written
 from gossamer.archive.views.export import Committed, Crawl
 from gossamer.assembly.home import Home, homes
 from gossamer.assembly.integrity import lost, manifest_of, opened_store
@@ -19,7 +20,9 @@ from gossamer.model.visits import Page
 from gossamer.plugins import build
 from gossamer.ports import ProcessingModule
 from gossamer.process.chain import Modules
-from gossamer.process.choice import MODULES, NEEDED
+from gossamer.process.choice import MODULES
+from gossamer.process.html import HTML_TYPES
+from gossamer.process.options import ProcessOptions
 from gossamer.process.text import TitleAndText
 from gossamer.state.journals import Entry
 from gossamer.world.clock import WallClock
@@ -82,21 +85,37 @@ def export_means(config: Config) -> Means:
     """Return what exports need to read pages: the decoder of content codings, and what makes text of a page."""
     options = config.process.model_copy(update={"text": True})
     reading = Modules([TitleAndText(options)], options)
-    main = reading
-    needed = NEEDED.get("markdown")
-    if needed is None or find_spec(needed) is not None:  # Without it Markdown is the visible text.
-        module = cast("ProcessingModule", build(MODULES["markdown"], "process.modules", options=options))
-        main = Modules([module], options)
+    main = Modules([_module("markdown", options), _module("metadata", options)], options)
 
     def text(page: Page) -> str:
         return reading.process(page).findings.text
 
-    def content(page: Page) -> tuple[str, str]:
-        findings = main.process(page).findings
-        if "markdown" not in findings.columns:
-            # The whole visible text, then: its lines are the page's blocks.
+    def content(page: Page) -> Written:
+        if page.media_type not in HTML_TYPES:
             findings = reading.process(page).findings
-            return "\n\n".join(line for line in findings.text.splitlines() if line.strip()), findings.text_method
-        return str(findings.columns["markdown"]), findings.text_method
+            lines = "\n\n".join(line for line in findings.text.splitlines() if line.strip())
+            return Written(lines, findings.text_method)
+        findings = main.process(page).findings
+        return Written(str(findings.columns.get("markdown", "")), findings.text_method, _front(findings.columns))
 
     return Means(BoundedDecoder(config.fetch).decode, content, text)
+
+
+def _module(name: str, options: ProcessOptions) -> ProcessingModule:
+    return cast("ProcessingModule", build(MODULES[name], "process.modules", options=options))
+
+
+_FRONT = {"declared_language": "language", "byline": "author", "published": "published", "modified": "modified",
+          "license": "license"}  # fmt: skip
+
+
+def _front(columns: Mapping[str, object]) -> dict[str, str]:
+    """Return what the front matter holds of a page's metadata; times as ISO 8601 in UTC."""
+    found = {}
+    for column, name in _FRONT.items():
+        value = columns.get(column)
+        if isinstance(value, datetime):
+            value = value.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        if value:
+            found[name] = str(value)
+    return found

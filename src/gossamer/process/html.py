@@ -128,6 +128,8 @@ class Document:
         self._options = options
         self._decoded: tuple[bytes, str] | None = None
         self._markup: Markup | None = None
+        self.main: tuple[Any] | None = None
+        """What `process.content` found, for the next of its modules."""
 
     @property
     def charset(self) -> str:

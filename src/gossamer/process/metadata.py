@@ -1,6 +1,6 @@
 """Metadata: what a page says of itself to machines, and how often each element is in it, as in Mercator's tag counter.
 
-Whether it may be indexed and its links followed; Open Graph, JSON-LD, canonical address, description.
+Whether it may be indexed and its links followed; Open Graph, JSON-LD, canonical address, description, dates, license.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import msgspec
 
 from gossamer.model.visits import Findings, Page
-from gossamer.process.html import HTML_TYPES, document_of
+from gossamer.process.facts import COLUMNS, MEANING, facts
+from gossamer.process.html import HTML_TYPES, Document, document_of
 from gossamer.process.links import Base, base_href, collapsed
 from gossamer.process.options import ProcessOptions
 from gossamer.process.walk import Walk
@@ -80,7 +81,8 @@ class Metadata:
     """Reads what pages tell search engines and social networks, as far as it is well-formed.
 
     The columns: `description`; `canonical`, absolute; `declared_language` (`html lang`); `open_graph`, one JSON object
-    of properties to lists of values; `json_ld`, one JSON list of the page's blocks as they stand.
+    of properties to lists of values; `json_ld`, one JSON list of the page's blocks as they stand; and those of
+    `process.facts`: `published`, `modified`, `byline`, `license`, `schema_types`.
     """
 
     name = "metadata"
@@ -90,6 +92,7 @@ class Metadata:
         "declared_language": "text",
         "open_graph": "json",
         "json_ld": "json",
+        **COLUMNS,
     }
 
     def __init__(self, options: ProcessOptions | None = None) -> None:
@@ -102,21 +105,38 @@ class Metadata:
         document, columns = document_of(page, self._options), findings.columns
         elements = document.markup.elements()
         graph: dict[str, list[str]] = {}
+        metas: dict[str, str] = {}
+        base = Base(page.url, base_href(elements), document.charset)
         for tag, found in elements:
             if tag == "meta":
-                self._meta(found.get("property") or found.get("name") or "", found.get("content") or "", graph, columns)
-            elif tag == "link" and "canonical" not in columns:
-                href = found.get("href")
-                if href and "canonical" in (found.get("rel") or "").lower().split():
-                    joined = Base(page.url, base_href(elements), document.charset).join(href)
-                    if joined is not None and len(joined) <= self._options.url_bytes_max:
-                        columns["canonical"] = joined
+                name = (found.get("property") or found.get("name") or found.get("itemprop") or "").strip().lower()
+                content = found.get("content") or ""
+                self._meta(name, content, graph, columns)
+                if name in MEANING:
+                    metas.setdefault(name, collapsed(content, self._options.title_bytes_max))
+            elif tag == "link" and found.get("rel"):
+                self._relation((found["rel"] or "").lower().split(), found.get("href") or "", base, columns)
         if graph:
             columns["open_graph"] = graph
-        self._walked(document.utf8(), columns)
+        blocks = self._walked(document.utf8(), columns)
+        licensed = str(columns.get("license", "")) or self._license(document, base)
+        columns.update(facts(blocks, metas, licensed))
+
+    def _relation(self, relations: list[str], href: str, base: Base, columns: dict[str, object]) -> None:
+        for name in ("canonical", "license"):
+            if href and name in relations and name not in columns:
+                joined = base.join(href)
+                if joined is not None and len(joined) <= self._options.url_bytes_max:
+                    columns[name] = joined
+
+    def _license(self, document: Document, base: Base) -> str:
+        """Return the target of the first anchor with `rel=license`."""
+        for href, rel, _ in document.markup.anchors():
+            if rel and "license" in rel.lower().split():
+                return base.join(href) or ""
+        return ""
 
     def _meta(self, name: str, content: str, graph: dict[str, list[str]], columns: dict[str, object]) -> None:
-        name = name.strip().lower()
         if name == "description":
             columns.setdefault("description", collapsed(content, self._options.title_bytes_max))
         elif name.startswith(_PREFIXES) and len(name) <= 64 and len(graph) < PROPERTIES_MAX:
@@ -124,7 +144,7 @@ class Metadata:
             if len(values) < PROPERTIES_MAX:
                 values.append(collapsed(content, self._options.title_bytes_max))
 
-    def _walked(self, body: bytes, columns: dict[str, object]) -> None:
+    def _walked(self, body: bytes, columns: dict[str, object]) -> list[object]:
         blocks: list[object] = []
         room = self._options.text_bytes_max
         for name, found, start, end in _WALK.over(body):
@@ -140,6 +160,7 @@ class Metadata:
                     break
         if blocks:
             columns["json_ld"] = blocks
+        return blocks
 
 
 TAGS_MAX = 500

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.archive.views.bodies import Means
+from gossamer.archive.views.bodies import Means, Written
 from gossamer.archive.views.export import Crawl, Exported, export
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.fetch.options import FetchOptions
@@ -19,8 +19,8 @@ def characters(page: Page) -> str:
     return page.body.decode("utf-8", "replace")
 
 
-def content(page: Page) -> tuple[str, str]:
-    return characters(page), "plain"
+def content(page: Page) -> Written:
+    return Written(characters(page), "plain")
 
 
 MEANS = Means(BoundedDecoder(FetchOptions()).decode, content, characters)

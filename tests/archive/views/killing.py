@@ -9,7 +9,7 @@ from typing import Any
 
 from gossamer.archive.views import export as views
 from gossamer.archive.views import work
-from gossamer.archive.views.bodies import Means
+from gossamer.archive.views.bodies import Means, Written
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.fetch.options import FetchOptions
 from gossamer.model.visits import Page
@@ -36,8 +36,8 @@ def characters(page: Page) -> str:
     return page.body.decode("utf-8", "replace")
 
 
-def content(page: Page) -> tuple[str, str]:
-    return characters(page), "plain"
+def content(page: Page) -> Written:
+    return Written(characters(page), "plain")
 
 
 def run(job: dict[str, Any], steps: Steps) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import RawIOBase
 from pathlib import Path
-from typing import BinaryIO, Self
+from types import MappingProxyType
+from typing import BinaryIO, NamedTuple, Self
 
 import msgspec
 import pyarrow as pa
@@ -137,8 +138,20 @@ Decode = Callable[[Reply], visits.Content]
 """Removes a reply's content coding, within limits."""
 Text = Callable[[Page], str]
 """Makes text of a page whose content coding is removed."""
-Content = Callable[[Page], tuple[str, str]]
-"""Does the same, and says how it was found (`Findings.text_method`)."""
+
+
+class Written(NamedTuple):
+    """A page's content as Markdown."""
+
+    markdown: str
+    text_method: str
+    """How it was found (`Findings.text_method`)."""
+    facts: Mapping[str, str] = MappingProxyType({})
+    """What else the page says of itself, for the front matter."""
+
+
+Content = Callable[[Page], Written]
+"""Makes Markdown of a page whose content coding is removed."""
 
 
 @dataclass(frozen=True, slots=True)

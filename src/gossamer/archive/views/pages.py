@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from gossamer.archive.views.bodies import Bodies, Content
+from gossamer.archive.views.bodies import Bodies, Content, Written
 from gossamer.archive.views.plan import Planned, planned
 from gossamer.archive.views.source import Source
 from gossamer.archive.views.tables import Advance
@@ -55,7 +55,7 @@ def export_markdown(work: Work, plan: Path, bodies: Bodies, content_of: Content,
                 path = work.out / file_name(row.host, row.url, row.key)
                 path.parent.mkdir(exist_ok=True)
                 # A lone surrogate that some page's escapes made is no text.
-                path.write_bytes(document(row, *content_of(page)).encode("utf-8", "replace"))
+                path.write_bytes(document(row, content_of(page)).encode("utf-8", "replace"))
         step.position = position
         if position % PAGES_A_CHECKPOINT == 0:
             sync_everything()
@@ -74,7 +74,7 @@ def file_name(host: str, url: str, key: str) -> str:
     return f"{_folder(host)}/{words or 'index'}-{_hash(key)}.md"
 
 
-def document(row: Planned, content: str, text_method: str) -> str:
+def document(row: Planned, written: Written) -> str:
     """Return the file: YAML front matter between two lines of dashes, an empty line, the content."""
     fields: list[tuple[str, str | int]] = [
         ("url", row.url),
@@ -86,10 +86,11 @@ def document(row: Planned, content: str, text_method: str) -> str:
         ("referrer", row.referrer),
         ("digest", row.digest),
         ("duplicate_of", row.duplicate_of),
-        ("text_method", text_method),
+        ("text_method", written.text_method),
+        *written.facts.items(),
     ]
     lines = [f"{name}: {value if isinstance(value, int) else quoted(value)}" for name, value in fields if value != ""]
-    return "---\n" + "\n".join(lines) + "\n---\n\n" + content.strip("\n") + "\n"
+    return "---\n" + "\n".join(lines) + "\n---\n\n" + written.markdown.strip("\n") + "\n"
 
 
 def quoted(text: str) -> str:

@@ -1,0 +1,131 @@
+"""Facts: what a page's markup says of the work that it holds: when it was published, by whom, under which license."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+OBJECTS_MAX = 500
+"""Objects of a page's JSON-LD that are looked at."""
+BYLINE_MAX = 500
+TYPES_MAX = 50
+_PUBLISHED = (
+    "article:published_time", "datepublished", "citation_publication_date", "parsely-pub-date", "dc.date.issued",
+    "dcterms.issued", "dcterms.created", "dc.date", "date", "pubdate", "publish-date", "sailthru.date",
+)  # fmt: skip
+_MODIFIED = ("article:modified_time", "og:updated_time", "datemodified", "dcterms.modified", "last-modified")
+_AUTHORS = ("author", "article:author", "citation_author", "dc.creator", "dcterms.creator", "parsely-author", "byl")
+_LICENSES = ("license", "dc.rights", "dcterms.license", "dcterms.rights")
+MEANING = frozenset((*_PUBLISHED, *_MODIFIED, *_AUTHORS, *_LICENSES, "og:locale"))
+"""Names of `meta` elements that `facts` knows, in lower case."""
+_ISO = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2})?)(?:\.\d+)?\s*(Z|[+-]\d{2}:?\d{2})?)?")
+_BY = re.compile(r"^by\s+", re.IGNORECASE)
+_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
+
+COLUMNS: Mapping[str, str] = {
+    "published": "time",
+    "modified": "time",
+    "byline": "text",
+    "license": "text",
+    "schema_types": "texts",
+}
+"""What `facts` may find, and of which kind it is."""
+
+
+def facts(blocks: Sequence[object], metas: Mapping[str, str], licensed: str = "") -> dict[str, object]:
+    """Return the columns for which a page has values: from JSON-LD first, else from `meta` elements.
+
+    `blocks` are its JSON-LD blocks, `metas` its meta elements by name, `licensed` the target of a link to its license.
+    """
+    held = list(_objects(blocks))
+    published = _first(_dates(held, "datePublished", "uploadDate", "dateCreated"), map(metas.get, _PUBLISHED))
+    modified = _first(_dates(held, "dateModified"), map(metas.get, _MODIFIED))
+    found: dict[str, object] = {
+        "published": published,
+        "modified": modified,
+        "byline": _byline(held) or next((_clean(one) for one in map(metas.get, _AUTHORS) if one and _clean(one)), ""),
+        "license": licensed or _license(held) or next((one for one in map(metas.get, _LICENSES) if one), ""),
+        "schema_types": list(dict.fromkeys(_types(held)))[:TYPES_MAX],
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def moment(written: str) -> datetime | None:
+    """Return the time that a page wrote, as ISO 8601 or as mail has it; None for anything else. Without zone: UTC."""
+    found = _ISO.match(written.strip())
+    try:
+        if found is not None:
+            zone = (found[3] or "Z").replace("Z", "+00:00")
+            time = datetime.fromisoformat(f"{found[1]}T{found[2] or '00:00'}{zone}")
+        else:
+            time = parsedate_to_datetime(written.strip()[:60])
+    except (ValueError, OverflowError, IndexError, TypeError):
+        return None
+    time = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    return time if 1970 < time.year < 2100 else None
+
+
+def _first(written: Iterator[str], metas: Iterator[str | None]) -> datetime | None:
+    for one in (*written, *metas):
+        time = moment(one) if one else None
+        if time is not None:
+            return time
+    return None
+
+
+def _objects(blocks: Sequence[object]) -> Iterator[dict[str, object]]:
+    """Yield the objects of JSON-LD that describe the page: those at the top and in graphs, and what these are about."""
+    waiting: list[object] = list(reversed(blocks))
+    for _ in range(OBJECTS_MAX):
+        if not waiting:
+            return
+        one = waiting.pop()
+        if isinstance(one, list):
+            waiting.extend(reversed(one[:OBJECTS_MAX]))
+        elif isinstance(one, dict):
+            yield one
+            waiting.extend(one[key] for key in ("mainEntity", "mainEntityOfPage", "@graph") if key in one)
+
+
+def _dates(held: Sequence[dict[str, object]], *names: str) -> Iterator[str]:
+    return (value for name in names for one in held if isinstance(value := one.get(name), str))
+
+
+def _types(held: Sequence[dict[str, object]]) -> Iterator[str]:
+    for one in held:
+        value = one.get("@type")
+        for name in value if isinstance(value, list) else (value,):
+            if isinstance(name, str) and name:
+                yield name.rpartition("/")[2][:80]
+
+
+def _byline(held: Sequence[dict[str, object]]) -> str:
+    for one in held:
+        value = one.get("author")
+        names = [_name(author) for author in (value if isinstance(value, list) else [value])[:20]]
+        if any(names):
+            return ", ".join(dict.fromkeys(name for name in names if name))[:BYLINE_MAX]
+    return ""
+
+
+def _name(author: object) -> str:
+    if isinstance(author, dict):
+        author = author.get("name")
+    return _clean(author) if isinstance(author, str) else ""
+
+
+def _clean(name: str) -> str:
+    name = _BY.sub("", " ".join(name.split()))
+    return "" if _ADDRESS.match(name) else name[:BYLINE_MAX]
+
+
+def _license(held: Sequence[dict[str, object]]) -> str:
+    for one in held:
+        value = one.get("license")
+        if isinstance(value, dict):
+            value = value.get("url") or value.get("@id")
+        if isinstance(value, str) and value:
+            return value
+    return ""

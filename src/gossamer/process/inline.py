@@ -1,0 +1,237 @@
+"""Inline: the Markdown of text within a paragraph: emphasis, links, code, images, formulas, footnote references."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from gossamer.process.kept import Element
+from gossamer.process.outline import attributes
+
+_SPECIAL = re.compile(r"([\\`*\[\]<>|~])|(?<![^\W_])(_+)|(_+)(?![^\W_])|&(?=#?\w{1,32};)|(!)(?=\[)")
+_LINE_START = re.compile(r"^(?=(?:#{1,6}|[-+=])(?:[ \t\n]|$)|[-=]{2,}[ \t]*$)|^(\d{1,9})(?=[.)](?:\s|$))", re.MULTILINE)
+_SPACES = re.compile(r"[ \t\n\r\f\v]+")
+_TEX_TEXT = r"((?:[^\\]|\\(?![()\[\]])){1,2000}+)"
+_FORMULA = re.compile(rf"\\\({_TEX_TEXT}\\\)|\\\[{_TEX_TEXT}\\\]|\$\$([^$]{{1,2000}}+)\$\$")
+_TEX = re.compile(r"<annotation[^>]*application/x-tex[^>]*>(.*?)</annotation", re.DOTALL | re.IGNORECASE)
+_MARKUP = re.compile(r"<[^<>]*>")
+_UNSAFE = re.compile(r"[\x00-\x20<>\\`|]")
+_BACKTICKS = re.compile(r"`+")
+_PERMALINKS = frozenset(("", "¶", "#", "§", "🔗", "link", "permalink", "anchor", "direct link to"))
+_NOTE = re.compile(r"\[?(\d{1,4}|[a-z]|[*†‡§])\]?", re.IGNORECASE)
+_MARKS = {"em": "*", "i": "*", "strong": "**", "b": "**", "del": "~~", "s": "~~", "strike": "~~"}
+_CODE = frozenset(("code", "kbd", "samp", "tt"))
+URL_MAX = 8_192
+"""Longer addresses are left out: most are images that stand in the page itself."""
+
+Join = Callable[[str], str | None]
+"""Makes an address absolute; None where it is none."""
+
+
+class Marked(NamedTuple):
+    """Text between two marks, which Markdown knows only beside the right characters."""
+
+    mark: str
+    text: str
+
+
+class Inline:
+    """Writes the inline content of one page. `notes` are footnotes: labels by the id that they have in the page."""
+
+    def __init__(self, join: Join, notes: dict[str, str]) -> None:
+        self._join = join
+        self._notes = notes
+
+    def text(self, children: Iterable[Element | str], marks: frozenset[str] = frozenset()) -> str:
+        """Return the Markdown of elements and texts, white space collapsed; a line break of the page is one here."""
+        pieces: list[str | Marked] = []
+        for child in children:
+            if isinstance(child, str):
+                pieces += escaped(child)
+            else:
+                pieces.append(self._element(child, marks))
+        return joined(pieces)
+
+    def _element(self, element: Element, marks: frozenset[str]) -> str | Marked:
+        name = element.name
+        mark = _MARKS.get(name)
+        if mark is not None and mark not in marks:
+            return Marked(mark, self.text(element.children, marks | {mark}))
+        if name in _CODE:
+            return code(element.text())
+        if name == "a" and "a" not in marks:
+            return self._link(element, marks)
+        if name == "img":
+            return self._image(element)
+        if name == "br":
+            return "\\\n"
+        if name == "math":
+            return formula(element.rest)
+        if name == "input":
+            return ""
+        if name == "q":
+            return f'"{self.text(element.children, marks)}"'
+        return self.text(element.children, marks)
+
+    def _link(self, element: Element, marks: frozenset[str]) -> str:
+        href = element.attributes.get("href", "").strip()
+        text = self.text(element.children, marks | {"a"})
+        plain = text.strip(" \\\n")
+        if plain.strip("[]\\ ").lower() in _PERMALINKS and "headerlink" in element.rest + " headerlink" * (
+            not plain or href[:1] == "#"
+        ):
+            return ""
+        if href[:1] == "#" and href[1:] in self._notes and _NOTE.fullmatch(element.text().strip()):
+            return f"[^{self._notes[href[1:]]}]"
+        target = self.target(href) if href else None
+        if target is None or not plain:
+            return text
+        before, after = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
+        return f"{before}[{_unbroken(text.strip())}]({target}){after}"
+
+    def _image(self, element: Element) -> str:
+        found = element.attributes
+        alternative = " ".join(found.get("alt", "").split())
+        candidates = (found.get("src", ""), found.get("data-src", ""), found.get("data-lazy-src", ""),
+                      found.get("srcset", "").strip().partition(" ")[0])  # fmt: skip
+        source = next((one.strip() for one in candidates if one.strip() and one.strip()[:5].lower() != "data:"), "")
+        target = self.target(source) if source else None
+        if target is None or (not alternative and found.get("width", "") in ("0", "1")):
+            return ""
+        return f"![{joined(escaped(alternative))}]({target})"
+
+    def target(self, href: str) -> str | None:
+        """Return an address as the destination of a link, absolute; None for what is no address of the web."""
+        address, sharp, fragment = href.partition("#")
+        absolute = self._join(address) if address or sharp else None
+        if absolute is None or len(href) > URL_MAX:
+            return None
+        whole = absolute.partition("#")[0] + (f"#{fragment}" if sharp and fragment else "")
+        whole = _UNSAFE.sub(lambda one: f"%{ord(one[0]):02X}", whole)
+        whole = re.sub(r"&(?=#?\w{1,32};)", "&amp;", whole)
+        return f"<{whole}>" if "(" in whole or ")" in whole else whole
+
+
+def escaped(text: str) -> list[str]:
+    """Return the pieces of a text in which nothing is markup but the formulas that it holds between TeX's marks."""
+    pieces, position = [], 0
+    if "\\" in text or "$$" in text:
+        for found in _FORMULA.finditer(text):
+            pieces.append(_escaped(text[position : found.start()]))
+            inline, display = found[1], found[2] or found[3]
+            pieces.append(f"${inline.strip()}$" if inline else f"$${' '.join(display.split())}$$")
+            position = found.end()
+    pieces.append(_escaped(text[position:]))
+    return pieces
+
+
+def _escaped(text: str) -> str:
+    def marked(found: re.Match[str]) -> str:
+        return "".join("\\" + one for one in found[0]) if found[0] != "&" else "&amp;"
+
+    return _SPECIAL.sub(marked, _SPACES.sub(" ", text))
+
+
+class _Line:
+    """Pieces of text one after another, with at most one space between words."""
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self.last = ""
+
+    def add(self, piece: str) -> None:
+        """Add a piece; no space follows a space or a line break."""
+        if piece[:1] == " " and self.last in ("", " ", "\n"):
+            piece = piece[1:]
+        if piece:
+            if piece[0] == "[" and self.last == "!":
+                self.pieces[-1] = self.pieces[-1][:-1] + "\\!"  # With it, the link would be an image.
+            self.pieces.append(piece)
+            self.last = piece[-1]
+
+    def add_marked(self, marked: Marked, following: str) -> None:
+        """Add marked text: white space stays outside, and marks that would not be read as such are left out."""
+        text = marked.text
+        core = text.strip(" \n")
+        if not core.strip("\\\n ") or core.endswith("\\"):
+            self.add(text)
+            return
+        after = text[len(text.rstrip(" \n")) :]
+        self.add(text[: len(text) - len(text.lstrip(" \n"))])
+        if _beside(self.last, core[0]) and _beside((after or following)[:1], core[-1]):
+            core = marked.mark + _unbroken(core) + marked.mark
+        self.add(core)
+        self.add(after)
+
+
+def joined(pieces: Iterable[str | Marked]) -> str:
+    """Return pieces as one text; neighbours with the same mark become one."""
+    line = _Line()
+    mark, waiting = "", list[str]()
+    for piece in pieces:
+        if isinstance(piece, Marked):
+            if waiting and piece.mark != mark:
+                line.add_marked(Marked(mark, "".join(waiting)), piece.mark)
+                waiting = []
+            mark = piece.mark
+            waiting.append(piece.text)
+        elif piece:
+            if waiting:
+                line.add_marked(Marked(mark, "".join(waiting)), piece[0])
+                waiting = []
+            line.add(piece)
+    if waiting:
+        line.add_marked(Marked(mark, "".join(waiting)), "")
+    return "".join(line.pieces)
+
+
+def _beside(outer: str, inner: str) -> bool:
+    """Say whether a mark between these characters is read as one (CommonMark 0.31, section 6.2)."""
+    if inner in "*~" or outer in ("*", "~", "\\", "_"):
+        return False
+    return not outer or outer.isspace() or _punctuation(outer) or not _punctuation(inner)
+
+
+def _punctuation(character: str) -> bool:
+    return not character.isalnum() and not character.isspace()
+
+
+def _unbroken(text: str) -> str:
+    return text.replace("\\\n", " ").replace("\n", " ")
+
+
+def code(text: str) -> str:
+    """Return a code span; of white space alone, nothing."""
+    text = " ".join(text.split())
+    if not text:
+        return ""
+    fence = "`" * (max((len(run) for run in _BACKTICKS.findall(text)), default=0) + 1)
+    pad = " " if text[0] == "`" or text[-1] == "`" else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def formula(kept: str) -> str:
+    """Return a formula in TeX where the page has it, else its text."""
+    rest, _, content = kept.partition("\0")
+    found = attributes(rest)
+    tex = _TEX.search(content)
+    if tex is not None:
+        source = html.unescape(tex[1])
+    elif "alttext" in found:
+        source = found["alttext"]
+    elif "math/tex" in rest:
+        source = content.replace("<![CDATA[", "").replace("]]>", "").replace("% ", "")
+    else:
+        return joined(escaped(html.unescape(_MARKUP.sub("", content))))
+    source = " ".join(source.split()).strip("$")
+    if not source:
+        return ""
+    display = found.get("display") == "block" or "mode=display" in rest
+    return f"$${source}$$" if display else f"${source}$"
+
+
+def line_safe(text: str) -> str:
+    """Return a paragraph whose lines begin nothing else: no heading, list, rule."""
+    return _LINE_START.sub(lambda found: found[1] + "\\" if found[1] else "\\", text)

@@ -1,0 +1,179 @@
+"""Kept: the part of a page that its main content consists of, as a tree of the elements that Markdown knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gossamer.process.outline import BLOCKS, HEADINGS, VOID, Outline, Tag, attributes
+
+DEPTH_MAX = 60
+"""Elements within one another that are kept as such; deeper ones give their content to the one around."""
+_INLINE = frozenset(
+    [
+        "a",
+        "abbr",
+        "b",
+        "cite",
+        "code",
+        "del",
+        "em",
+        "i",
+        "img",
+        "ins",
+        "kbd",
+        "br",
+        "math",
+        "mark",
+        "q",
+        "s",
+        "samp",
+        "small",
+        "strike",
+        "strong",
+        "sub",
+        "sup",
+        "tt",
+        "u",
+        "var",
+        "input",
+    ]
+)
+_STRUCTURE = HEADINGS | frozenset(
+    [
+        "p",
+        "ul",
+        "ol",
+        "menu",
+        "li",
+        "pre",
+        "blockquote",
+        "table",
+        "tr",
+        "td",
+        "th",
+        "caption",
+        "dl",
+        "dt",
+        "dd",
+        "hr",
+        "figure",
+        "figcaption",
+        "thead",
+    ]
+)
+_NAMED = frozenset(["div", "span", "section", "aside", "nav"])
+"""Elements that Markdown does not know, but whose names say what they hold."""
+_DUPLICATES = ("katex-html", "MathJax_Preview", "MathJax_CHTML", "mjx-", "linenos", "line-numbers-rows", "gutter")
+"""Names of elements that repeat, for the eye, what stands elsewhere."""
+
+
+class Element:
+    """An element with what is kept of it. `name` is empty for one that only divides text."""
+
+    __slots__ = ("_found", "block", "children", "holds_blocks", "name", "rest")
+
+    def __init__(self, name: str, rest: str, *, block: bool) -> None:
+        self.name = name
+        self.rest = rest
+        self.block = block
+        self.holds_blocks = block
+        """Whether it is a block or one is within."""
+        self.children: list[Element | str] = []
+        self._found: dict[str, str] | None = None
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """The attributes by name."""
+        if self._found is None:
+            self._found = attributes(self.rest)
+        return self._found
+
+    def elements(self) -> Iterator[Element]:
+        """Yield the elements directly within."""
+        return (child for child in self.children if isinstance(child, Element))
+
+    def walk(self) -> Iterator[Element | str]:
+        """Yield all that is within, in order."""
+        stack: list[Element | str] = list(reversed(self.children))
+        while stack:
+            one = stack.pop()
+            yield one
+            if isinstance(one, Element):
+                stack.extend(reversed(one.children))
+
+    def text(self) -> str:
+        """Return the text within, as it stands; line breaks as such."""
+        return "".join(
+            one if isinstance(one, str) else "\n" if one.name == "br" else "" for one in self.walk()
+        )  # fmt: skip
+
+    def first(self, name: str) -> Element | None:
+        """Return the first element of a name within."""
+        return next((one for one in self.walk() if isinstance(one, Element) and one.name == name), None)
+
+
+def kept(outline: Outline, chosen: Sequence[bool]) -> Element:
+    """Return the tree of the blocks that are `chosen`. Linear; about 1 µs an event."""
+    return _Builder(outline, chosen).root
+
+
+class _Builder:
+    def __init__(self, outline: Outline, chosen: Sequence[bool]) -> None:
+        self.root = Element("", "", block=True)
+        self._open: list[Element] = [self.root]
+        self._names: list[str] = []
+        self._hidden = 0
+        """How many elements are open within and with one that repeats others."""
+        position, before = 0, False
+        for block, keeps in zip(outline.blocks, chosen, strict=True):
+            # Pictures and rules between two kept blocks belong to them.
+            self._take(outline.events[position : block.first], texts=keeps, pictures=before and keeps)
+            self._take(outline.events[block.first : block.last], texts=keeps, pictures=keeps)
+            position, before = block.last, keeps
+        self._take(outline.events[position:], texts=False, pictures=False)
+
+    def _take(self, events: Sequence[str | Tag], *, texts: bool, pictures: bool) -> None:
+        for event in events:
+            if isinstance(event, str):
+                if texts and not self._hidden:
+                    self._open[-1].children.append(event)
+            elif event[0][0] == "/":
+                self._end()
+            else:
+                self._start(event, texts=texts, pictures=pictures)
+
+    def _start(self, event: Tag, *, texts: bool, pictures: bool) -> None:
+        name, rest = event
+        if name in VOID or name == "math":
+            wanted = pictures if name in ("img", "hr") else texts
+            if wanted and name in _KNOWN_EMPTY and not self._hidden:
+                self._add(Element(name, rest, block=name == "hr"))
+            return
+        if self._hidden or (rest and any(one in rest for one in _DUPLICATES)):
+            self._hidden += 1
+        around = self._open[-1]
+        block = name in BLOCKS
+        known = name in _STRUCTURE or name in _INLINE or (name in _NAMED and rest != "") or block
+        if self._hidden or not known or len(self._open) > DEPTH_MAX:
+            if block and not self._hidden:
+                self._add(Element("", "", block=True))
+            self._open.append(around)
+            return
+        element = Element(name, rest, block=block)
+        self._add(element)
+        self._open.append(element)
+
+    def _add(self, element: Element) -> None:
+        self._open[-1].children.append(element)
+        if element.block:
+            for around in reversed(self._open):
+                if around.holds_blocks:
+                    break
+                around.holds_blocks = True
+
+    def _end(self) -> None:
+        self._open.pop()
+        self._hidden = max(0, self._hidden - 1)
+
+
+_KNOWN_EMPTY = frozenset(["br", "hr", "img", "math", "input"])

@@ -1,0 +1,94 @@
+"""Main: which blocks of a page are its main content, by a model that was trained on pages that people have judged.
+
+The model estimates how likely each block is content; of all sets of blocks, the one with the highest expected F1 is
+taken. Then gaps among siblings, headings before what is kept and code beside it are filled in.
+`benchmarks/train_text.py` trains the model, docs/processing.md has its scores.
+"""
+
+from __future__ import annotations
+
+import gzip
+import pkgutil
+from functools import cache
+from itertools import pairwise
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from gossamer.process.forest import Forest, Trees
+from gossamer.process.outline import HEADINGS, Outline
+from gossamer.process.signals import Rows, Weights, signals
+
+GAP_MAX = 3
+"""Blocks between two that are content which are content too, if they are siblings of one of these."""
+HEADING_WORDS_MAX = 30
+_WORDS_MIN = 20.0
+"""Words that a page is taken to have at least: of one without content, something unlikely is not all there is."""
+
+
+class Learned(msgspec.Struct, frozen=True):
+    """What training wrote."""
+
+    names: dict[str, float]
+    words: dict[str, float]
+    types: dict[str, list[float]]
+    trees: Trees
+
+
+class Model(NamedTuple):
+    """What is read once a process."""
+
+    weights: Weights
+    forest: Forest
+
+
+@cache
+def model() -> Model:
+    """Return the model in this package. Its first call takes about 30 ms."""
+    data = pkgutil.get_data("gossamer.process", "main.json.gz")
+    assert data is not None
+    learned = msgspec.json.decode(gzip.decompress(data), type=Learned)
+    weights = Weights(learned.names, learned.words, learned.types)
+    return Model(weights, Forest(learned.trees))
+
+
+def main_blocks(outline: Outline, url: str) -> list[bool]:
+    """Say of each block of a page whether it is main content. About 10 µs a block."""
+    if not outline.blocks:
+        return []
+    weights, forest = model()
+    likely = forest.likely(signals(outline, weights, url))
+    words = np.array([block.words for block in outline.blocks], dtype=np.float32)
+    return completed(outline, [bool(one) for one in chosen(likely, words)])
+
+
+def chosen(likely: Rows, words: Rows) -> NDArray[np.bool_]:
+    """Return the set of blocks with the highest expected F1 of their words, by how likely each is content."""
+    order = np.argsort(-likely, kind="stable")
+    found = np.cumsum((likely * words)[order])
+    f1 = 2 * found / (np.cumsum(words[order]) + max(float(found[-1]), _WORDS_MIN))
+    keep = np.zeros(len(likely), dtype=np.bool_)
+    keep[order[: int(f1.argmax()) + 1]] = True
+    return keep
+
+
+def completed(outline: Outline, keep: list[bool]) -> list[bool]:
+    """Add what the model judges badly because it is short: small gaps, headings before content, code beside it."""
+    blocks, nodes = outline.blocks, outline.nodes
+    parents = [nodes[block.node].parent for block in blocks]
+    names = [nodes[block.node].name for block in blocks]
+    out = list(keep)
+    kept_at = [at for at, keeps in enumerate(keep) if keeps]
+    for before, after in pairwise(kept_at):
+        gap = range(before + 1, after)
+        if 0 < len(gap) <= GAP_MAX and all(parents[at] in (parents[before], parents[after]) for at in gap):
+            out[before + 1 : after] = [True] * len(gap)
+    for at in range(len(blocks) - 2, -1, -1):
+        if out[at + 1] and names[at] in HEADINGS and blocks[at].words < HEADING_WORDS_MAX:
+            out[at] = True
+    for at, name in enumerate(names):
+        if name == "pre" and (out[at - 1 : at] == [True] or out[at + 1 : at + 2] == [True]):
+            out[at] = True
+    return out

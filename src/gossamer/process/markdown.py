@@ -1,0 +1,277 @@
+"""Markdown: the kept part of a page as CommonMark with GFM's tables, strikethrough, task items and footnotes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from gossamer.process.inline import Inline, Join, Marked, code, escaped, joined, line_safe
+from gossamer.process.kept import Element
+from gossamer.process.outline import HEADINGS
+from gossamer.process.tables import cells_of, is_layout
+
+_LANGUAGE = re.compile(
+    r"(?:^|[\s\"'])(?:lang(?:uage)?-|highlight-source-|highlight-|brush:\s*|sourceCode\s+)([\w+#.-]{1,20})"
+)
+_NO_LANGUAGE = frozenset(("default", "text", "plain", "none", "notranslate", "plaintext", "output"))
+_FENCE = re.compile(r"^ *(`{3,})", re.MULTILINE)
+_LISTS = frozenset(("ul", "ol", "menu"))
+_HEADING = re.compile(r"(#{1,6} )?(.*)", re.DOTALL)
+_OTHER_MARK = re.compile(r"\* |\d{1,9}\) ")
+_OTHER_BLOCK = re.compile(r"[|>]|[-*] |```|\d{1,9}[.)] |---")
+DEPTH_MAX = 12
+"""Lists and quotations within one another; what is deeper has no marks of its own."""
+_NUMBER_MAX = 999_999_999
+"""Nine digits: more are no list item."""
+_BACK = frozenset(["↩", "↩︎", "⏎", "^", "↑", "back", "return"])
+
+
+def as_markdown(root: Element, join: Join) -> str:
+    """Return a kept page's Markdown. Deterministic, linear in the page but for spanning cells, which are bounded.
+
+    `join` makes addresses absolute, or says that one is none with None.
+    """
+    return _Writer(root, join).document(root)
+
+
+class _Writer:
+    def __init__(self, root: Element, join: Join) -> None:
+        self._notes = _notes(root)
+        self._defined: set[str] = set()
+        self._inline = Inline(join, self._notes)
+        self._depth = 0
+        """Lists and quotations that are open."""
+
+    def document(self, root: Element) -> str:
+        return "\n\n".join(self._blocks(root.children, "")).strip("\n")
+
+    def _blocks(self, children: Sequence[Element | str], language: str) -> list[str]:
+        """Return the blocks of a flow of elements and text: runs of inline content are paragraphs."""
+        out: list[str] = []
+        run: list[Element | str] = []
+        before = ""
+        for child in children:
+            if isinstance(child, str) or not child.holds_blocks:
+                run.append(child)
+                continue
+            out += self._paragraph(run)
+            run = []
+            made = self._block(child, language, before)
+            if made:
+                before = child.name if child.name in _LISTS and not _OTHER_MARK.match(made[-1]) else ""
+            out += made
+        out += self._paragraph(run)
+        return out
+
+    def _paragraph(self, run: Sequence[Element | str]) -> list[str]:
+        if not run:
+            return []
+        text = _without_breaks(self._inline.text(run))
+        return [line_safe(re.sub(r"\n +", "\n", text))] if text else []
+
+    def _block(self, element: Element, language: str, before: str) -> list[str]:
+        name = element.name
+        language = _language(element) or language
+        note = self._note_of(element)
+        if note and name not in HEADINGS:
+            return self._note(element, note)
+        if name in HEADINGS:
+            return self._heading(element)
+        if name in _LISTS or name == "blockquote":
+            return self._indented(element, language, before)
+        if name == "pre":
+            return _fenced(element, language)
+        if name == "table":
+            return self._table(element, language)
+        if name == "hr":
+            return ["---"]
+        if name == "a":
+            return self._card(element, language)
+        if name == "dt":
+            text = self._inline.text(element.children, frozenset(("**",))).strip(" \n").replace("\\\n", " ")
+            return [line_safe(joined([Marked("**", text)]))] if text else []
+        return self._blocks(element.children, language)
+
+    def _indented(self, element: Element, language: str, before: str) -> list[str]:
+        if self._depth >= DEPTH_MAX:
+            return self._blocks(element.children, language)
+        self._depth += 1
+        if element.name == "blockquote":
+            inner = "\n\n".join(self._blocks(element.children, language))
+            made = ["\n".join(f"> {line}".rstrip() for line in inner.split("\n"))] if inner else []
+        else:
+            made = self._list(element, language, before)
+        self._depth -= 1
+        return made
+
+    def _card(self, element: Element, language: str) -> list[str]:
+        """Return the blocks of a link around blocks: the first, where it is one line of text, bears the link."""
+        blocks = self._blocks(element.children, language)
+        target = self._inline.target(element.attributes.get("href", "").strip())
+        if not blocks or target is None:
+            return blocks
+        mark, text = _HEADING.match(blocks[0]).groups()  # type: ignore[union-attr]  # matches the empty string
+        if text and "[" not in text.replace("\\[", "") and "\n" not in text and not _OTHER_BLOCK.match(text):
+            blocks[0] = f"{mark or ''}[{text}]({target})"
+        return blocks
+
+    def _heading(self, element: Element) -> list[str]:
+        text = self._inline.text(element.children).replace("\\\n", " ").replace("\n", " ").strip(" \\")
+        if not text:
+            return []
+        if text.endswith("#"):
+            text = text.rstrip("#") + "\\#" * (len(text) - len(text.rstrip("#")))
+        return [f"{'#' * int(element.name[1])} {text}"]
+
+    def _note_of(self, element: Element) -> str:
+        """Return the label of a footnote that an element is, if it is one that was not written yet."""
+        note = self._notes.get(element.attributes.get("id", ""), "") if self._notes and element.rest else ""
+        if note in self._defined:
+            return ""
+        if note:
+            self._defined.add(note)
+        return note
+
+    def _note(self, element: Element, label: str) -> list[str]:
+        inner = "\n\n".join(self._blocks(list(_without_back(element)), "")) or "-"
+        lines = re.sub(r"^\\?\[?\d+\\?[\].:]*\s+(?=\S)", "", inner).split("\n")
+        return ["\n".join([f"[^{label}]: {lines[0]}", *(f"    {line}".rstrip() for line in lines[1:])])]
+
+    def _list(self, element: Element, language: str, before: str) -> list[str]:
+        """Return a list as one block. Beside a list of its kind it has the other mark, else both would be one."""
+        ordered = element.name == "ol"
+        start = element.attributes.get("start", "1").strip() if ordered else ""
+        number = (
+            min(int(start), _NUMBER_MAX - len(element.children))
+            if start.isdecimal() and start.isascii() and len(start) < 10
+            else 1
+        )
+        other = before == element.name
+        items: list[str] = []
+        notes: list[str] = []
+        loose = False
+        for item in element.children:
+            note = self._note_of(item) if isinstance(item, Element) else ""
+            if note and isinstance(item, Element):
+                notes += self._note(item, note)
+                continue
+            blocks = self._item(item, language)
+            if not blocks:
+                continue
+            mark = f"{number}{')' if other else '.'} " if ordered else "* " if other else "- "
+            number += 1
+            tight = len(blocks) == 1 or all(_is_list(block) for block in blocks[1:])
+            loose = loose or not tight
+            text = ("\n" if tight else "\n\n").join(blocks)
+            lines = text.split("\n")
+            indent = " " * len(mark)
+            items.append("\n".join([mark + lines[0], *(indent + line if line else "" for line in lines[1:])]))
+        return [("\n\n" if loose else "\n").join(items)] * bool(items) + notes
+
+    def _item(self, item: Element | str, language: str) -> list[str]:
+        if isinstance(item, str):
+            return self._paragraph([item])
+        if item.name != "li":
+            return self._block(item, language, "") if item.holds_blocks else self._paragraph([item])
+        blocks = self._blocks(item.children, language)
+        box = next((one for one in list(item.walk())[:6] if isinstance(one, Element) and one.name == "input"), None)
+        if blocks and box is not None and box.attributes.get("type") == "checkbox":
+            blocks[0] = f"[{'x' if 'checked' in box.attributes else ' '}] {blocks[0]}"
+        return blocks
+
+    def _table(self, element: Element, language: str) -> list[str]:
+        caption = next((one for one in element.elements() if one.name == "caption"), None)
+        out = self._blocks(caption.children, "") if caption is not None else []
+        rows = [] if is_layout(element) else cells_of(element, self._cell)
+        if not rows:
+            held = [one for one in element.children if one is not caption]
+            return out + self._blocks(held, language)
+        lines = ["| " + " | ".join(row) + " |" for row in rows]
+        lines.insert(1, "|" + " --- |" * len(rows[0]))
+        return [*out, "\n".join(lines)]
+
+    def _cell(self, cell: Element) -> str:
+        """Return a cell on one line: its blocks with `<br>` between."""
+        parts: list[str] = []
+        for block in self._blocks(cell.children, ""):
+            if _FENCE.match(block):
+                text = block.split("\n")[1:-1]
+                parts += [code(line).replace("|", "\\|") for line in text if line.strip()]
+            else:
+                parts += [_bare(line) for line in block.replace("\\\n", "\n").split("\n") if line.strip()]
+        return "<br>".join(parts)
+
+
+def _bare(line: str) -> str:
+    """Return a line of a cell, where block marks mean nothing; a bar in code ends a cell there too."""
+    line = re.sub(r"(?<!\\)\|", r"\\|", line.strip())
+    return re.sub(r"^(?:#{1,6}|>) +", "", line)
+
+
+def _without_breaks(text: str) -> str:
+    """Return a text without white space and line breaks at its ends."""
+    start, end = 0, len(text)
+    while end and (text[end - 1] in " \n" or (text[end - 1] == "\\" and text[end : end + 1] == "\n")):
+        end -= 1
+    while start < end and (text[start] in " \n" or text.startswith("\\\n", start)):
+        start += 1
+    return text[start:end]
+
+
+def _is_list(block: str) -> bool:
+    return re.match(r"(?:[-*]|\d{1,9}[.)]) ", block) is not None
+
+
+def _language(element: Element) -> str:
+    found = _LANGUAGE.search(element.rest) if element.rest else None
+    name = found[1].lower() if found is not None else ""
+    return "" if name in _NO_LANGUAGE else name
+
+
+def _fenced(element: Element, language: str) -> list[str]:
+    """Return preformatted text as a fenced block, whose fence is longer than any within."""
+    inner = element.first("code")
+    language = (_language(inner) if inner is not None else "") or language
+    text = element.text().replace("\r\n", "\n").replace("\r", "\n").strip("\n").rstrip()
+    if not text:
+        return []
+    fence = "`" * max([3, *(len(run) + 1 for run in _FENCE.findall(text))])
+    return [f"{fence}{language}\n{text}\n{fence}"]
+
+
+def _notes(root: Element) -> dict[str, str]:
+    """Return the footnotes of a page: labels by id, of what is referred to by a number and stands in the page."""
+    ids: set[str] = set()
+    wanted: dict[str, str] = {}
+    for one in root.walk():
+        if not isinstance(one, Element) or not one.rest:
+            continue
+        if one.name in ("li", "p", "div", "dd") and "id" in one.attributes:
+            ids.add(one.attributes["id"])
+        href = one.attributes.get("href", "") if one.name == "a" else ""
+        if href[:1] == "#" and len(href) < 80:
+            text = one.text().strip().strip("[]")
+            said = "footnote" in one.rest or "noteref" in one.rest or "#fn" in href or "cite_note" in href
+            if said and text.isalnum() and len(text) <= 4:
+                wanted.setdefault(href[1:], text)
+    labels: dict[str, str] = {}
+    for name, text in wanted.items():
+        if name in ids:
+            labels[name] = text if text not in labels.values() else f"{text}-{len(labels)}"
+    return labels
+
+
+def _without_back(element: Element) -> Iterable[Element | str]:
+    """Yield what a footnote consists of, without the link back to where it is referred to."""
+    for child in element.children:
+        if isinstance(child, Element):
+            child.children = list(_without_back(child))
+            back = child.name == "a" and child.attributes.get("href", "")[:1] == "#"
+            if back and (child.text().strip() in _BACK or "ref" in child.rest):
+                continue
+        yield child
+
+
+def paragraphs(lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines of plain text as Markdown paragraphs, in which nothing is markup."""
+    return (line_safe(joined(escaped(line)).strip()) for line in lines if line.strip())

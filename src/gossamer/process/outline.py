@@ -1,0 +1,456 @@
+"""Outline: a page's markup as a list of events that nest, and the blocks of text among them, in one linear pass.
+
+A parser of the HTML standard costs the square of nesting, of a tag's attributes and of unclosed formatting elements.
+This pass builds no tree: it keeps a stack of open elements, closes each in order, and stops at named bounds, so its
+cost is linear in the page whatever the page holds. Comments, scripts and form selections are left out.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from gossamer.process.scan import PLAIN_TAG
+
+NODES_MAX = 200_000
+"""Elements of one page: about 120 MB while its outline exists."""
+BLOCKS_MAX = 20_000
+"""Blocks of one page; text after them is in no block."""
+WORK_MAX = 5_000_000
+"""Steps up the stack of open elements, for all elements of a page together. About 0.5 s."""
+
+_SPACE = r"\t\n\f\r "
+_TOKEN = re.compile(
+    r"([^<]*+)(?:<(/?)([a-zA-Z][^\t\n\f\r />]*+)(?:(" + PLAIN_TAG + r")>)?|<(!--|[!?/]|)|\Z)",
+)
+_ATTRIBUTE = re.compile(rf"([^{_SPACE}/>=]+)(?:[{_SPACE}]*=[{_SPACE}]*(?:\"([^\"]*)\"|'([^']*)'|([^{_SPACE}>\"']*)))?")
+_QUOTED = re.compile(r"[^>\"']*+(?:\"[^\"]*+\"[^>\"']*+|'[^']*+'[^>\"']*+)*+>")
+_ANNOTATION = re.compile(r"<annotation.*?</annotation[^>]*>", re.DOTALL | re.IGNORECASE)
+_TAGS = re.compile(r"<[^<>]*>")
+_COMMENT_END = re.compile(r"--!?>")
+
+BLOCKS = frozenset(
+    [
+        "address",
+        "article",
+        "aside",
+        "blockquote",
+        "body",
+        "center",
+        "dd",
+        "details",
+        "dialog",
+        "dir",
+        "div",
+        "dl",
+        "dt",
+        "fieldset",
+        "figcaption",
+        "figure",
+        "footer",
+        "form",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "header",
+        "hgroup",
+        "hr",
+        "li",
+        "listing",
+        "main",
+        "menu",
+        "nav",
+        "ol",
+        "p",
+        "pre",
+        "search",
+        "section",
+        "summary",
+        "table",
+        "caption",
+        "tbody",
+        "thead",
+        "tfoot",
+        "tr",
+        "td",
+        "th",
+        "colgroup",
+        "ul",
+        "button",
+        "label",
+        "legend",
+        "noscript",
+        "video",
+        "audio",
+        "object",
+        "html",
+        "head",
+        "frameset",
+    ]
+)
+"""Elements whose edges divide text."""
+_ENDS_P = BLOCKS - frozenset(
+    [
+        "caption",
+        "tbody",
+        "thead",
+        "tfoot",
+        "tr",
+        "td",
+        "th",
+        "colgroup",
+        "button",
+        "label",
+        "legend",
+        "noscript",
+        "video",
+        "audio",
+        "object",
+        "html",
+        "head",
+        "body",
+    ]
+)
+HEADINGS = frozenset(["h1", "h2", "h3", "h4", "h5", "h6"])
+VOID = frozenset(
+    [
+        "area",
+        "base",
+        "basefont",
+        "bgsound",
+        "br",
+        "col",
+        "embed",
+        "frame",
+        "hr",
+        "img",
+        "image",
+        "input",
+        "keygen",
+        "link",
+        "meta",
+        "param",
+        "source",
+        "track",
+        "wbr",
+    ]
+)
+_RAW = frozenset(["plaintext", "script", "style", "textarea", "xmp", "noembed", "noframes", "iframe", "title"])
+_DROPPED = _RAW | frozenset(["template", "svg", "math", "select"])
+"""Left out with their content; `math` and formulas in scripts stay as one event."""
+_TABLES = frozenset(["table", "caption", "colgroup", "tbody", "thead", "tfoot", "tr", "td", "th"])
+_MARKERS = frozenset(["table", "caption", "td", "th", "object", "applet", "marquee"])
+"""What an end tag does not reach out of, unless it is a table's."""
+_SPECIAL = BLOCKS | _MARKERS
+_ROWS = frozenset(("tbody", "thead", "tfoot"))
+_CELLS = frozenset(("td", "th"))
+_TERMS = frozenset(("dt", "dd"))
+_ENDED_BEFORE = {
+    "li": (frozenset(("li",)), frozenset(["ul", "ol", "menu", "dir", "table"])),
+    **dict.fromkeys(_TERMS, (_TERMS, frozenset(("dl", "table")))),
+    **dict.fromkeys(_CELLS, (_CELLS, frozenset(("tr", "table")))),
+    "tr": (frozenset(("tr",)), _ROWS | {"table"}),
+    **dict.fromkeys(_ROWS, (_ROWS, frozenset(("table",)))),
+    "body": (frozenset(("head",)), frozenset[str]()),
+    "option": (frozenset(("option",)), frozenset(("table",))),
+    "a": (frozenset(("a",)), _MARKERS),
+    "button": (frozenset(("button",)), _MARKERS),
+}
+"""Which open elements a start tag ends, and out of which it ends none."""
+_PARAGRAPH = frozenset(("p",))
+_ONCE = frozenset(("html", "head", "body"))
+"""Open once."""
+_NO_FACTS = (False, False, None, False)
+_FACTS = {
+    name: (name in BLOCKS, name in _ENDS_P, _ENDED_BEFORE.get(name), name in VOID)
+    for name in BLOCKS | _ENDED_BEFORE.keys() | VOID
+}
+"""Of a name: whether it divides text, ends a paragraph, ends others, has no content."""
+_ENDS = {name: ("/" + name, "") for name in BLOCKS | {"a", "b", "em", "i", "span", "strong"}}
+
+
+Tag = tuple[str, str]
+"""An edge of an element: its name, with a slash before it where the element ends, and its attributes as written."""
+
+
+class Node(NamedTuple):
+    """A block-level element: the number of the one around it, its name, its attributes as written."""
+
+    parent: int
+    name: str
+    rest: str
+
+
+class Block(NamedTuple):
+    """A stretch of text that no block-level edge divides, with white space collapsed."""
+
+    text: str
+    words: int
+    link_words: int
+    links: int
+    node: int
+    """The block-level element that holds it, in `Outline.nodes`."""
+    first: int
+    """Its events are those from here …"""
+    last: int
+    """… to before here, in `Outline.events`."""
+
+
+class Outline:
+    """What a page consists of: `events` are texts (`str`) and edges (`Tag`), in order; they nest."""
+
+    __slots__ = ("blocks", "events", "nodes", "scripts", "title")
+
+    def __init__(self) -> None:
+        self.events: list[str | Tag] = []
+        self.blocks: list[Block] = []
+        self.nodes: list[Node] = [Node(0, "html", "")]
+        self.scripts: list[str] = []
+        """Content of JSON-LD scripts."""
+        self.title = ""
+
+
+class TooMuchError(Exception):
+    """A page is beyond a bound."""
+
+
+def outlined(markup: str, open_tags_max: int) -> Outline | None:
+    """Return a page's outline, None for one with more than `open_tags_max` elements open at once, or too many in all.
+
+    Linear; about 2 µs a tag.
+    """
+    try:
+        return _Builder(markup, open_tags_max).outline()
+    except TooMuchError:
+        return None
+
+
+def attributes(rest: str) -> dict[str, str]:
+    """Return the attributes of a tag by their lower-case names, references replaced; the first of equal names wins."""
+    found: dict[str, str] = {}
+    for name, double, single, bare in _ATTRIBUTE.findall(rest):
+        value = double or single or bare
+        found.setdefault(name.lower(), unescaped(value))
+    return found
+
+
+def unescaped(text: str) -> str:
+    """Return a text with its character references replaced."""
+    if "&" not in text:
+        return text
+    try:
+        return html.unescape(text)
+    except ValueError:  # A number of thousands of digits.
+        return text
+
+
+class _Builder:
+    """One pass over a page."""
+
+    def __init__(self, markup: str, open_tags_max: int) -> None:
+        self._markup = markup
+        self._open_tags_max = open_tags_max
+        self._outline = Outline()
+        self._events = self._outline.events
+        self._stack: list[str] = []
+        self._nodes: list[int] = [0]
+        """For each open element, and before them all, the block-level element that holds what comes next."""
+        self._open: dict[str, int] = {}
+        self._never_closed: set[str] = set()
+        """Names that have no end tag in the rest of the page, so that it is searched once for each."""
+        self._work = 0
+        self._texts: list[str] = []
+        """The block at hand."""
+        self._first = self._link_words = self._links = 0
+
+    def outline(self) -> Outline:
+        position: int | None = 0
+        while position is not None:
+            position = self._run(position)
+        if self._texts:
+            self._flush()
+        while self._stack:
+            self._pop()
+        return self._outline
+
+    def _run(self, position: int) -> int | None:
+        """Take tokens until one that ends elsewhere than its pattern does; return where, or None at the page's end."""
+        end, texts, stack, take, start_of = position, self._texts, self._stack, self._text, self._start
+        for token in _TOKEN.finditer(self._markup, position):
+            text, slash, name, rest, other = token.groups()
+            end = token.end()
+            if text and (texts or not text.isspace() or self._open.get("pre")):
+                take(text)
+            if name is None:
+                if other is None:
+                    return None
+                if other == "":
+                    take("<")
+                elif other == "!--":
+                    return self._after_comment(end)
+                else:
+                    return self._markup.find(">", end) + 1 or None
+                continue
+            name = name.lower()
+            if rest is None:
+                return self._odd(slash, name, end)
+            if slash:
+                if stack and stack[-1] == name:
+                    self._pop()
+                else:
+                    self._end(name)
+            elif name in _DROPPED:
+                return self._after(name, rest, end)
+            else:
+                start_of(name, rest)
+        return None
+
+    def _odd(self, slash: str, name: str, position: int) -> int | None:
+        """Take a tag in which a quote or an angle bracket may be anything; return the place after it."""
+        tag = _QUOTED.match(self._markup, position)
+        if tag is None:
+            return None  # The page ends within the tag.
+        rest = tag[0][:-1]
+        if slash:
+            self._end(name)
+        elif name in _DROPPED:
+            return self._after(name, rest, tag.end())
+        else:
+            self._start(name, rest)
+        return tag.end()
+
+    def _text(self, text: str) -> None:
+        if "&" in text:
+            text = unescaped(text)
+        linked = self._open.get("a")
+        if not self._texts:
+            self._first, self._link_words, self._links = len(self._events), 0, int(bool(linked))
+        self._events.append(text)
+        self._texts.append(text)
+        if linked:
+            self._link_words += len(text.split())
+
+    def _start(self, name: str, rest: str) -> None:
+        block, ends_p, ended, void = _FACTS.get(name, _NO_FACTS)
+        if ends_p and self._open.get("p"):
+            self._close(_PARAGRAPH, _MARKERS)
+        if ended is not None:
+            self._close(*ended)
+        if block:
+            if name in _ONCE and name in self._open:
+                return
+            if self._texts:
+                self._flush()
+        elif self._texts:
+            if name == "br":
+                self._texts.append("\n")
+            elif name == "a":
+                self._links += 1
+        self._events.append((name, rest))
+        if void:
+            return
+        around = self._nodes[-1]
+        if block:
+            self._outline.nodes.append(Node(around, name, rest))
+            around = len(self._outline.nodes) - 1
+        self._nodes.append(around)
+        self._stack.append(name)
+        self._open[name] = self._open.get(name, 0) + 1
+        if len(self._stack) > self._open_tags_max or len(self._events) > 2 * NODES_MAX:
+            raise TooMuchError
+
+    def _end(self, name: str) -> None:
+        if name in HEADINGS:
+            self._close(HEADINGS, _MARKERS)
+        elif not self._open.get(name) or name in ("html", "body"):
+            return
+        elif name in _TABLES:
+            self._close(frozenset((name,)), frozenset(("table",)))
+        else:
+            self._close(frozenset((name,)), _MARKERS if name in _SPECIAL else _SPECIAL)
+
+    def _close(self, names: frozenset[str], without: frozenset[str]) -> None:
+        """End the innermost open element of these names and all within it, unless one of `without` stands between."""
+        stack = self._stack
+        if not any(self._open.get(name) for name in names):
+            return
+        at = len(stack) - 1
+        while at >= 0 and stack[at] not in names and stack[at] not in without:
+            at -= 1
+        self._work += len(stack) - at
+        if self._work > WORK_MAX:
+            raise TooMuchError
+        if at >= 0 and stack[at] not in names:
+            return
+        while at >= 0 and len(stack) > at:
+            self._pop()
+
+    def _pop(self) -> None:
+        name = self._stack.pop()
+        if self._texts and name in BLOCKS:
+            self._flush()
+        self._nodes.pop()
+        self._events.append(_ENDS.get(name) or ("/" + name, ""))
+        self._open[name] -= 1
+
+    def _flush(self) -> None:
+        """End the block at hand, which holds text, if it is more than white space."""
+        words = "".join(self._texts).split()
+        if words and len(self._outline.blocks) < BLOCKS_MAX:
+            self._outline.blocks.append(
+                Block(
+                    " ".join(words), len(words), self._link_words, self._links, self._nodes[-1], self._first,
+                    len(self._events),
+                )
+            )  # fmt: skip
+        self._texts.clear()
+
+    def _after_comment(self, start: int) -> int | None:
+        for abrupt in (">", "->"):
+            if self._markup.startswith(abrupt, start):
+                return start + len(abrupt)
+        end = _COMMENT_END.search(self._markup, start)
+        return end.end() if end is not None else None
+
+    def _after(self, name: str, rest: str, position: int) -> int | None:
+        """Return the place after an element that is left out, or None at the end of the page."""
+        if rest.endswith("/") and name not in _RAW and name not in ("template", "select"):
+            return position  # In foreign content a tag closes itself.
+        ends, depth = self._ends(name, position), 1
+        while depth:
+            closing = next(ends, None)
+            if closing is None:
+                self._never_closed.add(name)
+                return position if name not in _RAW else None
+            depth += len(_OPENING[name].findall(self._markup, position, closing)) - 1 if name not in _RAW else -1
+            inner, position = (position, closing), self._markup.find(">", closing) + 1
+            if not position:
+                return None
+        self._kept(name, rest, self._markup[inner[0] : inner[1]])
+        return position
+
+    def _ends(self, name: str, position: int) -> Iterator[int]:
+        if name in self._never_closed:
+            return
+        for closing in _CLOSING[name].finditer(self._markup, position):
+            yield closing.start()
+
+    def _kept(self, name: str, rest: str, content: str) -> None:
+        """Keep what an element that is no text means: formulas, structured data, the title."""
+        if name == "math" or (name == "script" and "math/tex" in rest):
+            self._text(" ")
+            self._events[-1] = ("math", rest + "\0" + content)
+            self._texts[-1] = f" {_TAGS.sub('', _ANNOTATION.sub('', content))} "
+        elif name == "script" and "ld+json" in rest:
+            self._outline.scripts.append(content)
+        elif name == "title" and not self._outline.title:
+            self._outline.title = " ".join(unescaped(content).split())
+
+
+_CLOSING = {name: re.compile(rf"</{name}(?=[{_SPACE}/>])", re.IGNORECASE) for name in _DROPPED}
+_OPENING = {name: re.compile(rf"<{name}(?=[{_SPACE}/>])", re.IGNORECASE) for name in _DROPPED}

@@ -1,0 +1,121 @@
+"""Markdown: what each element becomes, and that a parser of CommonMark and GFM reads what was written."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+
+from gossamer.process.kept import kept
+from gossamer.process.links import Base
+from gossamer.process.markdown import as_markdown
+from gossamer.process.outline import outlined
+
+from .test_outline import soup
+
+DOCUMENTATION = Path("/usr/share/doc/python3-doc/html")
+PARSER = MarkdownIt("gfm-like", {"linkify": False})
+
+
+def markdown(markup: str, chosen: list[bool] | None = None) -> str:
+    made = outlined(markup, 1_000)
+    assert made is not None
+    base = Base("https://e.example/d/p.html", None, "utf-8")
+    return as_markdown(kept(made, chosen or [True] * len(made.blocks)), base.join)
+
+
+WRITTEN = [
+    # markup, Markdown
+    ("<h1>A<a class=headerlink href=#a>¶</a></h1><h2> B #</h2><h3></h3>", "# A\n\n## B \\#"),
+    ("<p>a <b>b </b>c <em>d</em><i>e</i> <s>f</s>", "a **b** c *de* ~~f~~"),
+    ("<p>a<b>\"b\"</b>c <b></b>d", "a\"b\"c d"),
+    ("<p><b>a</b><b>b</b><em><strong>c</strong></em>", "ab**c**"),
+    ("<p>1 * 2 _a_ b_c [d] `e` <b>&lt;p&gt;</b> &amp;amp; f~g a|b !<a href=x>h</a>",
+     "1 \\* 2 \\_a\\_ b_c \\[d\\] \\`e\\` **\\<p\\>** &amp;amp; f\\~g a\\|b \\![h](https://e.example/d/x)"),
+    ("<p># a<p>- b<p>1. c<p>12) d<p>+ e<p>===<p>1986. f",
+     "\\# a\n\n\\- b\n\n1\\. c\n\n12\\) d\n\n\\+ e\n\n\\===\n\n1986\\. f"),
+    ("<p>a<br><br>- b<br>", "a\\\n\\\n\\- b"),
+    ("<p><code>a`b</code> <kbd>`</kbd> <code> </code>c", "``a`b`` `` ` `` c"),
+    ("<p><a href='/x y?a=1&amp;b=(2)#f_g'>l</a> <a href=javascript:x()>m</a> <a href=x></a><a>n</a>",
+     "[l](<https://e.example/x%20y?a=1&b=(2)#f_g>) m n"),
+    ("<p><a href=x>a <img src=i.png alt='b [c]'></a><img src=data:x alt=d><img data-src=j>",
+     "[a ![b \\[c\\]](https://e.example/d/i.png)](https://e.example/d/x)![](https://e.example/d/j)"),
+    ("<ul><li>a<ul><li>b</ul><li>c</ul>", "- a\n  - b\n- c"),
+    ("<ul><li><p>a<p>b<li>c</ul>", "- a\n\n  b\n\n- c"),
+    ("<ol start=9><li>a<li>b<pre>c\n\nd</pre></ol>", "9. a\n\n10. b\n\n    ```\n    c\n\n    d\n    ```"),
+    ("<ol start=99999999999><li>a</ol><ol><li>b</ol><ol><li>c</ol>", "1. a\n\n1) b\n\n1. c"),
+    ("<ul><li>a</ul><ul><li>b</ul>", "- a\n\n* b"),
+    ("<ul><li><input type=checkbox checked> a<li><input type=checkbox>b</ul>", "- [x] a\n- [ ] b"),
+    ("<div class='highlight-py'><pre>  <span>a</span>\n```</pre></div>", "````py\n  a\n```\n````"),
+    ("<pre><code class='language-c++ x'>a\n</code></pre><pre> </pre>", "```c++\na\n```"),
+    ("<blockquote><p>a<ul><li>b</ul></blockquote>c", "> a\n>\n> - b\n\nc"),
+    ("<dl><dt>a <b>b</b><dd>c</dl><hr><p>d", "**a b**\n\nc\n\n---\n\nd"),
+    ("<table><tr><th>a<th>b<tr><td>1|2<td><code>x|y</code></table>", "| a | b |\n| --- | --- |\n| 1\\|2 | `x\\|y` |"),
+    ("<table><caption>t</caption><thead><tr><th>a<th colspan=2>b</thead><tr><td rowspan=2>1<td>2<td>3<tr><td>4</table>",
+     "t\n\n| a | b |  |\n| --- | --- | --- |\n| 1 | 2 | 3 |\n| 1 | 4 |  |"),
+    ("<table><tr><td>a<p>b<ul><li>c</ul><td><pre>d|e\nf</pre><tr><td>x<td>y</table>",
+     "| a<br>b<br>- c | `d\\|e`<br>`f` |\n| --- | --- |\n| x | y |"),
+    ("<table><tr><td><h2>a</h2><table><tr><td>1<td>2</table><td>b</table>", "## a\n\n| 1 | 2 |\n| --- | --- |\n\nb"),
+    ("<table><tr><td>a<tr><td>b</table>", "a\n\nb"),
+    ("<p>a<math alttext='x^2'><mi>x</mi></math> <script type='math/tex; mode=display'>y_1</script>", "a$x^2$ $$y_1$$"),
+    ("<p><math><mi>x</mi><annotation encoding='application/x-tex'>\\xi&lt;1</annotation></math> \\(a_1*b_2\\) \\d",
+     "$\\xi<1$ $a_1*b_2$ \\\\d"),
+    ("<span class=katex><span class=katex-mathml><math><mi>q</mi></math></span><span class=katex-html>Q</span></span>",
+     "q"),
+    ("<p>a<sup><a class=footnote-ref href=#fn1>1</a></sup><ol><li id=fn1><p>b <a href=#r1>↩</a><p>c</ol>",
+     "a[^1]\n\n[^1]: b\n\n    c"),
+    ("<a href=x><div><h3>a</h3><p>b</p></div></a>", "### [a](https://e.example/d/x)\n\nb"),
+    ("", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("markup", "expected"), WRITTEN)
+def test_each_element_has_its_markdown(markup: str, expected: str) -> None:
+    assert markdown(markup) == expected
+
+
+def test_what_is_not_chosen_is_left_out_with_the_pictures_beside_it() -> None:
+    body = "<nav><ul><li><a href=x><img src=a>n</a></ul></nav><p>one<p><img src=b alt=c><p>two<footer><img src=d>"
+    body += "f</footer>"
+    assert markdown(body, [False, True, True, False]) == "one\n\n![c](https://e.example/d/b)\n\ntwo"
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"\w+", text)
+
+
+def read_again(text: str) -> tuple[str, int, int]:
+    """Return the words that a parser finds in Markdown, and how many links and rows of tables."""
+    tokens = [one for token in PARSER.parse(text) for one in (token, *(token.children or ()))]
+    plain = " ".join(one.content for one in tokens if one.type in ("text", "code_inline", "fence", "text_special"))
+    links = sum(one.type == "link_open" for one in tokens)
+    return plain, links, sum(one.type == "tr_open" for one in tokens)
+
+
+def test_documentation_is_read_again_as_it_was_written() -> None:
+    """Each table and each link of the Markdown is one to a parser, and no marks are left among the words."""
+    pages = [path.read_text() for path in sorted(DOCUMENTATION.glob("library/*.html"))[::16]]
+    pages = [page for page in pages if len(page) < 200_000] or [body for body, _ in WRITTEN]
+    for page in pages:
+        text = markdown(page)
+        plain, links, rows = read_again(text)
+        fenced = re.sub(r"^( *)(`{3,}).*?\n\1\2$", "", text, flags=re.MULTILINE | re.DOTALL)
+        written = [line for line in re.findall(r"^(?:[> ]|- )*\|.*\|$", fenced, re.MULTILINE) if "| --- |" not in line]
+        assert rows == len(written)
+        assert links == len(re.findall(r"(?<!\\)\]\(<?https?://", fenced)) - len(re.findall(r"!\[", fenced))
+        assert "](" not in plain
+        assert "**" not in re.sub(r"\*\*\w|\w\*\*|\*\* ", "", plain) or "**" in page
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_any_soup_is_written_the_same_each_time_and_loses_no_words(seed: int) -> None:
+    body = soup(random.Random(seed), 60)
+    text = markdown(body)
+    assert markdown(body) == text
+    made = outlined(body, 1_000)
+    assert made is not None
+    kept_words = sum(len(words(block.text)) for block in made.blocks)
+    assert len(words(read_again(text)[0])) >= 0.8 * kept_words - 5
