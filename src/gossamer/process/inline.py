@@ -154,12 +154,12 @@ class _Line:
     def add_marked(self, marked: Marked, following: str) -> None:
         """Add marked text: white space stays outside, and marks that would not be read as such are left out."""
         text = marked.text
-        core = text.strip(" \n")
+        core = text.strip()  # Also of no-break spaces, which are white space to a parser.
         if not core.strip("\\\n ") or core.endswith("\\"):
             self.add(text)
             return
-        after = text[len(text.rstrip(" \n")) :]
-        self.add(text[: len(text) - len(text.lstrip(" \n"))])
+        after = text[len(text.rstrip()) :]
+        self.add(text[: len(text) - len(text.lstrip())])
         if _beside(self.last, core[0]) and _beside((after or following)[:1], core[-1]):
             core = marked.mark + _unbroken(core) + marked.mark
         self.add(core)

@@ -63,6 +63,8 @@ _STRUCTURE = HEADINGS | frozenset(
 )
 _NAMED = frozenset(["div", "span", "section", "aside", "nav"])
 """Elements that Markdown does not know, but whose names say what they hold."""
+_CELLS = frozenset(("td", "th"))
+_REPEATING = frozenset(("span", "div", "td", "nobr"))
 _DUPLICATES = ("katex-html", "MathJax_Preview", "MathJax_CHTML", "mjx-", "linenos", "line-numbers-rows", "gutter")
 """Names of elements that repeat, for the eye, what stands elsewhere."""
 
@@ -149,7 +151,7 @@ class _Builder:
             if wanted and name in _KNOWN_EMPTY and not self._hidden:
                 self._add(Element(name, rest, block=name == "hr"))
             return
-        if self._hidden or (rest and any(one in rest for one in _DUPLICATES)):
+        if self._hidden or (name in _REPEATING and rest and any(one in rest for one in _DUPLICATES)):
             self._hidden += 1
         around = self._open[-1]
         block = name in BLOCKS
@@ -172,8 +174,15 @@ class _Builder:
                 around.holds_blocks = True
 
     def _end(self) -> None:
-        self._open.pop()
-        self._hidden = max(0, self._hidden - 1)
+        ended = self._open.pop()
+        if self._hidden:
+            self._hidden -= 1
+        # What nothing was kept of is dropped at once, unless it is a cell or divides text.
+        around = self._open[-1].children
+        if not ended.children and around and around[-1] is ended and ended.name not in _CELLS:
+            beside = around[-2] if len(around) > 1 else None
+            if not ended.block or beside is None or (isinstance(beside, Element) and beside.block):
+                around.pop()
 
 
 _KNOWN_EMPTY = frozenset(["br", "hr", "img", "math", "input"])

@@ -259,7 +259,7 @@ class _Builder:
         self._events = self._outline.events
         self._stack: list[str] = []
         self._nodes: list[int] = [0]
-        """For each open element, and before them all, the block-level element that holds what comes next."""
+        """The root and the open block-level elements, by their numbers."""
         self._open: dict[str, int] = {}
         self._never_closed: set[str] = set()
         """Names that have no end tag in the rest of the page, so that it is searched once for each."""
@@ -354,14 +354,14 @@ class _Builder:
         self._events.append((name, rest))
         if void:
             return
-        around = self._nodes[-1]
         if block:
-            self._outline.nodes.append(Node(around, name, rest))
-            around = len(self._outline.nodes) - 1
-        self._nodes.append(around)
-        self._stack.append(name)
-        self._open[name] = self._open.get(name, 0) + 1
-        if len(self._stack) > self._open_tags_max or len(self._events) > 2 * NODES_MAX:
+            nodes = self._outline.nodes
+            self._nodes.append(len(nodes))
+            nodes.append(Node(self._nodes[-2], name, rest))
+        stack, opened = self._stack, self._open
+        stack.append(name)
+        opened[name] = opened.get(name, 0) + 1
+        if len(stack) > self._open_tags_max or len(self._events) > 2 * NODES_MAX:
             raise TooMuchError
 
     def _end(self, name: str) -> None:
@@ -392,9 +392,10 @@ class _Builder:
 
     def _pop(self) -> None:
         name = self._stack.pop()
-        if self._texts and name in BLOCKS:
-            self._flush()
-        self._nodes.pop()
+        if name in BLOCKS:
+            if self._texts:
+                self._flush()
+            self._nodes.pop()
         self._events.append(_ENDS.get(name) or ("/" + name, ""))
         self._open[name] -= 1
 

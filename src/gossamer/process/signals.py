@@ -25,6 +25,7 @@ KNOWN_MAX = 20_000
 STRUCTURED_MAX = 20_000
 """Characters of a page's JSON-LD in which its texts are sought."""
 _NAMES = re.compile(r"""\s(class|id|role|itemprop|itemtype)=(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
+_CALLED = frozenset(("class", "id"))
 _HIDDEN = re.compile(r"display: ?none|aria-hidden=.?true|(?<![\w-])hidden(?![\w-])")
 _WORD = re.compile(r"[^\W\d_]{2,}|©")
 _PART = re.compile(r"[a-z]{2,}")
@@ -44,13 +45,13 @@ def names_of(name: str, rest: str) -> list[str]:
         return names
     called = ""
     for key, double, single, bare in _NAMES.findall(rest):
-        value = (double or single or bare)[:200].lower()
-        if key in ("class", "id"):
+        value = double or single or bare
+        if key in _CALLED:
             called += value + " "
         else:
-            names.append(f"{key}={value.rpartition('/')[2]}")
+            names.append(f"{key}={value[:200].lower().rpartition('/')[2]}")
     if called:
-        classes = called.split()[:6]
+        classes = called[:400].lower().split(None, 6)[:6]
         names += ["." + one for one in classes]
         names += _PART.findall(" ".join(classes))
     if ("hidden" in rest or "none" in rest) and _HIDDEN.search(rest) is not None:
@@ -87,16 +88,18 @@ class Weights:
     ) -> None:
         self._names = names
         self._words = words
-        self._places = {name: at for at, name in enumerate(types)}
-        self._types = np.array(list(types.values()), dtype=np.float32).reshape(-1, len(TYPES))
+        self._places = {name: at for at, name in enumerate(types, 1)}
+        self._types = np.array([[0.0] * len(TYPES), *types.values()], dtype=np.float32)
         self._known: dict[tuple[str, str], tuple[float, frozenset[int]]] = {}
 
     def of_element(self, key: tuple[str, str]) -> tuple[float, frozenset[int]]:
         """Return the score of an element's names, and the places of those that speak for a type."""
         found = self._known.get(key)
         if found is None:
-            names, get, places = names_of(*key), self._names.get, self._places
-            found = sum([get(name, 0.0) for name in names]), frozenset([places[one] for one in names if one in places])
+            names = names_of(*key)
+            found = sum(filter(None, map(self._names.get, names))), frozenset(
+                filter(None, map(self._places.get, names))
+            )
             if len(self._known) >= KNOWN_MAX:
                 self._known.clear()
             self._known[key] = found
@@ -104,12 +107,11 @@ class Weights:
 
     def of_words(self, words: Sequence[str]) -> float:
         """Return the score of the words of a block."""
-        get = self._words.get
-        return sum([get(word, 0.0) for word in words])
+        return sum(filter(None, map(self._words.get, words)))
 
     def page_types(self, places: set[int], names: Iterable[str]) -> Rows:
         """Return how likely a page with names at these places, and with these names, is of each of `TYPES`."""
-        places.update(self._places[name] for name in names if name in self._places)
+        places.update(filter(None, map(self._places.get, names)))
         scores = self._types[sorted(places)].sum(axis=0)
         scores = np.exp(scores - scores.max())
         return np.asarray(scores / scores.sum(), dtype=np.float32)
@@ -180,13 +182,14 @@ def _of_texts(blocks: Sequence[Block], weights: Weights, outline: Outline) -> li
     titled = set(_WORD.findall(outline.title.lower()))
     structured = "\n".join(outline.scripts)[:STRUCTURED_MAX]
     facts = []
+    score_of, sentence, has_structure = weights.of_words, _SENTENCE, structured != ""
     for block in blocks:
         text = block.text
         words = words_of(block)
         facts.append((
-            block.words, block.link_words, len(text), block.links, text.endswith(_SENTENCE), weights.of_words(words),
+            block.words, block.link_words, len(text), block.links, text.endswith(sentence), score_of(words),
             counts[text], len(titled.intersection(words)) / (len(words) or 1),
-            len(text) > 20 and structured != "" and text[:40] in structured,
+            has_structure and len(text) > 20 and text[:40] in structured,
         ))  # fmt: skip
     columns = list(np.array(facts, dtype=np.float32).T)
     columns[1] = columns[1] / columns[0]
