@@ -1,7 +1,8 @@
 """Print the figures of the code's structure as a Markdown table: `make figures`.
 
 Files and lines are those of `src/gossamer`. An import layer is a step of the longest chain of module-level imports;
-modules that import each other count as one. A class implements a Protocol if it has all its public members.
+modules that import each other count as one. A class implements a Protocol if it has all its public members, inherited
+ones included.
 """
 
 from __future__ import annotations
@@ -105,18 +106,33 @@ def classes() -> Iterator[ast.ClassDef]:
         yield from (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
 
 
+CLASSES: dict[str, list[ast.ClassDef]] = defaultdict(list)
+for _one in classes():
+    CLASSES[_one.name].append(_one)
+
+
 def is_protocol(node: ast.ClassDef) -> bool:
     """Say whether a class is a Protocol."""
-    return any(ast.unparse(base).split("[")[0].endswith("Protocol") for base in node.bases)
+    return any(base in ("Protocol", "typing.Protocol") for base in bases(node))
+
+
+def bases(node: ast.ClassDef) -> list[str]:
+    """Return the names of the classes that one derives from."""
+    return [ast.unparse(base).split("[")[0] for base in node.bases]
 
 
 def members(node: ast.ClassDef) -> set[str]:
     """Return the public members of a class, those set in its constructor included."""
     named = {one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
     named |= {one.target.id for one in node.body if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)}
+    named |= {
+        to.id for one in node.body if isinstance(one, ast.Assign) for to in one.targets if isinstance(to, ast.Name)
+    }
     for one in ast.walk(node):
         if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store) and ast.unparse(one.value) == "self":
             named.add(one.attr)
+    for base in bases(node):
+        named |= set().union(*(members(one) for one in CLASSES.get(base, ()) if one is not node))
     return {name for name in named if not name.startswith("_") or name == "__call__"}
 
 
