@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from heapq import nlargest
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import msgspec
 
@@ -56,6 +56,9 @@ from gossamer.model.verbs import (
 from gossamer.world.clock import WallClock
 from gossamer.world.files import write_whole
 
+if TYPE_CHECKING:
+    from gossamer.cluster.ray import Engine
+
 LOOK_S = 0.25
 """Between two looks at the coordinator."""
 DEAD_S = 20.0
@@ -64,18 +67,6 @@ KEEP_S = 2.0
 """Between two times that the standing is written down."""
 HOSTS_TOLD_MAX = 10
 MEMBER = ("-m", "gossamer.api.member")
-
-
-class Engine(Protocol):
-    """What runs the shards: `gossamer.cluster.ray.Engine`."""
-
-    async def standing(self) -> dict[str, Any]: ...
-
-    async def call(self, name: str, **arguments: object) -> None: ...
-
-    async def ask(self, question: Mapping[str, object], shards: list[int]) -> list[dict[str, object]]: ...
-
-    def close(self) -> None: ...
 
 
 class ClusterCrawler:

@@ -79,21 +79,6 @@ class Stream(Protocol):
     def flush(self) -> bytes: ...
 
 
-class Packer(Protocol):
-    """Makes one gzip member, or one Zstandard frame, of each record."""
-
-    suffix: str
-    """Of the files that it fills."""
-
-    def pack(self, data: bytes) -> bytes:
-        """Pack a record that is held in memory."""
-        ...
-
-    def stream(self, size: int) -> Stream:
-        """Begin to pack a record of `size` bytes."""
-        ...
-
-
 class Record(msgspec.Struct, frozen=True):
     """One WARC record. Digest of the block, length and version are added when it is written."""
 
@@ -190,6 +175,10 @@ class Zstd:
 
     def stream(self, size: int) -> Stream:
         return self._compressor.compressobj(size=size)
+
+
+Packer = Gzip | Zstd
+"""Makes one gzip member, or one Zstandard frame, of each record: at once, or as a stream of a known size."""
 
 
 def packer(options: ArchiveOptions) -> Packer:

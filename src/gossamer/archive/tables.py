@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Protocol
 
 import msgspec
 import pyarrow as pa
@@ -105,23 +104,6 @@ class Tables:
         rows = self._own[table] = OwnRows(self._kinds.get(table, {}))
         self._logs.append(self._log(table, rows))
         return rows
-
-
-class Rows(Protocol):
-    """Rows of one table that wait for the next frame."""
-
-    @property
-    def count(self) -> int:
-        """How many wait."""
-        ...
-
-    def batch(self) -> pa.RecordBatch:
-        """Return what waits."""
-        ...
-
-    def clear(self) -> None:
-        """Let go of what waits."""
-        ...
 
 
 class TableLog:
@@ -274,3 +256,7 @@ class LinksRows:
         self._link_type: list[str] = []
         self._anchor_text: list[str] = []
         self._nofollow: list[bool] = []
+
+
+Rows = PagesRows | EpochRows | OwnRows | LinksRows
+"""Rows of one table that wait for the next frame."""

@@ -10,8 +10,7 @@ import asyncio
 import importlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,6 +18,9 @@ from gossamer.archive.options import ArchiveOptions
 from gossamer.model.extras import require
 from gossamer.state.journals import STATE, Entry, Journals, Phase
 from gossamer.world.dice import Dice
+
+if TYPE_CHECKING:
+    from gossamer.archive.objectstore import ObjectStore
 
 IDLE_S = 1.0
 """Between two looks for finished files."""
@@ -35,16 +37,6 @@ class StoreError(Exception):
         super().__init__(text)
         self.lasting = lasting
         self.of_file = of_file
-
-
-class Store(Protocol):
-    """Where files are copied to."""
-
-    url: str
-
-    async def copy(self, source: Path | bytes, name: str, *, overwrite: bool = False) -> str:
-        """Copy and verify; return the sha256. Raises StoreError."""
-        ...
 
 
 class Counts(msgspec.Struct):
@@ -65,7 +57,7 @@ class Uploads:
     """
 
     def __init__(
-        self, options: ArchiveOptions, journals: Journals, store: Store, dice: Dice, say: Callable[[str], None]
+        self, options: ArchiveOptions, journals: Journals, store: ObjectStore, dice: Dice, say: Callable[[str], None]
     ) -> None:
         self._options = options
         self._journals = journals

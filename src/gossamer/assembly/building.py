@@ -7,7 +7,6 @@ from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
@@ -52,6 +51,7 @@ from gossamer.assembly.scaling import refuse_half_scaled
 from gossamer.assembly.schemes import without_robots
 from gossamer.assembly.told import hints_of, hubs_of, scope_options
 from gossamer.assembly.values import Controls, Kept, Outputs, Recrawl, Ring, Scope, Settings, Setup
+from gossamer.cluster.exchange import Exchange
 from gossamer.config import Config
 from gossamer.config.lists import scope_lists
 from gossamer.crawl.apart import WALL_FACTOR
@@ -70,6 +70,7 @@ from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.product import __version__
 from gossamer.process.choice import Chosen
+from gossamer.revisit.schedule import Schedule
 from gossamer.revisit.state import page_facts
 from gossamer.robots.robots import SiteRobots
 from gossamer.scope.chain import Chain, scope_chain
@@ -94,6 +95,7 @@ from gossamer.world.machine import ThisMachine
 from gossamer.world.process import DirectoryLock, boot_id
 from gossamer.world.spill import Spills
 
+_Growing = Frontier | WrappedFrontier | Epochs | Schedule | Exchange | None
 PAGE_SHARE = 0.8
 """Of `crawl.process_s_max`: a module that runs for longer is interrupted."""
 
@@ -303,11 +305,6 @@ def recrawl_of(
     return Recrawl(schedule, revisiting, enrolment, hubs)
 
 
-class _Growing(Protocol):
-    @property
-    def memory_bytes(self) -> int: ...
-
-
 def _join(kept: Kept, components: Sequence[object]) -> None:
     """Have those of the components that hold something in memory give it to each epoch."""
     for component in components:
@@ -315,7 +312,7 @@ def _join(kept: Kept, components: Sequence[object]) -> None:
             kept.committer.join(component)
 
 
-def _watch_growth(config: Config, kept: Kept, components: Sequence[_Growing | None]) -> None:
+def _watch_growth(config: Config, kept: Kept, components: Sequence[_Growing]) -> None:
     """Have commits come early when the components hold much."""
     growing, contacts = [one for one in components if one is not None], kept.storage.contacts
     bytes_max = config.crawl.epoch_bytes_max

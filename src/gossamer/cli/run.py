@@ -8,13 +8,14 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from gossamer.cli.output import harmless, obeys_escapes, write_line
 from gossamer.cli.status_text import Status, line_of, summary_of
 
 if TYPE_CHECKING:
     from gossamer.api import ClusterCrawler, Crawler
+    from gossamer.cli.live import Live
     from gossamer.config import Config
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -70,30 +71,6 @@ async def drive(crawler: Crawler | ClusterCrawler, progress: Progress) -> str:
         for number in SIGNALS:
             loop.remove_signal_handler(number)
     return ended
-
-
-class Progress(Protocol):
-    """One way to show a crawl. Never raises because of what it writes to."""
-
-    interval_s: float
-    by_lines: bool
-    """A line each time, for as long as `progress.interval_s` says."""
-
-    def show(self, status: Status) -> None:
-        """Show how things stand."""
-        ...
-
-    def note(self, sentence: str) -> None:
-        """Tell people something that happened once."""
-        ...
-
-    def close(self) -> None:
-        """Leave the terminal as it was."""
-        ...
-
-    def end(self, status: Status, directory: str, ended: str) -> None:
-        """Say what came of it and where it lies."""
-        ...
 
 
 def progress_for(form: str, interval_s: float, out: TextIO | None = None) -> Progress:
@@ -186,3 +163,8 @@ class JsonLines:
     def _write(self, event: dict[str, object]) -> None:
         # ASCII only: JSON's own escapes keep what strangers wrote from the terminal.
         write_line(self._out, json.dumps(event, default=str))
+
+
+if TYPE_CHECKING:
+    Progress = Live | JsonLines | PlainLines | Quiet
+    """One way to show a crawl. Never raises because of what it writes to."""

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import msgspec
 
@@ -16,6 +16,9 @@ from gossamer.model import verbs
 from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.report.figures import Past
 from gossamer.world.sockets import reachable
+
+if TYPE_CHECKING:
+    from gossamer.api.callbacks import Callbacks
 
 SOCKET = "control.sock"
 ANSWER_BYTES_MAX = 64 << 20
@@ -28,30 +31,6 @@ UNSETTLED = (-1, -1)
 Stamp = tuple[int, int]
 """Of the files that change each time the crawl is opened: while they do not, its status does not."""
 TURN_S_MAX = 60.0
-
-
-class Notification(Protocol):
-    """One notification of a hub as it comes in."""
-
-    def update(self, piece: bytes, /) -> None:
-        """Take the next piece of its body."""
-        ...
-
-    async def end(self) -> bool:
-        """Say whether it was signed as it must be; then it is durable."""
-        ...
-
-
-class Callbacks(Protocol):
-    """What hubs may say."""
-
-    def intent(self, token: str, query: Mapping[str, str]) -> tuple[int, str]:
-        """Answer a hub's question: status and text."""
-        ...
-
-    def notification(self, token: str, signature: str) -> Notification | None:
-        """Begin to take a notification; None where nothing is subscribed to."""
-        ...
 
 
 class CrawlHandle(Protocol):

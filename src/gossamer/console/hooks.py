@@ -7,12 +7,16 @@ POST  tells that the topic has changed; what it brings is a hint and is not kept
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from gossamer.console.directory import Callbacks, CrawlHandle, Notification
+from gossamer.console.directory import CrawlHandle
+
+if TYPE_CHECKING:
+    from gossamer.api.callbacks import Callbacks, Notification
 
 PREFIX = "/websub/"
 DURABLE_S_MAX = 30.0

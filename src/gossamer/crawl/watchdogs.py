@@ -19,7 +19,7 @@ from gossamer.crawl.options import WatchOptions
 from gossamer.crawl.shard import Shard
 from gossamer.crawl.tally import Telemetry
 from gossamer.model.errors import ConfigError
-from gossamer.world.machine import Disk, Machine
+from gossamer.world.machine import Disk, ThisMachine
 from gossamer.world.pulse import Pulse
 
 BEAT_S = 0.1
@@ -96,7 +96,7 @@ class Watchdogs:
         self,
         shard: Shard,
         committer: Committer,
-        machine: Machine,
+        machine: ThisMachine,
         resources: Resources,
         options: WatchOptions,
         telemetry: Telemetry,

@@ -7,7 +7,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import BinaryIO, Final, Protocol, cast
+from typing import BinaryIO, Final, cast
 
 import brotli
 import zstandard
@@ -25,17 +25,6 @@ KNOWN: Final = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd"})
 ERRORS: Final[tuple[type[Exception], ...]] = (  # isal's stub has an instance for a class
     igzip_lib.IsalError, brotli.error, zstandard.ZstdError, EOFError, ValueError,  # type: ignore[assignment]
 )  # fmt: skip
-
-
-class Stream(Protocol):
-    """One coded stream. `done` is set at its end, `rest` then holds what followed in the last piece."""
-
-    done: bool
-    rest: bytes
-
-    def feed(self, data: bytes, room: int) -> bytes:
-        """Take coded bytes, return decoded ones: all there are, or `room` of them or up to twice that."""
-        ...
 
 
 class _Inflate:
@@ -94,6 +83,10 @@ class _Zstd:
         return b"".join(pieces)
 
 
+Stream = _Inflate | _Brotli | _Zstd
+"""One coded stream. `feed` takes coded bytes and returns decoded ones: all there are, or `room` of them or up to twice
+that. `done` is set at the end, `rest` then holds what followed in the last piece.
+"""
 # Coding: how to open a stream of it, and how each begins where the format says so.
 STREAMS: Final[dict[str, tuple[Callable[[], Stream], bytes]]] = {
     "gzip": (partial(_Inflate, igzip_lib.DECOMP_GZIP), _GZIP_MAGIC),

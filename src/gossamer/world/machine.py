@@ -9,7 +9,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from gossamer.world.process import dies_with_parent
 from gossamer.world.wall import steady_s
@@ -37,38 +37,6 @@ class Resident(NamedTuple):
     """The same, where each page that several processes share counts in parts."""
 
 
-class Machine(Protocol):
-    """What is watched; a test puts its own in the place."""
-
-    def disk(self, path: Path) -> Disk:
-        """Return the file system that a path is on. A few microseconds. Raises OSError when it does not answer."""
-        ...
-
-    def memory_bytes(self) -> int:
-        """Return the memory that this process, its supervisor and the processes below it hold."""
-        ...
-
-    def give_memory_back(self) -> None:
-        """Return to the system what was freed."""
-        ...
-
-    def open_files(self) -> int:
-        """Return how many files, sockets and pipes are open."""
-        ...
-
-    def open_files_max(self) -> int:
-        """Return how many may be."""
-        ...
-
-    def raise_open_files(self, wanted: int) -> int:
-        """Have the system allow so many, as far as it does, and return how many it allows."""
-        ...
-
-    def wall_offset_s(self) -> float:
-        """Return by how much the wall clock is ahead of the one that nobody sets."""
-        ...
-
-
 class ThisMachine:
     """The machine that we run on.
 
@@ -84,27 +52,33 @@ class ThisMachine:
         self._not_ours = frozenset(processes_below(os.getpid()))
 
     def disk(self, path: Path) -> Disk:
+        """Return the file system that a path is on. A few microseconds. Raises OSError when it does not answer."""
         found = os.statvfs(path)
         return Disk(path.stat().st_dev, found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize)
 
     def memory_bytes(self) -> int:
+        """Return the memory that this process, its supervisor and the processes below it hold."""
         others = processes_below(os.getpid()) - self._not_ours | self._supervisor
         held = _resident_bytes() + sum(resident(pid).pss_bytes for pid in others)
         return max(0, held - self._not_crawls_bytes)
 
     def give_memory_back(self) -> None:
+        """Return to the system what was freed."""
         if sys.platform.startswith("linux"):
             trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
             if trim is not None:
                 trim(0)
 
     def open_files(self) -> int:
+        """Return how many files, sockets and pipes are open."""
         return sum(1 for _ in os.scandir(_DESCRIPTORS))
 
     def open_files_max(self) -> int:
+        """Return how many may be."""
         return _bounded(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
     def raise_open_files(self, wanted: int) -> int:
+        """Have the system allow so many, as far as it does, and return how many it allows."""
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if soft != resource.RLIM_INFINITY and soft < wanted:
             most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
@@ -115,6 +89,7 @@ class ThisMachine:
         return self.open_files_max()
 
     def wall_offset_s(self) -> float:
+        """Return by how much the wall clock is ahead of the one that nobody sets."""
         return time.time() - steady_s()
 
 

@@ -8,7 +8,7 @@ import csv
 import io
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 import msgspec
 import pyarrow as pa
@@ -181,18 +181,6 @@ class Written(msgspec.Struct):
     length: int = 0
 
 
-class Format(Protocol):
-    """One way to write rows."""
-
-    def head(self, names: Sequence[str], /) -> bytes:
-        """Return what stands before the first row."""
-        ...
-
-    def lines(self, batch: pa.RecordBatch) -> bytes:
-        """Return the rows of a batch."""
-        ...
-
-
 class JsonLines:
     """One object a row, in UTF-8; times are text as `2026-01-01T00:00:00.250000Z`. About 10 µs a row of `pages`."""
 
@@ -294,4 +282,6 @@ def _records(rows: Any) -> bytes:
     return text.getvalue().encode()
 
 
+Format = JsonLines | Csv
+"""One way to write rows: what stands before the first one, and those of a batch."""
 FORMS: dict[str, Callable[[], Format]] = {"jsonl": JsonLines, "csv": Csv}

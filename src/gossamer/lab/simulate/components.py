@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, cast
 
 from gossamer.crawl.permit import Errands, Permit
 from gossamer.crawl.ring import Retries, Ring
@@ -19,7 +19,7 @@ from gossamer.model.extras import require
 from gossamer.model.links import Link
 from gossamer.model.visits import Errand, Failure
 from gossamer.plugins import build
-from gossamer.ports import NEW, Prioritizer, UrlSeen
+from gossamer.ports import NEW, Prioritizer
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.robots import SiteRobots
 from gossamer.scope.lists import ExcludedHost
@@ -32,6 +32,11 @@ from gossamer.state.journals import Journals
 from gossamer.state.store import Store
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice
+
+if TYPE_CHECKING:
+    from gossamer.seen.bloom import BloomUrlSeen
+
+    Seen = RocksUrlSeen | MemoryUrlSeen | DiskMergeUrlSeen | BloomUrlSeen
 
 BOOT = bytes(16)
 STORE_BYTES = 32 << 20
@@ -105,7 +110,7 @@ class Components:
         """Close the epoch as a crawl does, with the disk's part in this thread."""
         self._visits = 0
         self.frontier.cut(now)
-        if isinstance(self._seen, _Cuts):
+        if not isinstance(self._seen, RocksUrlSeen):
             self._seen.cut(now)
         ended = self._contacts.ended_since_commit
         manifest = self._journals.cut()
@@ -115,7 +120,7 @@ class Components:
 
     def close(self) -> None:
         """Let go of the files."""
-        if isinstance(self._seen, _Closes):
+        if not isinstance(self._seen, RocksUrlSeen | MemoryUrlSeen):
             self._seen.close()
         self._store.close()
         self._contacts.close()
@@ -123,16 +128,6 @@ class Components:
 
 def _ignore(errand: Errand, why: str) -> None:
     """A robots.txt of the model that could not be fetched goes into no log."""
-
-
-@runtime_checkable
-class _Cuts(Protocol):
-    def cut(self, now: float) -> None: ...
-
-
-@runtime_checkable
-class _Closes(Protocol):
-    def close(self) -> None: ...
 
 
 def scaled(options: FrontierOptions, scale: float) -> FrontierOptions:
@@ -148,7 +143,7 @@ def seen_scaled(options: SeenOptions, scale: float) -> SeenOptions:
     return options.model_copy(update=changes | {"popular_urls_max": min(options.popular_urls_max, POPULAR_URLS_MAX)})
 
 
-def _url_seen(options: SeenOptions, epochs: Epochs, journals: Journals) -> UrlSeen:
+def _url_seen(options: SeenOptions, epochs: Epochs, journals: Journals) -> Seen:
     if options.form == "memory":
         return MemoryUrlSeen(epochs)
     if options.form == "rocksdb":
@@ -156,4 +151,4 @@ def _url_seen(options: SeenOptions, epochs: Epochs, journals: Journals) -> UrlSe
     if options.form == "diskmerge":
         return DiskMergeUrlSeen(epochs, journals, options)
     require("rbloom", "seen.form=bloom")
-    return cast("UrlSeen", build(BLOOM, "seen.form", epochs=epochs, journals=journals, options=options))
+    return cast("BloomUrlSeen", build(BLOOM, "seen.form", epochs=epochs, journals=journals, options=options))
