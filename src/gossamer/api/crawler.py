@@ -195,7 +195,7 @@ class Crawler:
         finally:
             self._callbacks = None
             await self._conversion_ended()
-            self._last_status = running_status(shard)
+            self._last_status = running_status(shard).as_object()
             self._shard = None
             await shard.close()
         return end
@@ -208,8 +208,8 @@ class Crawler:
             return self._last_status
         status = running_status(self._shard, detail=detail)
         if self._callbacks is not None:
-            status["subscriptions"] = self._callbacks.subscriptions()
-        return status
+            status.subscriptions = self._callbacks.subscriptions()
+        return status.as_object()
 
     async def ask(self, request: dict[str, object]) -> dict[str, object]:
         """Answer one request as the control socket does: `verb` and its fields; `ok` with `result`, or `error` with

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec import UNSET
 
 from gossamer.api.given import directory_of
 from gossamer.api.setting import changes_of
@@ -21,6 +22,7 @@ from gossamer.frontier.budgets import stored_round
 from gossamer.frontier.record import Counts
 from gossamer.model.damage import Damage
 from gossamer.model.modules import module_facts
+from gossamer.model.status import Alarm, Closing, SeedsState, SeedState, ShardHealth, Status
 from gossamer.revisit.state import whole_facts
 from gossamer.scope.traps import Traps
 from gossamer.state.epoch import Epochs
@@ -40,7 +42,7 @@ ENDED_SAYS = {
 }
 
 
-def running_status(shard: Assembled, *, detail: bool = False) -> dict[str, object]:
+def running_status(shard: Assembled, *, detail: bool = False) -> Status:
     """Return a running crawl's status. Some tens of microseconds, plus one per host in memory when nothing happens;
     `detail` adds hosts and the course of rates: about 1 µs more per host in memory.
     """
@@ -48,67 +50,58 @@ def running_status(shard: Assembled, *, detail: bool = False) -> dict[str, objec
     config, telemetry, watchdogs = controls.settings.config, controls.telemetry, controls.watchdogs
     loop, frontier, tally, now = ring.loop, ring.frontier, telemetry.tally, telemetry.clock.now()
     counts, totals, elapsed_s = frontier.counts, tally.totals, loop.elapsed_s()
-    status = _common(counts, totals, elapsed_s, config.limits)
-    status["seeds"] = seeds_told(totals.seeds, controls.story.why)
-    pages_s, bytes_s = tally.rates(now)
-    under_way, awaited, state = loop.in_flight, waiting(ring, uploads, telemetry), loop.state
-    if state == "running" and (loop.paused or loop.held):  # What ends goes on ending.
-        state = "paused"
-    if ring.recrawl is None:
-        # Errands such as robots.txt are no URLs, and who has ended a visit is at work for a moment yet: every URL that
-        # was discovered is told in one place.
-        under_way = min(under_way, counts.pending)
-    status |= {
-        "state": state,
-        "in_flight": under_way,
-        "queued": max(0, counts.pending - under_way),
-        "hosts_active": frontier.benched,
-        **_budget(config, counts, frontier.round),
-        "pages_s": pages_s,
-        "bytes_s": bytes_s,
-        "epoch": epochs.number - 1,
-        "rejected": {name: count for name, count in ring.scope.chain.counts.items() if count},
-        "traps": traps_told(ring.scope.traps),
-        "mode": config.crawl.mode,
-        "revisits": whole_facts(ring.recrawl.schedule.state, now) if ring.recrawl is not None else None,
-        "waiting_for": awaited.says if awaited is not None else "",
-        "waiting": msgspec.structs.asdict(awaited) if awaited is not None else None,
-        "alarms": [msgspec.structs.asdict(alarm) for alarm in watchdogs.alarms],
-        "counters": msgspec.structs.asdict(tally.counters()),
-        "watch": msgspec.structs.asdict(watchdogs.gauges),
-        "shards": [_health(shard)],
-        "concurrency": loop.concurrency,
-        "closings": [{"host": host, "reason": reason} for host, reason in frontier.closings],
-        "uploads": msgspec.structs.asdict(uploads.counts) if uploads is not None else None,
-        "eta_s": _eta_s(config.limits, totals, elapsed_s, pages_s, bytes_s) if state == "running" else None,
-    }
+    status = _common(counts, totals, elapsed_s, config)
+    status.seeds = seeds_told(totals.seeds, controls.story.why)
+    status.state = loop.state
+    if loop.state == "running" and (loop.paused or loop.held):  # What ends goes on ending.
+        status.state = "paused"
+    # Errands such as robots.txt are no URLs, and a visit that has ended is under way for a moment yet: every URL that
+    # was discovered is told in one place.
+    status.in_flight = loop.in_flight if ring.recrawl is not None else min(loop.in_flight, counts.pending)
+    status.queued = max(0, counts.pending - status.in_flight)
+    status.hosts_active = frontier.benched
+    if status.hosts_deferred is not UNSET:
+        status.budget_round = frontier.round
+    status.pages_s, status.bytes_s = tally.rates(now)
+    status.epoch = epochs.number - 1
+    status.rejected = {name: count for name, count in ring.scope.chain.counts.items() if count}
+    status.traps = traps_told(ring.scope.traps)
+    status.revisits = whole_facts(ring.recrawl.schedule.state, now) if ring.recrawl is not None else None
+    status.waiting = waiting(ring, uploads, telemetry)
+    status.waiting_for = status.waiting.says if status.waiting is not None else ""
+    status.alarms = watchdogs.alarms
+    status.counters = msgspec.structs.asdict(tally.counters())
+    status.watch = msgspec.structs.asdict(watchdogs.gauges)
+    status.shards = [_health(shard)]
+    status.concurrency = loop.concurrency
+    status.closings = [Closing(host=host, reason=reason) for host, reason in frontier.closings]
+    status.uploads = msgspec.structs.asdict(uploads.counts) if uploads is not None else None
+    status.eta_s = _eta_s(status) if status.state == "running" else None
     if detail:
-        status |= {
-            "course": tally.course.rates(),
-            "hosts": frontier.overview(now, HOSTS_TOLD_MAX),
-            "changes": changes_of(epochs),
-        }
+        status.course = tally.course.rates()
+        status.hosts = frontier.overview(now, HOSTS_TOLD_MAX)
+        status.changes = changes_of(epochs)
     return status
 
 
-def _health(shard: Assembled) -> dict[str, object]:
+def _health(shard: Assembled) -> ShardHealth:
     """Return how one shard is."""
     committer, watchdogs, now = shard.kept.committer, shard.controls.watchdogs, shard.controls.telemetry.clock.now()
     gauges = watchdogs.gauges
-    return {
-        "shard": 0,
-        "state": shard.ring.loop.state,
-        "epoch": shard.kept.storage.epochs.number - 1,
-        "commits": committer.commits,
-        "commit_s": committer.last_s,
-        "commit_s_total": committer.lasted_s,
-        "commit_under_way_s": now - committer.began_at if committer.stage else 0.0,
-        "commit_stage": committer.stage,
-        "loop_lag_s": gauges.loop_lag_s,
-        "memory_bytes": gauges.memory_bytes,
-        "open_files": gauges.open_files,
-        "alarms": [alarm.name for alarm in watchdogs.alarms],
-    }
+    return ShardHealth(
+        shard=0,
+        state=shard.ring.loop.state,
+        epoch=shard.kept.storage.epochs.number - 1,
+        commits=committer.commits,
+        commit_s=committer.last_s,
+        commit_s_total=committer.lasted_s,
+        commit_under_way_s=now - committer.began_at if committer.stage else 0.0,
+        commit_stage=committer.stage,
+        loop_lag_s=gauges.loop_lag_s,
+        memory_bytes=gauges.memory_bytes,
+        open_files=gauges.open_files,
+        alarms=[alarm.name for alarm in watchdogs.alarms],
+    )
 
 
 def status_of(directory: str | Path) -> dict[str, object]:
@@ -120,63 +113,50 @@ def status_of(directory: str | Path) -> dict[str, object]:
     directory = directory_of(directory)
     config = reopen(directory / "crawl.toml")
     if config.cluster.workers == 1:
-        return _status_of(config, directory, 0)
+        return _status_of(config, directory, 0).as_object()
     with held_stopped(directory):
         if not all(home.is_there for home in homes(directory, config.cluster.workers)):
             return told_last(directory)
-        found = whole([_status_of(config, directory, shard) for shard in range(config.cluster.workers)])
+        found = whole([_status_of(config, directory, shard).as_object() for shard in range(config.cluster.workers)])
         is_over = not found["queued"] and found["discovered"]
         found["state"] = "finished" if is_over or found["ended"] in COMPLETE else "stopped"
         return found
 
 
-def _status_of(config: Config, directory: Path, shard: int) -> dict[str, object]:
+def _status_of(config: Config, directory: Path, shard: int) -> Status:
     opened = open_stopped(config, directory, shard, config.cluster.workers)
     try:
         stored = opened.store.get("meta", FRONTIER_COUNTS)
         counts = Counts() if stored is None else msgspec.msgpack.decode(stored, type=Counts)
-        status = _common(counts, opened.totals, opened.totals.elapsed_s, config.limits)
-        status["seeds"] = seeds_told(opened.totals.seeds, opened.story.why)
-        status |= {
-            "state": _state_of(counts, opened.totals, config),
-            "in_flight": 0,
-            "queued": counts.pending,
-            "hosts_active": 0,
-            **_budget(config, counts, stored_round(Epochs(opened.store))),
-            "pages_s": 0.0,
-            "bytes_s": 0.0,
-            "epoch": opened.store.epoch,
-            "rejected": {name: count for name, count in opened.rejected.items() if count},
-            "traps": traps_told(opened.traps),
-            "mode": config.crawl.mode,
-            "revisits": whole_facts(opened.revisits, WallClock().now()) if opened.revisits is not None else None,
-            "waiting": None,
-            "alarms": [],
-            "counters": {},
-            "watch": {},
-            "shards": [],
-            "concurrency": config.crawl.concurrency,
-            "closings": [],
-            "waiting_for": _stopped(counts, opened.totals, config, directory, str(status["ended_says"])),
-            "uploads": msgspec.structs.asdict(opened.uploads) if opened.uploads is not None else None,
-            "eta_s": None,
-        }
-        return status | _damaged(opened.lost, directory)
+        totals, now = opened.totals, WallClock().now()
+        status = _common(counts, totals, totals.elapsed_s, config)
+        status.seeds = seeds_told(totals.seeds, opened.story.why)
+        status.state = _state_of(counts, totals, config)
+        status.queued = counts.pending
+        if status.hosts_deferred is not UNSET:
+            status.budget_round = stored_round(Epochs(opened.store))
+        status.epoch = opened.store.epoch
+        status.rejected = {name: count for name, count in opened.rejected.items() if count}
+        status.traps = traps_told(opened.traps)
+        status.revisits = whole_facts(opened.revisits, now) if opened.revisits is not None else None
+        status.concurrency = config.crawl.concurrency
+        status.waiting_for = _stopped(counts, totals, config, directory, status.ended_says)
+        status.uploads = msgspec.structs.asdict(opened.uploads) if opened.uploads is not None else None
+        _tell_damage(status, opened.lost, directory)
+        return status
     finally:
         opened.close()
 
 
-def _damaged(lost: Sequence[Damage], directory: Path) -> dict[str, object]:
-    """Return what a status says of files that are missing or cut short, beside what it says otherwise."""
+def _tell_damage(status: Status, lost: Sequence[Damage], directory: Path) -> None:
+    """Have a status name files that are missing or cut short, beside what it says otherwise."""
     found = [*lost, *lost_views(directory)]
     if not found:
-        return {}
+        return
     many = "a file is" if len(found) == 1 else f"{len(found):,} files are"
-    return {
-        "damage": [damage.as_object() for damage in found],
-        "alarms": [{"name": "files", "since": 0.0, "says": damage.says()} for damage in found[:ALARMS_MAX]],
-        "waiting_for": f"{many} missing or cut short; `gossamer verify {directory}` says which, and what to do",
-    }
+    status.damage = [damage.as_object() for damage in found]
+    status.alarms = [Alarm("files", 0.0, damage.says()) for damage in found[:ALARMS_MAX]]
+    status.waiting_for = f"{many} missing or cut short; `gossamer verify {directory}` says which, and what to do"
 
 
 def _state_of(counts: Counts, totals: Totals, config: Config) -> str:
@@ -197,28 +177,24 @@ def _ended_says(totals: Totals, elapsed_s: float, limits: LimitsOptions) -> str:
     return "limit reached"
 
 
-def seeds_told(seeds: Seeds, why: Callable[[str], dict[str, object]]) -> dict[str, object]:
+def seeds_told(seeds: Seeds, why: Callable[[str], dict[str, object]]) -> SeedsState:
     """Return how many seeds there are and whether any was fetched; while none is, the state of the first ones with the
     reason: about 0.1 ms for each.
     """
     first = [] if seeds.any_fetched else seeds.first
-    return {
-        "count": seeds.count,
-        "any_fetched": seeds.any_fetched,
-        "not_fetched": [{"url": text, **_seed_state(text, why)} for text in first],
-    }
+    return SeedsState(seeds.count, seeds.any_fetched, [_seed_state(text, why) for text in first])
 
 
-def _seed_state(text: str, why: Callable[[str], dict[str, object]]) -> dict[str, object]:
+def _seed_state(seed: str, why: Callable[[str], dict[str, object]]) -> SeedState:
     """Return the state of a seed, or of the last URL to which it redirects, and the reason."""
-    reasons = []
+    text, reasons = seed, []
     for _ in range(REDIRECTS_TOLD_MAX):
         told = why(text)
         reasons.append(str(told["reason"]))
         if told["state"] != "redirected" or not told.get("redirect_to"):
             break
         text = str(told["redirect_to"])
-    return {"state": told["state"], "reason": "; ".join(reasons)}
+    return SeedState(seed, str(told["state"]), "; ".join(reasons))
 
 
 def traps_told(traps: Traps) -> list[str]:
@@ -249,34 +225,35 @@ def _why_of(config: Config, directory: Path, shard: int, url: str) -> dict[str, 
         opened.close()
 
 
-def _common(counts: Counts, totals: Totals, elapsed_s: float, limits: LimitsOptions) -> dict[str, object]:
-    return {
-        "pages": totals.pages,
-        "attempts": totals.attempts,
-        "discovered": counts.discovered,
-        "terminal": sum(counts.terminal.values()),
-        "terminal_outcomes": dict(counts.terminal),
-        "outcomes": dict(totals.outcomes),
-        "wire_bytes": totals.wire_bytes,
-        "body_bytes": totals.body_bytes,
-        "media_types": dict(totals.media_types),
-        "modules": module_facts(totals.modules),
-        "text_methods": dict(totals.text_methods),
-        "levels": {str(level): max(0, urls) for level, urls in enumerate(counts.levels) if urls > 0},
-        "elapsed_s": elapsed_s,
-        "hosts_known": counts.hosts,
-        "hosts_left": counts.working,
-        "runs": totals.incarnation,
-        "workers": 1,
-        "warnings": [],
-        "ended": totals.ended,
-        "ended_says": _ended_says(totals, elapsed_s, limits),
-        "awaited": [msgspec.structs.asdict(one) for one in totals.awaited],
-        "max_pages": limits.max_pages,
-        "max_time_s": limits.max_time_s,
-        "max_bytes": limits.max_bytes,
-        "damage": [],
-    }
+def _common(counts: Counts, totals: Totals, elapsed_s: float, config: Config) -> Status:
+    limits = config.limits
+    return Status(
+        state="",
+        pages=totals.pages,
+        attempts=totals.attempts,
+        discovered=counts.discovered,
+        terminal=sum(counts.terminal.values()),
+        terminal_outcomes=dict(counts.terminal),
+        outcomes=dict(totals.outcomes),
+        wire_bytes=totals.wire_bytes,
+        body_bytes=totals.body_bytes,
+        media_types=dict(totals.media_types),
+        modules=module_facts(totals.modules),
+        text_methods=dict(totals.text_methods),
+        levels={str(level): max(0, urls) for level, urls in enumerate(counts.levels) if urls > 0},
+        elapsed_s=elapsed_s,
+        hosts_known=counts.hosts,
+        hosts_left=counts.working,
+        runs=totals.incarnation,
+        ended=totals.ended,
+        ended_says=_ended_says(totals, elapsed_s, limits),
+        awaited=list(totals.awaited),
+        max_pages=limits.max_pages,
+        max_time_s=limits.max_time_s,
+        max_bytes=limits.max_bytes,
+        mode=config.crawl.mode,
+        hosts_deferred=counts.deferred if budget_of(config).is_set else UNSET,
+    )
 
 
 def _stopped(counts: Counts, totals: Totals, config: Config, directory: Path, ended_says: str) -> str:
@@ -292,16 +269,12 @@ def _awaited(totals: Totals) -> str:
     return f"what is left waits for longer than crawl.patience_s: {hosts}"
 
 
-def _budget(config: Config, counts: Counts, number: int) -> dict[str, object]:
-    return {"budget_round": number, "hosts_deferred": counts.deferred} if budget_of(config).is_set else {}
-
-
-def _eta_s(limits: LimitsOptions, totals: Totals, elapsed_s: float, pages_s: float, bytes_s: float) -> float | None:
+def _eta_s(status: Status) -> float | None:
     left = []
-    if limits.max_time_s is not None:
-        left.append(limits.max_time_s - elapsed_s)
-    if limits.max_pages is not None and pages_s:
-        left.append((limits.max_pages - totals.pages) / pages_s)
-    if limits.max_bytes is not None and bytes_s:
-        left.append((limits.max_bytes - totals.wire_bytes) / bytes_s)
+    if status.max_time_s is not None:
+        left.append(status.max_time_s - status.elapsed_s)
+    if status.max_pages is not None and status.pages_s:
+        left.append((status.max_pages - status.pages) / status.pages_s)
+    if status.max_bytes is not None and status.bytes_s:
+        left.append((status.max_bytes - status.wire_bytes) / status.bytes_s)
     return max(0.0, min(left)) if left else None

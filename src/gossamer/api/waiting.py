@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from gossamer.archive.uploads import Uploads
 from gossamer.assembly import Ring
 from gossamer.crawl.tally import Telemetry
+from gossamer.model.status import Waiting
 from gossamer.model.words import duration
 
 QUIET_S = 3.0
 """An answer that takes longer is told of when nothing else comes meanwhile."""
-
-
-class Waiting(msgspec.Struct):
-    """Why nothing happens."""
-
-    kind: str
-    """operator, disk, commit, reader, limit, uploads, answer, lookup or host."""
-    says: str
-    """For people."""
-    host: str = ""
-    since: float | None = None
-    until: float | None = None
-    """Wall time at which it goes on by itself; None: when that comes is not up to us."""
 
 
 def waiting(ring: Ring, uploads: Uploads | None, telemetry: Telemetry) -> Waiting | None:

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from gossamer.model.modules import summed
+from gossamer.model.status import fields_together
 
 Status = Mapping[str, object]
 
-SUMS = (
-    "pages", "attempts", "discovered", "terminal", "wire_bytes", "body_bytes", "hosts_known", "hosts_left", "in_flight",
-    "queued", "hosts_active", "hosts_deferred", "pages_s", "bytes_s", "concurrency",
-)  # fmt: skip
 REVISIT_SUMS = (
     "pages", "given_up", "overdue", "due_in_an_hour", "visits", "changes_seen", "unchanged", "not_modified", "late",
     "hosts_at_their_limit", "importance",
@@ -20,14 +17,11 @@ HELD = ("memory_bytes", "memory_budget_bytes", "open_files")
 """Gauges of a process that add up."""
 BUDGETS = ("hosts_deferred", "budget_round")
 """Told only where there are budgets."""
-TALLIES = ("terminal_outcomes", "outcomes", "rejected", "media_types", "text_methods", "levels", "counters")
-LISTS = ("alarms", "closings", "awaited", "damage")
 LISTED_MAX = 20
 HEALTH = (
     "epoch", "commit_s", "commit_under_way_s", "commit_stage", "loop_lag_s", "memory_bytes", "open_files", "alarms",
 )  # fmt: skip
 """What a shard tells of how it is, beside its counts."""
-MOST = ("elapsed_s", "runs", "epoch", "max_pages", "max_time_s", "max_bytes", "budget_round")
 STATES = ("failed", "starting", "running", "stopping", "paused", "stopped", "finished")
 """Whichever comes first here is the state of the whole, when shards differ."""
 TRAPS_TOLD_MAX = 100
@@ -42,12 +36,12 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
     Keys are those of one shard's; `shards` says how each stands.
     """
     found: dict[str, object] = {}
-    for key in SUMS:
+    for key in fields_together("sum"):
         if key not in BUDGETS or any(key in status for status in statuses):
             found[key] = sum(_number(status.get(key)) for status in statuses)
-    for key in TALLIES:
+    for key in fields_together("sums"):
         found[key] = _tally(status.get(key) for status in statuses)
-    for key in MOST:
+    for key in fields_together("most"):
         known = [value for status in statuses if (value := status.get(key)) is not None]
         if key not in BUDGETS or any(key in status for status in statuses):
             found[key] = max(map(_number, known)) if known else 0 if key in ("elapsed_s", "runs", "epoch") else None
@@ -57,7 +51,7 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
     found["ended"] = ends.pop() if len(ends) == 1 else ""
     found["ended_says"] = statuses[0].get("ended_says", "") if found["ended"] else ""
     found["traps"] = [trap for status in statuses for trap in _list(status.get("traps"))][:TRAPS_TOLD_MAX]
-    for key in LISTS:
+    for key in fields_together("list"):
         found[key] = [one for status in statuses for one in _list(status.get(key))][:LISTED_MAX]
     found["modules"] = summed([one for status in statuses if isinstance(one := status.get("modules"), Mapping)])
     found["seeds"] = _seeds([seeds for status in statuses if isinstance(seeds := status.get("seeds"), Mapping)])

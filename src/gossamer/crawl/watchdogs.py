@@ -19,6 +19,7 @@ from gossamer.crawl.options import WatchOptions
 from gossamer.crawl.shard import Shard
 from gossamer.crawl.tally import Telemetry
 from gossamer.model.errors import ConfigError
+from gossamer.model.status import Alarm
 from gossamer.world.machine import Disk, ThisMachine
 from gossamer.world.pulse import Pulse
 
@@ -43,17 +44,6 @@ FILES_OF_OUR_OWN = 640
 """Open files beside those of requests: the store keeps up to 512, the rest are journals, pipes and name servers."""
 FILES_A_REQUEST = 2
 """A socket, and a file where its body is too large for memory."""
-
-
-class Alarm(msgspec.Struct, frozen=True):
-    """Something that people should know while it lasts."""
-
-    name: str
-    """loop, commit, disk, open_files, memory or clock."""
-    since: float
-    """Wall time."""
-    says: str
-    """A sentence: what is the matter, what the crawl does about it, what ends it."""
 
 
 class Gauges(msgspec.Struct):

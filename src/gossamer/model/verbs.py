@@ -12,6 +12,8 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from gossamer.model.status import Closing, Status
+
 URL_CHARACTERS_MAX = 8_192
 AT_ONCE_MAX = 100_000
 """Seeds, hosts or keys in one request; over HTTP its body has a bound besides."""
@@ -139,39 +141,6 @@ class Stop(Request, frozen=True):
     now: Annotated[bool, Meta(description="Do not wait for requests in flight.")] = False
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """How a crawl stands. More fields than these come; all but `state` may be missing while it starts."""
-
-    state: Annotated[str, Meta(description="starting, running, paused, stopping, finished, stopped or failed.")]
-    waiting_for: Annotated[str, Meta(description="When nothing happens: for what, and until when.")] = ""
-    mode: str = "batch"
-    ended: Annotated[str, Meta(description="How it ended; empty while it has not.")] = ""
-    ended_says: Annotated[str, Meta(description="The same for people: page limit reached.")] = ""
-    pages: int = 0
-    attempts: int = 0
-    discovered: int = 0
-    queued: int = 0
-    in_flight: int = 0
-    terminal: Annotated[int, Meta(description="URLs that are done with.")] = 0
-    terminal_outcomes: dict[str, int] = {}
-    outcomes: dict[str, int] = {}
-    media_types: dict[str, int] = {}
-    text_methods: Annotated[
-        dict[str, int], Meta(description="Pages by how their text was found: main, visible (no main text), plain.")
-    ] = {}
-    rejected: dict[str, int] = {}
-    wire_bytes: int = 0
-    body_bytes: int = 0
-    pages_s: float = 0.0
-    bytes_s: float = 0.0
-    elapsed_s: float = 0.0
-    hosts_known: int = 0
-    hosts_active: int = 0
-    hosts_left: int = 0
-    epoch: int = 0
-    runs: int = 0
-
-
 class Story(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a URL. More fields than these come where more is known."""
 
@@ -194,13 +163,6 @@ class HostTold(msgspec.Struct, frozen=True, kw_only=True):
     out: Annotated[int, Meta(description="Requests under way.")] = 0
     sleeps: int = 0
     rest_until: Annotated[float | None, Meta(description="Unix time before which it is not asked.")] = None
-
-
-class Closing(msgspec.Struct, frozen=True, kw_only=True):
-    """A host that is asked no more."""
-
-    host: str
-    reason: str
 
 
 class HostsTold(msgspec.Struct, frozen=True, kw_only=True):
@@ -337,7 +299,7 @@ class Verb(NamedTuple):
 
 
 VERBS: Mapping[str, Verb] = {
-    "status": Verb(StatusOf, Standing, False, "Return counts, rates and state."),
+    "status": Verb(StatusOf, Status, False, "Return counts, rates and state."),
     "metrics": Verb(Nothing, Metrics, False, "Return the metrics in the text format of Prometheus."),
     "why": Verb(Why, Story, False, "Explain the state of one URL."),
     "hosts": Verb(
@@ -362,10 +324,10 @@ VERBS: Mapping[str, Verb] = {
     "host": Verb(
         HostRules, Changed, True, "Override settings for one host of a running crawl. Durable before the answer."
     ),
-    "pause": Verb(Nothing, Standing, True, "Pause a running crawl. Requests in flight are finished."),
-    "unpause": Verb(Nothing, Standing, True, "Continue a paused crawl."),
+    "pause": Verb(Nothing, Status, True, "Pause a running crawl. Requests in flight are finished."),
+    "unpause": Verb(Nothing, Status, True, "Continue a paused crawl."),
     "checkpoint": Verb(Nothing, Checkpoint, True, "Create a checkpoint of a running crawl and return its path."),
-    "stop": Verb(Stop, Standing, True, "Stop a running crawl and save everything. It can be resumed."),
+    "stop": Verb(Stop, Status, True, "Stop a running crawl and save everything. It can be resumed."),
 }
 """Declared here, a verb is a line on the control socket, a route below `api/` with its description, and a command where
 it changes something; in `gossamer.api.verbs` a method of its name is in `Commands` where it changes something, else in

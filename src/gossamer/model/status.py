@@ -1,0 +1,177 @@
+"""Status: how a crawl stands. Declared here, a field is in the status of one shard, of all together, and in the API."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Annotated, Any, Literal, get_args, get_type_hints
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from gossamer.model.visits import Awaited
+
+Together = Literal["sum", "sums", "most", "list"]
+"""How the values of several shards become one: added up; added up by name; the largest; one after the other."""
+
+
+def _meta(together: Together | None = None, says: str | None = None) -> Meta:
+    return Meta(description=says, extra={"together": together})
+
+
+class Alarm(msgspec.Struct, frozen=True):
+    """Something that people should know while it lasts."""
+
+    name: str
+    """loop, commit, disk, open_files, memory, clock or files."""
+    since: float
+    """Wall time."""
+    says: str
+    """A sentence: what is the matter, what the crawl does about it, what ends it."""
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """Why nothing happens."""
+
+    kind: str
+    """operator, disk, commit, reader, limit, uploads, answer, lookup or host."""
+    says: str
+    """For people."""
+    host: str = ""
+    since: float | None = None
+    until: float | None = None
+    """Wall time at which the crawl continues by itself; None: when that happens is not up to the crawl."""
+
+
+class Closing(msgspec.Struct, frozen=True, kw_only=True):
+    """A host to which no more requests are sent."""
+
+    host: str
+    reason: str
+
+
+class SeedState(msgspec.Struct, frozen=True):
+    """A seed that was not fetched."""
+
+    url: str
+    state: str
+    reason: str
+
+
+class SeedsState(msgspec.Struct, frozen=True):
+    """The URLs that a crawl begins with."""
+
+    count: int
+    any_fetched: bool
+    not_fetched: list[SeedState]
+    """The first ones, while none is fetched."""
+
+
+class ShardHealth(msgspec.Struct, kw_only=True):
+    """The state of one shard. Of one shard among several there are also some of its counts."""
+
+    shard: int
+    state: str
+    epoch: int | UnsetType = UNSET
+    commits: int | UnsetType = UNSET
+    commit_s: float | UnsetType = UNSET
+    commit_s_total: float | UnsetType = UNSET
+    commit_under_way_s: float | UnsetType = UNSET
+    commit_stage: str | UnsetType = UNSET
+    loop_lag_s: float | UnsetType = UNSET
+    memory_bytes: int | UnsetType = UNSET
+    open_files: int | UnsetType = UNSET
+    alarms: list[str] | UnsetType = UNSET
+    pages: int | UnsetType = UNSET
+    queued: int | UnsetType = UNSET
+    in_flight: int | UnsetType = UNSET
+    pages_s: float | UnsetType = UNSET
+    wire_bytes: int | UnsetType = UNSET
+    runs: int | UnsetType = UNSET
+    node: str | UnsetType = UNSET
+    deaths: int | UnsetType = UNSET
+
+
+class Status(msgspec.Struct, kw_only=True):
+    """How a crawl stands. All fields but `state` may be missing while it starts; UNSET ones are left out."""
+
+    state: Annotated[str, _meta(says="starting, running, paused, stopping, finished, stopped or failed.")]
+    pages: Annotated[int, _meta("sum")] = 0
+    attempts: Annotated[int, _meta("sum")] = 0
+    discovered: Annotated[int, _meta("sum")] = 0
+    terminal: Annotated[int, _meta("sum", "URLs that are done with.")] = 0
+    terminal_outcomes: Annotated[dict[str, int], _meta("sums")] = {}
+    outcomes: Annotated[dict[str, int], _meta("sums")] = {}
+    wire_bytes: Annotated[int, _meta("sum")] = 0
+    body_bytes: Annotated[int, _meta("sum")] = 0
+    media_types: Annotated[dict[str, int], _meta("sums")] = {}
+    modules: Annotated[dict[str, Any], _meta(says="What each processing module did.")] = {}
+    text_methods: Annotated[
+        dict[str, int], _meta("sums", "Pages by how their text was found: main, visible (no main text), plain.")
+    ] = {}
+    levels: Annotated[dict[str, int], _meta("sums", "Queued URLs by level, 0 the most urgent.")] = {}
+    elapsed_s: Annotated[float, _meta("most")] = 0.0
+    hosts_known: Annotated[int, _meta("sum")] = 0
+    hosts_left: Annotated[int, _meta("sum")] = 0
+    runs: Annotated[int, _meta("most")] = 0
+    workers: int = 1
+    warnings: list[str] = []
+    ended: Annotated[str, _meta(says="How it ended; empty while it has not.")] = ""
+    ended_says: Annotated[str, _meta(says="The same for people: page limit reached.")] = ""
+    awaited: Annotated[list[Awaited], _meta("list", "Hosts that the crawl did not wait for.")] = []
+    max_pages: Annotated[int | None, _meta("most")] = None
+    max_time_s: Annotated[float | None, _meta("most")] = None
+    max_bytes: Annotated[int | None, _meta("most")] = None
+    damage: Annotated[list[dict[str, Any]], _meta("list", "Files that are missing or cut short.")] = []
+    seeds: SeedsState | None = None
+    in_flight: Annotated[int, _meta("sum")] = 0
+    queued: Annotated[int, _meta("sum")] = 0
+    hosts_active: Annotated[int, _meta("sum")] = 0
+    budget_round: Annotated[int | UnsetType, _meta("most", "Only where there are budgets.")] = UNSET
+    hosts_deferred: Annotated[int | UnsetType, _meta("sum", "Only where there are budgets.")] = UNSET
+    pages_s: Annotated[float, _meta("sum")] = 0.0
+    bytes_s: Annotated[float, _meta("sum")] = 0.0
+    epoch: Annotated[int, _meta("most", "The last commit.")] = 0
+    rejected: Annotated[dict[str, int], _meta("sums", "Links by the filter that rejected them.")] = {}
+    traps: list[str] = []
+    mode: str = "batch"
+    revisits: Annotated[dict[str, Any] | None, _meta(says="In a continuous crawl.")] = None
+    waiting_for: Annotated[str, _meta(says="When nothing happens: for what, and until when.")] = ""
+    waiting: Waiting | None = None
+    alarms: Annotated[list[Alarm], _meta("list")] = []
+    counters: Annotated[dict[str, float], _meta("sums", "DNS lookups and caches, in this process.")] = {}
+    watch: Annotated[
+        dict[str, Any], _meta(says="What it uses of the machine; empty when it does not run.")
+    ] = {}
+    shards: list[ShardHealth] = []
+    concurrency: Annotated[int, _meta("sum")] = 0
+    closings: Annotated[list[Closing], _meta("list")] = []
+    uploads: Annotated[dict[str, Any] | None, _meta(says="To an object store.")] = None
+    eta_s: float | None = None
+    course: Annotated[list[tuple[float, float, float]] | UnsetType, _meta(says="Unix time, pages/s, bytes/s.")] = UNSET
+    hosts: Annotated[dict[str, Any] | UnsetType, _meta(says="Hosts in memory, and what limits them.")] = UNSET
+    changes: Annotated[list[dict[str, Any]] | UnsetType, _meta(says="Configuration that changed while it ran.")] = UNSET
+    subscriptions: Annotated[list[dict[str, Any]] | UnsetType, _meta(says="To hubs.")] = UNSET
+    bytes_between_shards: int | UnsetType = UNSET
+    frames_between_shards: int | UnsetType = UNSET
+
+    def as_object(self) -> dict[str, object]:
+        """Return it as JSON has it. About 20 µs."""
+        found: dict[str, object] = msgspec.to_builtins(self)
+        return found
+
+
+@cache
+def fields_together(how: Together) -> tuple[str, ...]:
+    """Return the fields that are combined in a way when several shards stand as one."""
+    hints = get_type_hints(Status, include_extras=True)
+    metas = ((name, meta) for name, hint in hints.items() for meta in get_args(hint) if isinstance(meta, Meta))
+    return tuple(name for name, meta in metas if (meta.extra or {}).get("together") == how)
+
+
+def read_status(told: Any) -> Status:
+    """Return a status that came as JSON.
+
+    Raises:
+        msgspec.ValidationError: it is none.
+    """
+    return msgspec.convert(told, Status)
