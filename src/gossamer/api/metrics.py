@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
+from msgspec import UNSET
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from gossamer.model.counters import SAYS
 from gossamer.model.product import __version__
+from gossamer.model.status import Status, read_status
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 ALARMS = ("loop", "commit", "disk", "open_files", "memory", "clock")
@@ -61,13 +63,12 @@ WATCH_GAUGES = (
     ("open_files_max", "open_files_max", "How many the system allows"),
     ("clock_shift_seconds", "clock_shift_s", "By how much the system's clock was set forward since the start"),
 )
-Status = Mapping[str, object]
 
 
-def metrics_of(status: Status) -> bytes:
+def metrics_of(told: Mapping[str, object]) -> bytes:
     """Return a detailed status in Prometheus' text format. About 2 ms."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collected(status))
+    registry.register(_Collected(read_status(told)))
     return generate_latest(registry)
 
 
@@ -99,59 +100,57 @@ class _Collected(Collector):
         status = self._status
         yield InfoMetricFamily(PREFIX + "build", "The program", {"version": __version__})
         for name, key, what in COUNTERS:
-            yield CounterMetricFamily(PREFIX + name, what, _number(status, key))
+            yield CounterMetricFamily(PREFIX + name, what, _float(getattr(status, key)))
         for name, key, what in GAUGES:
-            yield GaugeMetricFamily(PREFIX + name, what, _number(status, key))
+            yield GaugeMetricFamily(PREFIX + name, what, _float(getattr(status, key)))
         for name, key, label, what in LABELLED_COUNTERS:
             counter = CounterMetricFamily(PREFIX + name, what, labels=[label])
-            for value, count in _mapping(status, key).items():
+            for value, count in getattr(status, key).items():
                 counter.add_metric([str(value) or "unknown"], _float(count))
             yield counter
-        counters = _mapping(status, "counters")
         for name, what in SAYS.items():
             metric = name.removesuffix("_s") + "_seconds" if name == "dns_s" else name
-            yield CounterMetricFamily(PREFIX + metric, f"{what}, in this process", _number(counters, name))
-        modules = _mapping(status, "modules")
+            yield CounterMetricFamily(PREFIX + metric, f"{what}, in this process", status.counters.get(name, 0.0))
         for name, key, what in (
             ("module_pages", "pages", "Pages that a processing module was given"),
             ("module_failures", "failed", "Pages that a processing module failed on"),
         ):
             counter = CounterMetricFamily(PREFIX + name, what, labels=["module"])
-            for module in modules:
-                counter.add_metric([module], _number(_mapping(modules, module), key))
+            for module, facts in status.modules.items():
+                counter.add_metric([module], _float(facts.get(key)))
             yield counter
-        yield _by_label("level_urls", "URLs in queues by level, 0 the most urgent", "level", _mapping(status, "levels"))
-        limits = _mapping(_mapping(status, "hosts"), "limits")
+        yield _by_label("level_urls", "URLs in queues by level, 0 the most urgent", "level", status.levels)
+        limits = status.hosts.get("limits", {}) if status.hosts is not UNSET else {}
         yield _by_label("active_hosts_by_limit", "Active hosts by what limits them", "limit", limits)
-        alarms = {str(alarm.get("name")) for alarm in _mappings(status, "alarms")}
+        alarms = {alarm.name for alarm in status.alarms}
         yield _by_label("alarm", "1 while it lasts", "alarm", {name: name in alarms for name in ALARMS})
-        states = {name: status.get("state") == name for name in STATES}
+        states = {name: status.state == name for name in STATES}
         yield _by_label("state", "1 for the state that the crawl is in", "state", states)
         yield from self._shards()
         yield from self._machine()
 
     def _shards(self) -> Iterator[Metric]:
-        shards = _mappings(self._status, "shards")
+        shards = self._status.shards
         for name, key, what in (("commits", "commits", "Commits"), ("commit_seconds", "commit_s_total", "Their time")):
             counter = CounterMetricFamily(PREFIX + name, f"{what}, in this process", labels=["shard"])
             for shard in shards:
-                counter.add_metric([str(shard.get("shard"))], _number(shard, key))
+                counter.add_metric([str(shard.shard)], _float(getattr(shard, key)))
             yield counter
         for name, key, what in SHARD_GAUGES:
-            values = {str(shard.get("shard")): _number(shard, key) for shard in shards}
+            values = {str(shard.shard): _float(getattr(shard, key)) for shard in shards}
             yield _by_label(name, what, "shard", values)
 
     def _machine(self) -> Iterator[Metric]:
-        watch = _mapping(self._status, "watch")
+        watch = self._status.watch
         for name, key, what in WATCH_GAUGES:
-            yield GaugeMetricFamily(PREFIX + name, what, _number(watch, key))
+            yield GaugeMetricFamily(PREFIX + name, what, _float(watch.get(key)))
         for name, key, what in (
             ("loop_stalls", "stalls", "loop stood still"),
             ("clock_jumps", "clock_jumps", "clock jumped"),
         ):
-            yield CounterMetricFamily(PREFIX + name, f"Times that the {what}, in this process", _number(watch, key))
+            yield CounterMetricFamily(PREFIX + name, f"Times that the {what}, in this process", _float(watch.get(key)))
         for name, key in (("disk_free_bytes", "free_bytes"), ("disk_size_bytes", "total_bytes")):
-            values = {str(disk.get("path")): _number(disk, key) for disk in _mappings(watch, "disks")}
+            values = {disk["path"]: _float(disk[key]) for disk in watch.get("disks", ())}
             yield _by_label(name, "Of each file system that the crawl writes to", "path", values)
 
 
@@ -164,17 +163,3 @@ def _by_label(name: str, what: str, label: str, values: Mapping[str, object]) ->
 
 def _float(value: object) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
-
-
-def _number(status: Status, key: str) -> float:
-    return _float(status.get(key))
-
-
-def _mapping(status: Status, key: str) -> Mapping[str, object]:
-    value = status.get(key)
-    return value if isinstance(value, Mapping) else {}
-
-
-def _mappings(status: Status, key: str) -> list[Mapping[str, object]]:
-    value = status.get(key)
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
