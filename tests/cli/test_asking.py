@@ -14,6 +14,7 @@ from gossamer.cli.main import tree
 from gossamer.cli.output import Exit, table
 from gossamer.cli.status_text import summary_of
 from gossamer.cli.status_view import status_text
+from gossamer.model.status import Status, read_status
 from tests.cli.conftest import Gossamer, until
 
 REPOSITORY = Path(__file__).parents[2]
@@ -51,16 +52,16 @@ def test_status_of_a_running_crawl_comes_from_itself(running: Gossamer) -> None:
 def test_status_has_a_row_for_each_shard_where_there_are_several() -> None:
     """Of one alone it said that it had no pages and none queued: those stand above."""
     shards = [{"shard": number, "state": "running", "pages": 7, "queued": 5, "pages_s": 1.0} for number in range(2)]
-    rows = status_text({"state": "running", "pages": 14, "shards": shards}).splitlines()
+    rows = status_text(read_status({"state": "running", "pages": 14, "shards": shards})).splitlines()
     for number in range(2):
         assert f"shard        {number}: running, 7 pages, 5 queued, 1.0/s" in rows
     assert "0 queued" not in status_text(
-        {"state": "running", "queued": 7, "shards": [{"shard": 0, "state": "running"}]}
+        read_status({"state": "running", "queued": 7, "shards": [{"shard": 0, "state": "running"}]})
     )
 
 
 def test_warnings_are_in_the_status_and_among_the_last_words() -> None:
-    status = {"state": "finished", "warnings": ["1 of 2 shards\x1b[2J has nothing"]}
+    status = Status(state="finished", warnings=["1 of 2 shards\x1b[2J has nothing"])
     assert "warning      1 of 2 shards\\x1b[2J has nothing" in status_text(status).splitlines()
     assert "Warning: 1 of 2 shards\\x1b[2J has nothing." in summary_of(status, "crawl", "finished").splitlines()
 

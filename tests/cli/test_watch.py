@@ -14,6 +14,7 @@ import pytest
 
 from gossamer.cli import status_view as watching
 from gossamer.cli.status_view import BARS, course_of, picture_rows
+from gossamer.model.status import Alarm, Closing, Status, read_status
 
 SCRIPT = """
 import sys
@@ -64,9 +65,15 @@ def test_on_a_terminal_it_is_redrawn_in_place_and_q_ends_it_leaving_the_last() -
 
 def test_rates_become_bars_and_strangers_text_harmless() -> None:
     course = [[float(at), float(at), 0.0] for at in range(9)]
-    assert course_of({"course": course}).startswith(BARS[0] + BARS[1])
-    assert course_of({"course": course[:1]}) == ""
-    assert course_of({"course": [[0.0, 0.0, 0.0], [5.0, 0.0, 0.0]]}).startswith(BARS[0] * 2)
-    rows = picture_rows({"closings": [{"host": "a.test", "reason": "\x1b[2Jevil"}], "alarms": [{"says": "\x1b]0;x"}]})
+    assert course_of(read_status({"course": course})).startswith(BARS[0] + BARS[1])
+    assert course_of(read_status({"course": course[:1]})) == ""
+    assert course_of(read_status({"course": [[0.0, 0.0, 0.0], [5.0, 0.0, 0.0]]})).startswith(BARS[0] * 2)
+    rows = picture_rows(
+        Status(
+            state="running",
+            closings=[Closing(host="a.test", reason="\x1b[2Jevil")],
+            alarms=[Alarm("disk", 0.0, "\x1b]0;x")],
+        )
+    )
     assert all("\x1b" not in line for _, line in rows)
     assert len(rows) == 2

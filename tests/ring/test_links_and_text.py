@@ -10,6 +10,7 @@ import yaml
 
 from gossamer.api.views import export_of
 from gossamer.cli.status_view import picture_rows
+from gossamer.model.status import read_status
 from gossamer.report.report import summary
 from gossamer.report.text import as_text
 from tests.process.test_content_modules import ARTICLE
@@ -85,7 +86,7 @@ def test_how_text_was_found_is_said_wherever_pages_are_shown(crawled: Crawled, t
     assert "Startseite" not in texts["long"]
     assert texts["deep"] == "Menu\nDeep"
     assert crawled.status["text_methods"] == {"main": 3, "visible": 1, "plain": 1}
-    assert dict(picture_rows(crawled.status))["text found as"] == "main 3, visible 1, plain 1"
+    assert dict(picture_rows(read_status(crawled.status)))["text found as"] == "main 3, visible 1, plain 1"
     report = summary(crawled.directory)
     assert {one.name: one.count for one in report.text_methods} == {"main": 3, "visible": 1, "plain": 1}
     assert "Text found as" in as_text(report)

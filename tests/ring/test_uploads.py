@@ -20,6 +20,7 @@ from gossamer.cli.status_view import status_text
 from gossamer.config import configure
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.model.status import read_status
 from tests.archive import strict
 from tests.archive.bucket import KEYS, Bucket
 from tests.ring.crawls import OWN, command_line, rows, until
@@ -152,7 +153,7 @@ def test_wrong_credentials_cost_nothing_but_the_upload(web: SimwebProcess, bucke
     assert uploads["waiting_files"] > 3
     bucket.let_all_in()
     assert (status["state"], bucket.objects()) == ("finished", {})
-    told = status_text(status).splitlines()
+    told = status_text(read_status(status)).splitlines()
     assert [line for line in told if line.startswith("uploaded")] == [
         "uploaded     0 files (0 B) to s3://archive/crawls/one"
     ]

@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from gossamer.world.process import die_with_parent
 
 if TYPE_CHECKING:
     from gossamer.config import Config
+    from gossamer.model.status import Status
 
 
 def main() -> None:
@@ -161,6 +162,7 @@ def crawl(config: Config, supervisor: Supervisor, job: Job) -> int:
     from gossamer import api
     from gossamer.cli.run import progress_for, served
     from gossamer.cli.status_text import awaited_of, summary_of, to_upload_of
+    from gossamer.model.status import read_status
     from gossamer.world.loop import calm_collector, loop_factory
 
     resume = job.resume or (job.restart and (Path(job.directory) / "crawl.toml").exists())
@@ -179,14 +181,15 @@ def crawl(config: Config, supervisor: Supervisor, job: Job) -> int:
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             ended = runner.run(served(running, config, progress))
-        status = running.status()
-        progress.show(status)
+        told = running.status()
+        progress.show(told)
     finally:
         progress.close()
-    progress.end(status, job.directory, ended)
+    progress.end(told, job.directory, ended)
+    status = read_status(told)
     if to_upload := to_upload_of(status):
-        uploads = status["uploads"]
-        assert isinstance(uploads, dict)
+        uploads = status.uploads
+        assert uploads is not None
         complain(
             f"{to_upload} not uploaded to {uploads['store']}: {uploads['error'] or 'there was no time'}; "
             f"they are kept, gossamer resume {job.directory} uploads them"
@@ -197,7 +200,7 @@ def crawl(config: Config, supervisor: Supervisor, job: Job) -> int:
     return ended_as(ended, status)
 
 
-def ended_as(ended: str, status: Mapping[str, object]) -> Exit:
+def ended_as(ended: str, status: Status) -> Exit:
     """Return the exit status of a crawl that ended with nothing wrong in it; say why, where nothing was fetched."""
     from gossamer.cli.status_text import seeds_not_fetched_lines
 

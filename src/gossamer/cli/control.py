@@ -19,6 +19,7 @@ from gossamer.cli.directory import require_crawl
 from gossamer.cli.output import harmless
 from gossamer.cli.status_text import line_of, state_of
 from gossamer.model.errors import ConfigError
+from gossamer.model.status import read_status
 from gossamer.model.verbs import VERBS, Verb
 from gossamer.world.sockets import reachable
 
@@ -121,7 +122,8 @@ def act(directory: Path, verb: str, **arguments: object) -> int:
         raise ConfigError(f"{error}; gossamer resume {directory} continues it") from error
     if isinstance(answer, Mapping):
         # Verbs that change how the crawl stands answer with its status.
-        typer.echo(f"{state_of(answer)}; {line_of(answer)}" if "state" in answer else pairs_text(answer))
+        status = read_status(answer) if "state" in answer else None
+        typer.echo(f"{state_of(status)}; {line_of(status)}" if status is not None else pairs_text(answer))
     elif answer is not None:
         typer.echo(harmless(answer))
     return 0

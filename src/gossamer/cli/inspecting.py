@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from gossamer.cli.arguments import Directory, Json
 from gossamer.cli.control import NotRunningError, SilentError, ask, mapping, pairs_text, why_silent
 from gossamer.cli.directory import require_crawl
 from gossamer.cli.output import harmless
-from gossamer.cli.status_text import Status, seeds_not_fetched, warnings_of
+from gossamer.cli.status_text import Told, warnings_of
 from gossamer.cli.status_view import budgets_of, has_ended, status_text, watch
 from gossamer.model.errors import ConfigError, CrawlFailedError
+from gossamer.model.status import Status, read_status
 from gossamer.world.files import write_whole
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def status(
 
     def shown() -> tuple[str, bool]:
         found, runs = _status(directory)
-        return (json.dumps(found, default=str) if as_json else status_text(found)), not runs
+        return (json.dumps(found, default=str) if as_json else status_text(read_status(found))), not runs
 
     if again:
         return watch(shown)
@@ -117,15 +118,16 @@ def _report(directory: Path, status: Status) -> Report:
     from gossamer.report.figures import failed_modules
     from gossamer.report.report import summary
 
+    seeds = status.seeds.not_fetched if status.seeds is not None and has_ended(status) else []
     with TemporaryDirectory(prefix="gossamer-report-") as folder:
         return summary(
             directory,
-            rejected=_rejected(status),
-            modules=failed_modules(_modules(status)),
-            seeds_not_fetched=seeds_not_fetched(status) if has_ended(status) else (),
-            damage=_damage(status),
+            rejected=status.rejected,
+            modules=failed_modules(status.modules),
+            seeds_not_fetched=[msgspec.structs.asdict(one) for one in seeds],
+            damage=[one["says"] for one in status.damage],
             unfinished=Path(folder),
-            counted=_attempts(status),
+            counted=status.attempts or None,  # A crawl that starts, or has lost its state, does not say.
             unread=_unfinished(directory, Path(folder)),
         )
 
@@ -140,7 +142,7 @@ def _unfinished(directory: Path, folder: Path) -> str:
     return views.unfinished_of(directory, folder)
 
 
-def _status(directory: Path) -> tuple[Status, bool]:
+def _status(directory: Path) -> tuple[Told, bool]:
     """Return a crawl's status, and whether it runs."""
     try:
         return mapping(ask(directory, "status", {"detail": True}, deadline_s=STATUS_S_MAX)), True
@@ -157,12 +159,12 @@ def _status_or_damage(directory: Path) -> Status:
     from gossamer import api
 
     try:
-        return mapping(ask(directory, "status"))
+        return read_status(mapping(ask(directory, "status")))
     except NotRunningError:
         try:
-            return api.status_of(directory)
+            return read_status(api.status_of(directory))
         except (ConfigError, CrawlFailedError) as error:
-            return {"damage": [{"says": str(error)}]}
+            return Status(state="", damage=[{"says": str(error)}])
 
 
 def _write(page: Path, text: str) -> None:
@@ -170,27 +172,3 @@ def _write(page: Path, text: str) -> None:
         write_whole(page, text.encode())
     except OSError as error:
         raise ConfigError(f"cannot write {page}: {error.strerror}; name another with --html FILE") from error
-
-
-def _damage(status: Status) -> list[str]:
-    """Return a line for each file that a crawl lacks."""
-    found = status.get("damage")
-    return [str(one["says"]) for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
-
-
-def _attempts(status: Status) -> int | None:
-    """Return how many attempts a crawl has counted."""
-    attempts = status.get("attempts")
-    return attempts if isinstance(attempts, int) else None
-
-
-def _rejected(status: Status) -> dict[str, int]:
-    """Return what each filter refused."""
-    counts = status.get("rejected")
-    return {str(name): int(n) for name, n in counts.items()} if isinstance(counts, Mapping) else {}
-
-
-def _modules(status: Status) -> dict[str, Mapping[str, object]]:
-    """Return what each processing module did."""
-    told = status.get("modules")
-    return {str(name): one for name, one in told.items()} if isinstance(told, Mapping) else {}

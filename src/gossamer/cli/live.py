@@ -12,7 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from gossamer.cli.output import count, harmless, size, write_line
-from gossamer.cli.status_text import Status, done_of, errors_of, number, state_of, summary_of, to_upload_of
+from gossamer.cli.status_text import Told, done_of, errors_of, state_of, summary_of, to_upload_of
+from gossamer.model.status import Status, read_status
 from gossamer.model.words import duration
 
 LIVE_INTERVAL_S = 0.5
@@ -36,24 +37,27 @@ class Live:
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._notes: deque[str] = deque(maxlen=NOTES_SHOWN_MAX)
-        self._status: Status = {}
+        self._status = Status(state="")
         self._live = RichLive(console=LastingConsole(file=out), auto_refresh=False, transient=False)
         self._broken = False
         self._guarded(self._live.start)
 
-    def show(self, status: Status) -> None:
-        self._status = status
+    def show(self, status: Told) -> None:
+        self._status = read_status(status)
+        self._redraw()
+
+    def _redraw(self) -> None:
         self._guarded(lambda: self._live.update(self._view(), refresh=True))
 
     def note(self, sentence: str) -> None:
         self._notes.append(harmless(sentence))
-        self.show(self._status)
+        self._redraw()
 
     def close(self) -> None:
         self._guarded(self._live.stop)
 
-    def end(self, status: Status, directory: str, ended: str) -> None:
-        write_line(self._out, summary_of(status, directory, ended))
+    def end(self, status: Told, directory: str, ended: str) -> None:
+        write_line(self._out, summary_of(read_status(status), directory, ended))
 
     def _guarded(self, draw: object) -> None:
         assert callable(draw)
@@ -81,10 +85,10 @@ def _figures(status: Status) -> Table:
     for _ in range(4):
         table.add_column(no_wrap=True)
     rows = (
-        ("pages", count(number(status, "pages")), "rate", f"{number(status, 'pages_s'):.1f} pages/s"),
-        ("queued", count(number(status, "queued")), "bytes", _bytes(status)),
-        ("in flight", count(number(status, "in_flight")), "hosts", _hosts(status)),
-        ("discovered", count(number(status, "discovered")), "time", duration(number(status, "elapsed_s"))),
+        ("pages", count(status.pages), "rate", f"{status.pages_s:.1f} pages/s"),
+        ("queued", count(status.queued), "bytes", _bytes(status)),
+        ("in flight", count(status.in_flight), "hosts", _hosts(status)),
+        ("discovered", count(status.discovered), "time", duration(status.elapsed_s)),
     )
     for name, value, other, its_value in rows:
         table.add_row(Text(name, style="dim"), Text(value, style="bold"), Text(other, style="dim"), Text(its_value))
@@ -100,18 +104,19 @@ def _figures(status: Status) -> Table:
 
 
 def _bytes(status: Status) -> str:
-    return f"{size(number(status, 'wire_bytes'))}, {size(number(status, 'bytes_s'))}/s"
+    return f"{size(status.wire_bytes)}, {size(status.bytes_s)}/s"
 
 
 def _hosts(status: Status) -> str:
-    return f"{count(number(status, 'hosts_active'))} active, {count(number(status, 'hosts_known'))} known"
+    return f"{count(status.hosts_active)} active, {count(status.hosts_known)} known"
 
 
 def _share(status: Status) -> float | None:
     """Return how much of the nearest limit is used up; None without a limit."""
-    shares = [
-        number(status, key) / bound
-        for key, limit in (("pages", "max_pages"), ("wire_bytes", "max_bytes"), ("elapsed_s", "max_time_s"))
-        if (bound := number(status, limit))
-    ]
+    used = (
+        (status.pages, status.max_pages),
+        (status.wire_bytes, status.max_bytes),
+        (status.elapsed_s, status.max_time_s),
+    )
+    shares = [done / most for done, most in used if most]
     return min(1.0, max(shares)) if shares else None

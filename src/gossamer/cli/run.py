@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
 from gossamer.cli.output import harmless, obeys_escapes, write_line
-from gossamer.cli.status_text import Status, line_of, summary_of
+from gossamer.cli.status_text import Told, line_of, summary_of
+from gossamer.model.status import read_status
 
 if TYPE_CHECKING:
     from gossamer.api import ClusterCrawler, Crawler
@@ -91,7 +92,7 @@ def progress_for(form: str, interval_s: float, out: TextIO | None = None) -> Pro
             return Quiet()
 
 
-async def follow(progress: Progress, status: Callable[[], Status], interval_s: Callable[[], float]) -> None:
+async def follow(progress: Progress, status: Callable[[], Told], interval_s: Callable[[], float]) -> None:
     """Show the status every interval until cancelled; `interval_s` is what lines wait for, which may change."""
     while True:
         progress.show(status())
@@ -104,7 +105,7 @@ class Quiet:
     interval_s = 3600.0
     by_lines = False
 
-    def show(self, status: Status) -> None:
+    def show(self, status: Told) -> None:
         pass
 
     def note(self, sentence: str) -> None:
@@ -113,7 +114,7 @@ class Quiet:
     def close(self) -> None:
         pass
 
-    def end(self, status: Status, directory: str, ended: str) -> None:
+    def end(self, status: Told, directory: str, ended: str) -> None:
         pass
 
 
@@ -126,8 +127,8 @@ class PlainLines:
         self.interval_s = interval_s
         self._out = out
 
-    def show(self, status: Status) -> None:
-        write_line(self._out, line_of(status))
+    def show(self, status: Told) -> None:
+        write_line(self._out, line_of(read_status(status)))
 
     def note(self, sentence: str) -> None:
         write_line(self._out, harmless(sentence))
@@ -135,8 +136,8 @@ class PlainLines:
     def close(self) -> None:
         pass
 
-    def end(self, status: Status, directory: str, ended: str) -> None:
-        write_line(self._out, summary_of(status, directory, ended))
+    def end(self, status: Told, directory: str, ended: str) -> None:
+        write_line(self._out, summary_of(read_status(status), directory, ended))
 
 
 class JsonLines:
@@ -148,7 +149,7 @@ class JsonLines:
         self.interval_s = interval_s
         self._out = out
 
-    def show(self, status: Status) -> None:
+    def show(self, status: Told) -> None:
         self._write({"event": "status", "time": time.time(), **status})
 
     def note(self, sentence: str) -> None:
@@ -157,7 +158,7 @@ class JsonLines:
     def close(self) -> None:
         pass
 
-    def end(self, status: Status, directory: str, ended: str) -> None:
+    def end(self, status: Told, directory: str, ended: str) -> None:
         self._write({"event": "end", "time": time.time(), "ended": ended, "directory": directory, **status})
 
     def _write(self, event: dict[str, object]) -> None:
