@@ -27,6 +27,9 @@ PACKAGES = sorted(path.parent for path in ROOT.glob("*/__init__.py"))
 CARD = ["Takes", "Gives", "Keeps", "Imports", "Touches", "Never"]
 LINES_MAX = 500
 FUNCTION_LINES_MAX = 70
+LONG_CONSTRUCTORS_MAX = 3
+"""The public `Crawler` is one: its arguments are names that users type."""
+SINGLE_PROTOCOLS_MAX = 5
 
 # Native or slow to import: `import gossamer` and `gossamer --help` must not pay for them.
 HEAVY = [
@@ -100,6 +103,12 @@ def test_modules_and_functions_stay_small() -> None:
         and (node.end_lineno or 0) - node.lineno >= FUNCTION_LINES_MAX
     ]
     assert not large
+
+
+def test_constructors_take_few_arguments_and_protocols_have_several_implementers() -> None:
+    """Values that belong together are one argument; what one class implements is that class, except upward calls."""
+    assert figures.long_constructors() <= LONG_CONSTRUCTORS_MAX
+    assert figures.protocols()[1] <= SINGLE_PROTOCOLS_MAX
 
 
 def test_modules_and_public_names_have_docstrings() -> None:

@@ -1,7 +1,7 @@
 """Assembly: a configuration becomes a shard. The one place that names concrete rooms.
 
 Takes    Config, a directory
-Gives    Assembled, to be run and closed; Opened, to be asked
+Gives    Kept, Ring, Outputs and Controls, closed together as Assembled; Opened, to be asked
 Keeps    nothing
 Imports  every room
 Touches  the crawl's directory, its lock, checkpoints, the index

@@ -1,7 +1,7 @@
 """Model: the words every room speaks; frozen values, in the order in which they travel.
 
 Takes    nothing
-Gives    Link, Entry, Visit, Request, Reply, Failure, Page, Findings, PageRow
+Gives    Link, Entry, Visit, Request, Reply, Failure, Page, Findings, PageRow, Status
 Keeps    nothing
 Imports  url
 Touches  nothing
