@@ -138,7 +138,8 @@ class World:
             self.kill_in_commit = requests, left - 1
             kills = not left
         if kills:
-            shutil.copytree(self.directory, self.directory.with_name(f"life-{self.life + 1}"))
+            if self.directory.exists():
+                shutil.copytree(self.directory, self.directory.with_name(f"life-{self.life + 1}"))
             raise Killed
 
     def around(self, function: Callable[..., T]) -> Callable[..., T]:
