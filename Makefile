@@ -46,8 +46,8 @@ format: $(VENV)/dev.stamp  ## lay out the code and mend what the linter can
 	$(BIN)/ruff format .
 
 docs: $(VENV)/run.stamp  ## write the pages that are made from the code
-	$(BIN)/gossamer config schema --markdown > docs/configuration.md.new
-	mv docs/configuration.md.new docs/configuration.md
+	$(BIN)/gossamer config schema --markdown > docs/reference/configuration.md.new
+	mv docs/reference/configuration.md.new docs/reference/configuration.md
 
 bench: $(VENV)/bench.stamp  ## measure; one benchmark at a time
 	set -e; for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python "$$file"; done

@@ -197,4 +197,4 @@ def test_the_agent_names_the_contact() -> None:
 
 
 def test_the_page_about_the_keys_is_up_to_date() -> None:
-    assert (REPOSITORY / "docs/configuration.md").read_text(encoding="utf-8") == markdown(), "run: make docs"
+    assert (REPOSITORY / "docs/reference/configuration.md").read_text(encoding="utf-8") == markdown(), "run: make docs"

@@ -108,7 +108,7 @@ def test_a_component_that_does_not_fit_its_port_is_refused_before_it_is_used(tmp
     )
     assert getattr(fitting(f"{file}:Whole", "components.filters", Filter), "name", "") == "half"
     assert fitting(f"{file}:Sister", "components.protocols.x", ProtocolModule)
-    with pytest.raises(ConfigError, match=r"components\.filters: .*Half has no rejects; docs/components\.md"):
+    with pytest.raises(ConfigError, match=r"components\.filters: .*Half has no rejects; docs/how-to/components\.md"):
         fitting(f"{file}:Half", "components.filters", Filter)
     with pytest.raises(ConfigError, match="has no close, fetch"):
         fitting(f"{file}:Half", "components.protocols.x", ProtocolModule)

@@ -41,7 +41,7 @@ def component(name: str, key: str, ours: Collection[str] = (), what: str = "comp
 
 
 def build(name: str, key: str, **given: object) -> object:
-    """Return what the component `name` makes of what it is given, by keyword; docs/components.md lists what that is.
+    """Build the component `name` with keyword arguments; docs/how-to/components.md lists them.
 
     Raises:
         ConfigError: there is no such component, or it does not take what it is given.
@@ -73,7 +73,9 @@ def fitting(name: str, key: str, port: type, **given: object) -> object:
     made = build(name, key, **given)
     named = {member for one in port.__mro__ if getattr(one, "_is_protocol", False) for member in _members(one)}
     if missing := sorted(member for member in named if not hasattr(made, member)):
-        raise ConfigError(f"{key}: {name} has no {', '.join(missing)}; docs/components.md says what it must have")
+        raise ConfigError(
+            f"{key}: {name} has no {', '.join(missing)}; docs/how-to/components.md says what it must have"
+        )
     return made
 
 

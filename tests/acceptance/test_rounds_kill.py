@@ -31,8 +31,8 @@ WEB = SimwebOptions(
 
 
 def the_loop() -> str:
-    """Return the three lines of docs/offline.md."""
-    text = (ROOT / "docs/offline.md").read_text(encoding="utf-8")
+    """Return the three lines of docs/how-to/offline.md."""
+    text = (ROOT / "docs/how-to/offline.md").read_text(encoding="utf-8")
     found = re.search(r"^    gossamer segment build .*?; done$", text, re.MULTILINE | re.DOTALL)
     assert found is not None
     assert found[0].count("\n") == 2

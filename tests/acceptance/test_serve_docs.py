@@ -14,7 +14,7 @@ from tests.console.conftest import QUICK, Caller, Commands, until
 
 pytestmark = pytest.mark.acceptance
 run, web = conftest.run, conftest.web
-PAGE = Path(__file__).parents[2] / "docs/operation.md"
+PAGE = Path(__file__).parents[2] / "docs/how-to/monitoring.md"
 SHELL = 'set -eu\ncurl() { command curl --silent --show-error --fail-with-body "$@"; echo; }\n'
 
 

@@ -84,7 +84,7 @@ def test_the_readmes_example_crawls(local: Path, capsys: pytest.CaptureFixture[s
 
 def test_the_examples_of_the_page_about_python_run_in_order(local: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = []
-    for code in fenced((ROOT / "docs/python.md").read_text(encoding="utf-8")):
+    for code in fenced((ROOT / "docs/reference/python.md").read_text(encoding="utf-8")):
         if code.startswith("# words.py"):
             (local / "words.py").write_text(code)
             continue
@@ -102,12 +102,12 @@ def test_the_examples_of_the_page_about_python_run_in_order(local: Path, capsys:
 
 
 def test_the_page_about_the_socket_names_every_verb() -> None:
-    text = (ROOT / "docs/control.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/reference/control.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == set(VERBS)
 
 
 def test_the_examples_of_the_page_about_priorities_run(local: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = (ROOT / "docs/priorities.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/how-to/priorities.md").read_text(encoding="utf-8")
     for code in fenced(text):
         if code.startswith("# news_first.py"):
             (local / "news_first.py").write_text(code)
@@ -119,7 +119,7 @@ def test_the_examples_of_the_page_about_priorities_run(local: Path, capsys: pyte
 
 
 def test_the_components_of_their_page_crawl_and_are_resumed(local: Path) -> None:
-    text = (ROOT / "docs/components.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/how-to/components.md").read_text(encoding="utf-8")
     filtering, frontier = fenced(text)
     (local / "mine.py").write_text(filtering)
     (local / "last_first.py").write_text(frontier)
@@ -155,7 +155,7 @@ def test_the_components_of_their_page_crawl_and_are_resumed(local: Path) -> None
 
 
 def test_the_configurations_on_the_page_about_priorities_are_right_and_are_kept(tmp_path: Path) -> None:
-    text = (ROOT / "docs/priorities.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/how-to/priorities.md").read_text(encoding="utf-8")
     found = re.findall(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert len(found) == 3
     for number, shown in enumerate(found):

@@ -18,7 +18,7 @@ from gossamer.model.visits import EpochRow, Findings, PageRow
 
 from .web import START, Shard, visited
 
-# docs/output.md and the interface promise these names, in this order.
+# docs/reference/output.md and the interface promise these names, in this order.
 PAGES_COLUMNS = [
     "url", "key", "host", "site", "fetched_at", "outcome", "status", "media_type", "charset",
     "wire_bytes", "body_bytes", "truncated", "digest", "duplicate_of", "title", "depth", "referrer", "link_type",

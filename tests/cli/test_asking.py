@@ -140,7 +140,7 @@ def test_check_names_the_line(run: Gossamer) -> None:
 def test_schema_is_json_schema(run: Gossamer) -> None:
     schema = json.loads(run("config", "schema")[1])
     assert "LimitsOptions" in schema["$defs"]
-    page = (REPOSITORY / "docs/configuration.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs/reference/configuration.md").read_text(encoding="utf-8")
     assert run("config", "schema", "--markdown")[1] == page
 
 
@@ -184,7 +184,7 @@ def test_help_and_version(run: Gossamer) -> None:
 
 
 def test_exit_statuses_are_in_the_help_and_on_their_page(run: Gossamer) -> None:
-    assert table() in (REPOSITORY / "docs/commands.md").read_text(encoding="utf-8")
+    assert table() in (REPOSITORY / "docs/reference/commands.md").read_text(encoding="utf-8")
     for words in (["--help"], ["crawl", "--help"], ["resume", "--help"]):
         shown = " ".join(run(*words)[1].split())
         for one in Exit:
@@ -206,7 +206,7 @@ def commands() -> list[tuple[str, list[str]]]:
 
 @pytest.mark.parametrize(("command", "options"), commands())
 def test_every_command_and_option_is_documented(command: str, options: list[str]) -> None:
-    page = (REPOSITORY / "docs/commands.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs/reference/commands.md").read_text(encoding="utf-8")
     _, found, section = page.partition(f"## `gossamer {command}")
     assert found
     section = section.partition("\n## ")[0]

@@ -130,7 +130,7 @@ def test_the_extras_are_those_that_can_be_installed() -> None:
 
 
 def test_every_documented_command_is_run_here() -> None:
-    page = (REPOSITORY / "docs/commands.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs/reference/commands.md").read_text(encoding="utf-8")
     documented = {
         re.match(r"[a-z]+( [a-z]+)?", words)[0]  # type: ignore[index]
         for words in re.findall(r"^## `gossamer (.*)`$", page, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Components of another author's package, through whole crawls that are killed and resumed (docs/components.md)."""
+"""Components of another author's package (docs/how-to/components.md) in crawls that are killed and resumed."""
 
 from __future__ import annotations
 

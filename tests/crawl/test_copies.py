@@ -86,7 +86,7 @@ def test_copies_are_not_processed_any_further_where_that_is_asked_for(tmp_path: 
 
 
 def test_what_unprocessed_copies_hide_depends_on_their_order_and_by_default_nothing_does(tmp_path: Path) -> None:
-    """As docs/duplicates.md says of each."""
+    """As docs/explanation/duplicates.md says of each."""
     found: dict[bool, set[frozenset[str]]] = {True: set(), False: set()}
     hosts = ("http://one.example/", "http://two.example/")
     for process, outcomes in found.items():

@@ -6,7 +6,7 @@ from typing import get_args
 
 from gossamer.model.outcomes import MEANINGS, OUTCOMES, SUCCEEDED, WITH_CONTENT, Outcome
 
-OUTPUT = Path(__file__).parents[2] / "docs/output.md"
+OUTPUT = Path(__file__).parents[2] / "docs/reference/output.md"
 
 
 def test_each_outcome_has_a_meaning() -> None:

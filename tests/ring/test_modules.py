@@ -15,7 +15,7 @@ from tests.process.test_images import drawn
 from tests.ring.crawls import OWN, crawl, rows
 from tests.ring.hostile import HostileServer, whole
 
-PAGE = Path(__file__).parents[2] / "docs/processing.md"
+PAGE = Path(__file__).parents[2] / "docs/reference/processing.md"
 
 FAILING = """
 import os, signal, time

@@ -252,7 +252,7 @@ def test_seeds_of_the_file_that_serves_builder_and_crawler_are_the_builders(site
 
 
 def test_the_configuration_that_the_page_shows_is_right(tmp_path: Path) -> None:
-    text = (Path(__file__).parents[2] / "docs/offline.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs/how-to/offline.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     (tmp_path / "web.toml").write_text(shown)
     config = configure(tmp_path / "web.toml")

@@ -1,4 +1,4 @@
-"""A protocol of another author's: the example of docs/fetching.md, as it stands there, against a Finger server."""
+"""The protocol module that docs/reference/fetching.md shows, against a Finger server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from gossamer.url.url import Url
 from tests.archive import strict
 from tests.ring.crawls import OWN, Crawled, command_line, crawl, rows, until
 
-PAGE = (Path(__file__).parents[2] / "docs/fetching.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/reference/fetching.md").read_text(encoding="utf-8")
 SECTION = PAGE[PAGE.index("## Add a protocol") :]
 
 

@@ -290,7 +290,7 @@ def test_a_batch_crawl_goes_on_as_a_continuous_one(tmp_path: Path) -> None:
 
 
 def test_a_policy_of_ones_own_divides_the_visits(tmp_path: Path) -> None:
-    documentation = (Path(__file__).parents[2] / "docs/continuous.md").read_text()
+    documentation = (Path(__file__).parents[2] / "docs/explanation/revisits.md").read_text()
     (shown,) = re.findall(r"^```python\n(.*?)^```$", documentation, re.MULTILINE | re.DOTALL)
     (tmp_path / "mine.py").write_text(f"CALLS = []\n{shown}".replace("return", "CALLS.append(price)\n        return"))
     site = Site({"/": page("the front", "/a"), "/a": page("a page")})

@@ -1,6 +1,6 @@
 """A minimal file for each cause for which Google's parser gives another answer, and for some for which it does not.
 
-The answers in the column "Google" of docs/robots.md come from https://github.com/google/robotstxt.
+The answers in the column "Google" of docs/reference/robots.md come from https://github.com/google/robotstxt.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gossamer.robots.rules import Rules
 from tests.robots.test_protego import shown
 
 HOST = "https://example.org"
-TEXT = (Path(__file__).parents[2] / "docs/robots.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[2] / "docs/reference/robots.md").read_text(encoding="utf-8")
 SECTION = TEXT.partition("## Where Google's parser differs")[2].partition("\n## ")[0]
 
 # Rules, path, what Gossamer makes of them; Google's parser says the opposite.

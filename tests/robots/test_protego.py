@@ -1,4 +1,4 @@
-"""Where Protego, the usual parser, gives another answer than we do: all of it is in docs/robots.md."""
+"""Where Protego, the usual parser, gives another answer than we do: all of it is in docs/reference/robots.md."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from protego import Protego
 from tests.robots.test_rfc9309 import GOOGLE, RULES
 from tests.robots.test_rules import GROUPS, PATHS, H
 
-TEXT = (Path(__file__).parents[2] / "docs/robots.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[2] / "docs/reference/robots.md").read_text(encoding="utf-8")
 
 
 def shown(text: str) -> str:

@@ -1,4 +1,4 @@
-"""docs/rules.md names every rule and filter there is."""
+"""docs/reference/scope.md names every rule and filter there is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gossamer.scope.options import USELESS, ScopeOptions
 from gossamer.scope.roots import Roots
 from gossamer.url.rules import DEFAULT_RULES, RULES
 
-TEXT = (Path(__file__).parents[2] / "docs" / "rules.md").read_text()
+TEXT = (Path(__file__).parents[2] / "docs/reference/scope.md").read_text()
 
 
 def test_every_rule_has_its_row() -> None:

@@ -21,7 +21,7 @@ class ArchiveOptions(BaseModel):
         description="A WARC file of this many bytes is finished and a new one begins.",
     )
     warc_compression: Literal["gzip", "zstd"] = Field(
-        "gzip", description="Of each record by itself. Few tools read zstd yet; docs/output.md names them."
+        "gzip", description="Of each record by itself. Few tools read zstd yet; docs/reference/output.md names them."
     )
     warc_gzip_level: int = Field(2, ge=0, le=3, description="ISA-L's level: 0 is quickest, 3 is smallest.")
     warc_zstd_level: int = Field(3, ge=1, le=19, description="Zstandard's level: 1 is quickest, 19 is smallest.")

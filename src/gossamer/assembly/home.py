@@ -61,8 +61,8 @@ class Home:
         whose = "its state" if self.shards == 1 else f"the state of shard {self.shard}"
         raise ConfigError(
             f"{self.directory} holds what was crawled but not {whose} ({self.store}): put that back, "
-            "or restore a checkpoint with `gossamer restore` (docs/checkpoints.md); report, search and export work "
-            "without it, -o DIR starts another crawl"
+            "or restore a checkpoint with `gossamer restore` (docs/how-to/checkpoints.md); report, search and export "
+            "work without it, -o DIR starts another crawl"
         )
 
     def journals(self) -> Journals:

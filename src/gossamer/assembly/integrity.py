@@ -57,8 +57,8 @@ def damaged_store(home: Home, error: DamagedStoreError) -> DamagedError:
 def restoring(directory: Path) -> str:
     """Return what to do about a store that is damaged."""
     return (
-        f"restore a checkpoint (docs/checkpoints.md) or begin another crawl with -o; report, search and export work "
-        f"from the other files of {directory} once {directory}/state is moved away"
+        "restore a checkpoint (docs/how-to/checkpoints.md) or start another crawl with -o; report, search and export "
+        f"work from the other files of {directory} once {directory}/state is moved away"
     )
 
 
@@ -106,9 +106,9 @@ def _affected(name: str) -> tuple[Kind, str]:
 def _remedy(directory: Path, kind: Kind) -> str:
     sound = "put a sound copy in its place"
     if kind == "seen":
-        return f"{sound}, or restore a checkpoint (docs/checkpoints.md)"
+        return f"{sound}, or restore a checkpoint (docs/how-to/checkpoints.md)"
     return (
-        f"{sound}, or restore a checkpoint (docs/checkpoints.md), or remove it and go on without it: "
+        f"{sound}, or restore a checkpoint (docs/how-to/checkpoints.md), or remove it and go on without it: "
         f"gossamer verify {directory} --accept-loss"
     )
 

@@ -181,7 +181,7 @@ def chosen_modules(config: Config, watch: Watch | None = None) -> Chosen:
         is_made = hasattr(found, "process") and not isinstance(found, type)
         module = found if is_made else build(name, key)
         if not hasattr(module, "process"):
-            raise ConfigError(f"{key}: {name} has no process(page, findings); see docs/processing.md")
+            raise ConfigError(f"{key}: {name} has no process(page, findings); see docs/reference/processing.md")
         return cast("ProcessingModule", module)
 
     return chosen(options, made, embeds=config.scope.embeds, watch=watch)

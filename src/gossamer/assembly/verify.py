@@ -119,7 +119,7 @@ class Verification:
 
     def _partitions(self, config: Config) -> Iterator[Damage]:
         path, workers = self._directory / PARTITIONS, config.cluster.workers
-        remedy = "put a sound copy in its place, or restore a checkpoint (docs/checkpoints.md)"
+        remedy = "put a sound copy in its place, or restore a checkpoint (docs/how-to/checkpoints.md)"
         affects = "which shard has which URLs"
         try:
             found = PartitionMap.load(self._directory)

@@ -77,7 +77,7 @@ def show(directory: Directory) -> int:
 def schema(
     *,
     markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print the reference page docs/configuration.md.")
+        bool, typer.Option("--markdown", help="Print the reference page docs/reference/configuration.md.")
     ] = False,
 ) -> int:
     """Print the JSON schema of the configuration."""

@@ -17,7 +17,7 @@ LIVE_PROGRESS_S = 0.2
 
 
 class Exit(IntEnum):
-    """How a command ended. `gossamer --help` and docs/commands.md show these meanings; a test compares the page."""
+    """Exit status of a command. `gossamer --help` and docs/reference/commands.md show the meanings."""
 
     meaning: str
     """For people, in one line."""
@@ -48,7 +48,7 @@ def epilog() -> str:
 
 
 def table() -> str:
-    """Return the exit statuses as docs/commands.md has them."""
+    """Return the exit statuses as docs/reference/commands.md has them."""
     rows = [f"| {one.value} | {one.meaning} |" for one in Exit]
     return "\n".join(["| exit status | meaning |", "| --- | --- |", *rows])
 

@@ -23,7 +23,7 @@ Relative paths in a file begin at the file. Repeatable options replace the file'
 `--set section.key=none` unsets a key.
 
 What is marked live may change while the crawl runs: `gossamer set DIR section.key=value`, see
-[operation.md](operation.md).
+[live changes](../how-to/monitoring.md).
 """
 
 
@@ -38,7 +38,7 @@ Each key is a host's name as in a URL, its value a table; all of it is live (`go
 
 
 def markdown() -> str:
-    """Return `docs/configuration.md`."""
+    """Return `docs/reference/configuration.md`."""
     parts = [HEAD]
     options = {flag.key: f"`--{flag.option}`" for flag in FLAGS if flag.key != "progress.form"}
     schema = Config.model_json_schema()

@@ -46,7 +46,7 @@ class LimitsOptions(BaseModel):
 
 
 class WatchOptions(BaseModel):
-    """What the crawl watches of itself and of its machine: see docs/operation.md."""
+    """What the crawl watches of itself and of its machine: see docs/how-to/monitoring.md."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -77,7 +77,7 @@ class WatchOptions(BaseModel):
 
 
 class LogsOptions(BaseModel):
-    """What stands in `logs/`, and how much: see docs/operation.md."""
+    """What stands in `logs/`, and how much: see docs/how-to/monitoring.md."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 

@@ -105,7 +105,7 @@ class EmbedExtractor:
     """Finds what HTML pages, SVG images and stylesheets need to be shown, as links of type `embed`.
 
     A frame is one too: its document is part of the page, wherever it lies. Scripts are not read: what they load while
-    they run is not found. About as costly as a scan of the page (`docs/processing.md`); linear whatever it holds.
+    they run is not found. Costs about as much as a scan of the page; linear whatever it holds.
     """
 
     name = "embeds"

@@ -51,7 +51,7 @@ class ProcessOptions(BaseModel):
     types: dict[str, tuple[str, ...]] = Field(
         default_factory=dict,
         description="Modules in order, by media type: `text/html`, `image/*`, `*/*`. What is named here "
-        "stands in place of what docs/processing.md lists for that type; others stay as they are.",
+        "stands in place of what docs/reference/processing.md lists for that type; others stay as they are.",
     )
     modules: tuple[str, ...] = Field(
         default=(),

@@ -89,7 +89,7 @@ def summary(
     is bounded by `memory_bytes_max`; what does not fit goes to a temporary folder. `rejected` is what each filter
     refused, `modules` those that failed, `seeds_not_fetched` the seeds of a crawl that could fetch none of them, with
     `url`, `state` and `reason`, and `damage` a line for each file that is known to be lost: the tables hold none of
-    these. docs/report.md says what it costs.
+    these. docs/reference/report.md says what it costs.
     """
     with opened(directory, memory_bytes_max, unfinished=unfinished) as tables:
         report = _asked(tables, rejected or {}) if tables is not None else Report()

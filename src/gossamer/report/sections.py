@@ -158,7 +158,7 @@ def _buckets(tables: Tables, sizes: str) -> tuple[Bucket, ...]:
 
 
 def politeness(tables: Tables) -> Manners:
-    """Return how polite the crawl was. Sorts all rows by host, and by address: docs/report.md says what that costs."""
+    """Return how polite the crawl was. Sorts all rows by host, and by address (cost: docs/reference/report.md)."""
     denied, hosts, unreachable, excluded, busy = tables.one(_REFUSED)
     return Manners(denied, hosts, unreachable, excluded, busy, _gaps(tables, "host"), _gaps(tables, "ip"))
 

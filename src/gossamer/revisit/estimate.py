@@ -100,7 +100,7 @@ def rate_of(history: History, prior: float, weight: float = PRIOR_WEIGHT) -> flo
     The likelihood's own estimate lies too high where visits are few, by some 20 % at ten visits. As Cho and
     Garcia-Molina do for even intervals, a part of an imaginary quiet visit is added for that: a quarter of one, as
     long as the intervals with a change are on average, and of dated changes a quarter is taken off; then what is left
-    is below 10 % (docs/continuous.md has the table). About 30 µs.
+    is below 10 % (docs/explanation/revisits.md has the table). About 30 µs.
     """
     interval_s = log(2.0) / min(max(prior, RATE_MIN), RATE_MAX)
     quiet_s = history.quiet_s + weight * interval_s

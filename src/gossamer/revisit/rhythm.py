@@ -2,7 +2,7 @@
 importance.
 
 A cell of the census spans a factor of √2 in both. Sums within it are exact, so a cell's mean stands for its pages; what
-that costs in freshness is below 0.1 % (docs/continuous.md).
+that costs in freshness is below 0.1 % (docs/explanation/revisits.md).
 """
 
 from __future__ import annotations

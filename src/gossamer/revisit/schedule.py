@@ -61,7 +61,7 @@ class Schedule:
     """Promises: each page that was visited and not given up has one due time, durable with the epoch of its visit.
 
     A visit costs about 120 µs: its own numbers, those of its host, and at times a price from the census; never a pass
-    over pages. See docs/continuous.md.
+    over pages. See docs/explanation/revisits.md.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Rules: a robots.txt file, read for one product token (RFC 9309, sections 2.2 and 2.3.1).
 
-Where the standard leaves a choice, the reading that requests less is taken; `docs/robots.md` lists them, and every
-difference from Google's parser.
+Where the standard leaves a choice, the reading that requests less is taken; `docs/reference/robots.md` lists them,
+and every difference from Google's parser.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 To add one, write its class here and its option in `ScopeOptions`, and put the class in its place in `FILTERS`. A class
 declares `keys`, the options that it is made of, and `by_place`: whether it judges where a link is and how it was found
 (true) or the address itself (false). The chain, what holds for queued URLs while options change (`judges_again`), and
-the check of `docs/rules.md`, which shows each filter with an example, derive from these.
+the check of `docs/reference/scope.md`, which shows each filter with an example, derive from these.
 """
 
 from __future__ import annotations

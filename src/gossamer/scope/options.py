@@ -107,7 +107,7 @@ class ScopeOptions(BaseModel):
     url_bytes_max: int = Field(json_schema_extra=LIVE, default=2048, ge=16, description="Length of a URL.")
     schemes: tuple[str, ...] = Field(
         default=("http", "https"),
-        description="Schemes that are visited: those of docs/fetching.md and of components.protocols.",
+        description="Schemes that are visited: those of docs/reference/fetching.md and of components.protocols.",
     )
     path_segments_max: int = Field(
         json_schema_extra=LIVE, default=40, ge=1, description="Segments of a path: `/a/b/c` has three."

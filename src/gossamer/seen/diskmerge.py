@@ -80,7 +80,7 @@ class DiskMergeUrlSeen:
             self._front[group].update(zip(fingerprints, ways, strict=True))
 
     def offer(self, urls: Sequence[Url], depths: Sequence[int], hops: Sequence[int]) -> Sequence[int]:
-        """Return for each URL `KNOWN`, `NEW` or `SHORTER`. See docs/duplicates.md for what it costs.
+        """Return for each URL `KNOWN`, `NEW` or `SHORTER`. See docs/explanation/duplicates.md for what it costs.
 
         Raises:
             OSError: the disk does not give back what was written.

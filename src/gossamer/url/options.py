@@ -49,7 +49,7 @@ class UrlOptions(BaseModel):
 
     rules: tuple[str, ...] = Field(
         default=DEFAULT_RULES,
-        description="Canonical rules by which addresses are compared; docs/rules.md lists them.",
+        description="Canonical rules by which addresses are compared; docs/reference/scope.md lists them.",
     )
     hosts: HostOptions = Field(
         default=HostOptions(),

@@ -1,6 +1,6 @@
 """Rules: what may be changed in an address before it is compared, one small function each.
 
-`docs/rules.md` shows each with an example.
+`docs/reference/scope.md` shows each with an example.
 """
 
 from __future__ import annotations

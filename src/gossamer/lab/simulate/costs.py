@@ -1,7 +1,7 @@
 """Costs: what a visit costs the processor and the network, and what a crawl takes of memory and disk. Pure.
 
-The figures of a unit are measured (docs/simulate.md, "Units"); memory has bounds by configuration, so it depends on the
-crawl's size only until they are reached.
+The figures of a unit are measured (docs/explanation/simulation.md, "Units"); memory has bounds by
+configuration, so it depends on the crawl's size only until they are reached.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ SEEN_URL_BYTES = {"rocksdb": 12.0, "memory": 12.0, "diskmerge": 13.0}
 SEEN_URL_MEMORY_BYTES = {"rocksdb": 0.0, "memory": 90.0, "diskmerge": 1.5}
 FRONT_URL_BYTES = 100.0
 FRONTS = 3
-"""Buffers of new URLs that may be full at once. All of these from docs/duplicates.md."""
+"""Buffers of new URLs that may be full at once. All of these from docs/explanation/duplicates.md."""
 HISTORY_BYTES = 120.0
 """A page's record in the history and its row in the tables."""
 LINK_ROW_BYTES = 12.0

@@ -55,7 +55,7 @@ class WebOptions(BaseModel):
 
 
 class MachineOptions(BaseModel):
-    """The machines, and what a page costs them. The defaults of times are measured (docs/simulate.md)."""
+    """The machines, and what a page costs them. The defaults of times are measured (docs/explanation/simulation.md)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 

@@ -14,7 +14,7 @@ IRLBOT_BODY = "IRLbot, from memory of the paper"
 MERCATOR = "Mercator: Najork and Heydon 2001, from memory of the paper"
 CHAN = "Chan 2025, post on crawling a billion pages"
 COMMON_CRAWL = "Common Crawl, May 2024"
-MEASURED = "measured: docs/simulate.md"
+MEASURED = "measured: docs/explanation/simulation.md"
 
 
 @dataclass(frozen=True)
