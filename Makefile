@@ -19,7 +19,7 @@ PARTS := nginx-light:/usr/sbin/nginx python3-doc:/usr/share/doc/python3-doc/html
 PARALLEL := --numprocesses $(shell expr 2 '*' $$(nproc)) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test acceptance check format docs bench faults figures clean
+.PHONY: help demo test acceptance check format docs site pictures bench faults figures clean
 
 help:  ## show what can be made
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-12s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,11 +34,12 @@ acceptance: $(VENV)/dev.stamp $(REPLAY)/pywb.stamp parts  ## run the checks agai
 	$(BIN)/python -m pytest -m "acceptance and alone" --timeout 600
 	$(BIN)/python -m pytest -m "acceptance and not alone" --timeout 600 $(PARALLEL)
 
-check: $(VENV)/dev.stamp  ## the fast inner loop: format, lint, types, import contracts, tests
+check: $(VENV)/dev.stamp  ## the fast inner loop: format, lint, types, import contracts, spelling, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/codespell
 	$(BIN)/python -m pytest -q $(PARALLEL)
 
 format: $(VENV)/dev.stamp  ## lay out the code and mend what the linter can
@@ -48,6 +49,12 @@ format: $(VENV)/dev.stamp  ## lay out the code and mend what the linter can
 docs: $(VENV)/run.stamp  ## write the pages that are made from the code
 	$(BIN)/gossamer config schema --markdown > docs/reference/configuration.md.new
 	mv docs/reference/configuration.md.new docs/reference/configuration.md
+
+site: $(VENV)/docs.stamp  ## build the documentation site in site/; a broken link stops it
+	$(BIN)/zensical build --clean --strict
+
+pictures: $(VENV)/dev.stamp  ## make the pictures of the documentation: a real crawl, in a terminal and in Chromium
+	$(BIN)/python benchmarks/pictures.py
 
 bench: $(VENV)/bench.stamp  ## measure; one benchmark at a time
 	set -e; for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
@@ -60,7 +67,7 @@ figures: $(VENV)/bin/python  ## print the figures of the code's structure
 	@$(BIN)/python benchmarks/figures.py
 
 clean:  ## remove what was made here: environment, caches, the demo's output
-	rm -rf $(VENV) $(REPLAY) demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(REPLAY) demo build dist site .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Parts that are still missing after this make their checks fail: nothing is skipped in silence.
@@ -76,6 +83,7 @@ parts:
 $(VENV)/run.stamp: EXTRA :=
 $(VENV)/dev.stamp: EXTRA := [dev]
 $(VENV)/bench.stamp: EXTRA := [dev,bench]
+$(VENV)/docs.stamp: EXTRA := [dev,docs]
 $(VENV)/%.stamp: $(VENV)/bin/python pyproject.toml
 	@echo "installing gossamer$(EXTRA) into $(VENV)"
 	@$(PIP) install --editable '.$(EXTRA)'

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import pytest
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from tests.crash.harvest import Harvest
+from tests.docs.shown import blocks
 from tests.ring.crawls import BRIEF
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(500)]
@@ -32,11 +32,9 @@ WEB = SimwebOptions(
 
 def the_loop() -> str:
     """Return the three lines of docs/how-to/offline.md."""
-    text = (ROOT / "docs/how-to/offline.md").read_text(encoding="utf-8")
-    found = re.search(r"^    gossamer segment build .*?; done$", text, re.MULTILINE | re.DOTALL)
-    assert found is not None
-    assert found[0].count("\n") == 2
-    return re.sub(r"^    ", "", found[0], flags=re.MULTILINE)
+    (found,) = (block.text for block in blocks(ROOT / "docs/how-to/offline.md") if block.text.endswith("; done\n"))
+    assert found.count("\n") == 3
+    return found
 
 
 class Rounds:

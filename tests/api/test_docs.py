@@ -28,17 +28,6 @@ def fenced(text: str) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
-def indented(text: str, beginning: str) -> str:
-    """Return the block of indented code that begins so."""
-    lines = text[text.index("    " + beginning) :].splitlines()
-    block = []
-    for line in lines:
-        if line and not line.startswith("    "):
-            break
-        block.append(line.removeprefix("    "))
-    return "\n".join(block)
-
-
 class Local(Crawler):
     """Goes to the site on loopback, as fast as it answers, whatever is shown."""
 
@@ -75,7 +64,8 @@ def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_readmes_example_crawls(local: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run(indented((ROOT / "README.md").read_text(encoding="utf-8"), "from gossamer import Crawler"))
+    (code,) = fenced((ROOT / "README.md").read_text(encoding="utf-8"))
+    run(code)
     lines = [line for line in capsys.readouterr().out.splitlines() if " 200 " in line]
     assert len(lines) == 3
     assert " 200 Docs 2 " in lines[0]

@@ -152,7 +152,7 @@ def test_help_and_presets_come_without_what_simulates(tmp_path: Path) -> None:
 
 
 def test_every_key_is_documented() -> None:
-    page = (REPOSITORY / "docs/explanation/simulation.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs/reference/simulate.md").read_text(encoding="utf-8")
     for key in [*known_keys(), *known_keys(RevisitsOptions)]:
         if key.split(".")[0] not in {"politeness", "frontier", "seen", "simweb", "revisit"}:
             assert f"`{key}`" in page, key

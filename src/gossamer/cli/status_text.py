@@ -173,6 +173,6 @@ def summary_of(status: Status, directory: str, ended: str) -> str:
     if uploaded := uploaded_of(status):
         lines.append(f"Uploaded: {uploaded}.")
     lines.append(
-        f"It lies in {harmless(directory)}: warc/, pages/, links/, index.cdxj. gossamer report {harmless(directory)}"
+        f"Output: {harmless(directory)} (warc/, pages/, links/, index.cdxj); gossamer report {harmless(directory)}"
     )
     return "\n".join(lines)

@@ -13,37 +13,41 @@ from gossamer.frontier.options import HostOverride, HostsOptions
 HEAD = """\
 # Configuration
 
-Made from the models by `make docs`; a test compares it. A crawl takes its values from a TOML file (`--config FILE`),
-from options, and from `--set section.key=value`; of two values for one key the later of these holds.
-`gossamer config show DIR` prints what a crawl runs with and where each value came from, `gossamer config check FILE`
-checks a file, `gossamer init` writes one to begin with, `gossamer config schema` prints the JSON schema.
-What is not known is an error that names the line and the nearest right name.
+A crawl takes its values from a TOML file (`--config FILE`), from options, and from `--set section.key=value`; later ones
+override earlier ones. Repeatable options replace the file's list. Relative paths in a file begin at the file.
+`--set section.key=none` unsets a key. An unknown key is an error that names the line and the nearest right name.
 
-Relative paths in a file begin at the file. Repeatable options replace the file's list.
-`--set section.key=none` unsets a key.
+| command | purpose |
+| --- | --- |
+| `gossamer init` | write a file that explains every key |
+| `gossamer config check FILE` | check a file |
+| `gossamer config show DIR` | show what a crawl runs with, and where each value comes from |
+| `gossamer config schema` | print the JSON schema |
 
-What is marked live may change while the crawl runs: `gossamer set DIR section.key=value`, see
-[live changes](../how-to/monitoring.md).
+Keys marked *live* can change while the crawl runs: `gossamer set DIR section.key=value`
+([guide](../how-to/monitoring.md#change-keys-of-a-running-crawl)). `make docs` writes this page from the code.
 """
 
 
 TABLE = "| key | default | live | what | option |\n| --- | --- | --- | --- | --- |"
 HOSTS = """\
-Each key is a host's name as in a URL, its value a table; all of it is live (`gossamer host DIR HOST delay_s=5`):
+Each key is a host's name as in a URL, its value a table; all keys are live (`gossamer host DIR HOST delay_s=5`):
 
-    [host."example.org"]
-    delay_s = 0.2
-    per_host = 4
+```toml
+[host."example.org"]
+delay_s = 0.2
+per_host = 4
+```
 """
 
 
 def markdown() -> str:
-    """Return `docs/reference/configuration.md`."""
+    """Return docs/reference/configuration.md."""
     parts = [HEAD]
     options = {flag.key: f"`--{flag.option}`" for flag in FLAGS if flag.key != "progress.form"}
     schema = Config.model_json_schema()
     for section, model in sections().items():
-        parts.append(f"## `[{section}]`\n{summary(model)}\n")
+        parts.append(f"## `[{section}]`\n\n{summary(model)}\n")
         if model is HostsOptions:
             parts.append(HOSTS)
             model = HostOverride

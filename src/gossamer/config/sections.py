@@ -147,7 +147,7 @@ class MemoryOptions(Section):
         512 << 20,
         ge=1,
         description="Memory of the process tree; also written 512MiB or 4GiB. Parts whose keys are not set take "
-        "their share of it: see docs/explanation/frontier.md.",
+        "their share of it: see docs/reference/memory.md.",
     )
     huge_pages: bool = Field(
         True, description="Ask the system for pages of 2 MiB for what the process holds (Linux 6.1); elsewhere nothing."

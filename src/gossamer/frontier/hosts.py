@@ -152,7 +152,7 @@ def _key(partition: int, name: str) -> bytes:
 
 
 HOST_BYTES = 2_000
-"""Memory of a host with its record, about (measured; see docs/explanation/frontier.md)."""
+"""Memory of a host with its record, about (measured; see docs/reference/memory.md)."""
 EVICTIONS_MAX = 4
 """Hosts that are looked at, to make one leave, for each that comes: more than one, so that a crowd thins out."""
 

@@ -146,7 +146,7 @@ def _value(text: str) -> object:
 def _refuse_unknown(given: Mapping[str, object], known: list[str]) -> None:
     for key in given:
         if key not in known:
-            raise ConfigError(f"no key {key}{_nearest(key, known)}; docs/explanation/simulation.md lists them")
+            raise ConfigError(f"no key {key}{_nearest(key, known)}; docs/reference/simulate.md lists them")
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

@@ -1,0 +1,149 @@
+"""Every command and every snippet of the documentation runs, or is checked as far as this machine allows."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from itertools import groupby
+from pathlib import Path
+
+import click
+import pytest
+import typer
+
+from gossamer.cli.main import tree
+from gossamer.config import configure
+from gossamer.config.sections import sections
+from tests.docs.shown import PAGES, ROOT, Block, Place, blocks, served
+
+LANGUAGES = {"sh", "console", "python", "toml", "text", "json", "nginx", "sql", "yaml"}
+RUN_ELSEWHERE = {
+    "README.md": "tests/api/test_docs.py",
+    "docs/explanation/revisits.md": "tests/ring/test_revisits.py",
+    "docs/how-to/components.md": "tests/api/test_docs.py",
+    "docs/how-to/priorities.md": "tests/api/test_docs.py",
+    "docs/reference/fetching.md": "tests/ring/test_own_protocol.py",
+    "docs/reference/processing.md": "tests/ring/test_modules.py",
+    "docs/reference/python.md": "tests/api/test_docs.py",
+}
+"""Pages whose Python is run by a test of its own, which looks at what it does."""
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def of(*languages: str) -> list[Path]:
+    return [page for page in PAGES if any(block.language in languages for block in blocks(page))]
+
+
+def file_of(block: Block) -> str:
+    """Return the name of the file that a block shows, or nothing."""
+    found = re.match(r"# ([\w-]+\.(?:py|toml))\n", block.text)
+    return found[1] if found else ""
+
+
+@pytest.mark.parametrize("page", of("sh"), ids=name)
+@pytest.mark.timeout(300)  # Many processes, one after the other.
+def test_the_commands_of_a_page_run_in_order(page: Path, tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    with served() as port:
+        place = Place(tmp_path / "work", port)
+        found = blocks(page)
+        for block, following in zip(found, [*found[1:], None], strict=True):
+            if block.language in ("python", "toml") and (file := file_of(block)):
+                place.write(file, block.text)
+            elif block.language == "sh":
+                said = place.run(block.text)
+                if following and following.language == "text" and following.line == block.ends + 2:
+                    assert shows(place.local(following.text), said), f"{page}:{following.line}: not in\n{said}"
+
+
+def shows(text: str, said: str) -> bool:
+    """Tell whether the output has the text, in order; `…` stands for anything, and instants differ."""
+    instant = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|\+00:00)")
+    wanted, said = (" ".join(instant.sub("INSTANT", one).split()) for one in (text, said))
+    return re.search(".*?".join(re.escape(part.strip()) for part in wanted.split("…")), said) is not None
+
+
+def commands(block: Block) -> list[list[str]]:
+    """Return the words of each `gossamer` command of a block of shell or of a shown terminal."""
+    prompt = "$ " if block.language == "console" else ""
+    found: list[list[str]] = []
+    for line in block.text.replace("\\\n", " ").splitlines():
+        if not line.startswith(prompt) or "gossamer " not in line:
+            continue
+        words = shlex.shlex(line.removeprefix(prompt), posix=True, punctuation_chars=True)
+        words.whitespace_split = True
+        parts = groupby(words, lambda word: bool(set(word) <= set("();<>|&")))
+        found += [list(part) for between, part in parts if not between]
+    return [part[1:] for part in found if part[0] == "gossamer"]
+
+
+def parse(words: list[str]) -> dict[str, object]:
+    """Parse the words as the command line does, and return the options; nothing runs."""
+    command = typer.main.get_command(tree())
+    while True:
+        context = command.make_context("gossamer", list(words), resilient_parsing=isinstance(command, click.Group))
+        if not isinstance(command, click.Group):
+            return context.params
+        _, command, words = command.resolve_command(context, [*context.protected_args, *context.args])
+        assert command is not None
+
+
+KEYS = {f"{section}.{key}" for section, model in sections().items() for key in model.model_fields}
+
+
+@pytest.mark.parametrize("page", of("sh", "console"), ids=name)
+def test_the_commands_of_a_page_exist_with_their_options(page: Path) -> None:
+    for block in blocks(page):
+        for words in commands(block) if block.language in ("sh", "console") else ():
+            try:
+                options = parse(words)
+            except click.ClickException as error:
+                pytest.fail(f"{page}:{block.line}: gossamer {shlex.join(words)}: {error.format_message()}")
+            if words[0] in ("crawl", "resume", "set") and isinstance(sets := options.get("set"), (list, tuple)):
+                assert {str(one).partition("=")[0] for one in sets} <= KEYS, f"{page}:{block.line}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_a_page_says_what_its_blocks_are(page: Path) -> None:
+    assert {block.language for block in blocks(page)} <= LANGUAGES
+    if any(block.language == "python" and not file_of(block) for block in blocks(page)):
+        test = ROOT / RUN_ELSEWHERE[name(page)]
+        assert Path(name(page)).name in test.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", of("toml"), ids=name)
+def test_the_configurations_of_a_page_are_right(page: Path, tmp_path: Path) -> None:
+    for number, block in enumerate(blocks(page)):
+        if block.language != "toml" or "project" in tomllib.loads(block.text):
+            continue
+        path = tmp_path / f"{number}.toml"
+        path.write_text(block.text)
+        for listed in re.findall(r'"([\w-]+\.txt)"', block.text):
+            (tmp_path / listed).touch()
+        configure(path)
+
+
+def test_commands_named_in_the_text_exist() -> None:
+    known = set(typer.main.get_command(tree()).commands) | {"COMMAND", "help"}  # type: ignore[attr-defined]
+    for page in PAGES:
+        named = set(re.findall(r"`(?:\$ )?gossamer ([a-z]+)", page.read_text(encoding="utf-8")))
+        assert named <= known, name(page)
+
+
+def test_the_site_lists_every_page_once() -> None:
+    nav = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]["nav"]
+    listed = [place for entry in nav for part in entry.values() for place in places(part)]
+    assert len(listed) == len(set(listed))
+    expected = {name(page).removeprefix("docs/") for page in PAGES if page.name != "README.md"}
+    assert {place for place in listed if place.partition("/")[0] not in ("decisions", "promises.md")} == expected
+
+
+def places(part: object) -> list[str]:
+    if isinstance(part, str):
+        return [part]
+    assert isinstance(part, list)
+    return [place for entry in part for value in entry.values() for place in places(value)]
