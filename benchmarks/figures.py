@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent / "src" / "gossamer"
 LABORATORY = ("lab", "simweb", "simulate", "testing")
 SMALL_LINES = 80
 ARGUMENTS_MAX = 6
-KEYS_PAGE = ROOT.parent.parent / "docs" / "configuration.md"
+KEYS_PAGE = ROOT.parent.parent / "docs/reference/configuration.md"
 
 
 def module_name(path: Path) -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from gossamer.lab.simweb.behaviors.declared import BEHAVIORS
 
-PAGE = Path(__file__).parents[2] / "docs" / "simweb.md"
+PAGE = Path(__file__).parents[2] / "docs/reference/simweb.md"
 
 
 def test_the_page_names_every_behaviour_as_it_is() -> None:

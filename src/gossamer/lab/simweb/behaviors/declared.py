@@ -86,7 +86,7 @@ BEHAVIORS = (
         "pages",
         0.3,
         "4xx and 5xx, once or for ever, with Retry-After in seconds or as a date",
-        "what is gone is asked once, what may return again",
+        "what is gone is requested once, what may return again",
     ),
     Behavior(
         "hangs",
@@ -132,7 +132,7 @@ BEHAVIORS = (
         "away",
         "pages",
         0.1,
-        "links to a name that does not exist and to a port where nobody listens",
+        "links to a name that does not exist and to a closed port",
         "both end by themselves",
     ),
     Behavior(
