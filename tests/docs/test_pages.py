@@ -44,7 +44,13 @@ def file_of(block: Block) -> str:
     return found[1] if found else ""
 
 
-@pytest.mark.parametrize("page", of("sh"), ids=name)
+def runs() -> list[object]:
+    """Return the pages whose commands run: tutorials always, the others, some of which need curl, with acceptance."""
+    pages = [(page, page.name == "README.md" or page.parent.name == "tutorials") for page in of("sh")]
+    return [pytest.param(page, marks=() if always else pytest.mark.acceptance, id=name(page)) for page, always in pages]
+
+
+@pytest.mark.parametrize("page", runs())
 @pytest.mark.timeout(300)  # Many processes, one after the other.
 def test_the_commands_of_a_page_run_in_order(page: Path, tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
