@@ -40,7 +40,7 @@ def test_every_kind_of_useless_path_has_its_row() -> None:
 
 
 def test_the_configurations_shown_are_right(tmp_path: Path) -> None:
-    for name in ("asked.txt", "wanted.txt", "unwanted.txt"):
+    for name in ("excluded.txt", "wanted.txt", "unwanted.txt"):
         (tmp_path / name).write_text("# nothing yet\n")
     (tmp_path / "million.txt").write_text("example.org\n")
     shown = re.findall(r"^```toml\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
