@@ -153,3 +153,10 @@ def places(part: object) -> list[str]:
         return [part]
     assert isinstance(part, list)
     return [place for entry in part for value in entry.values() for place in places(value)]
+
+
+def test_messages_and_comments_name_pages_that_exist() -> None:
+    files = [*ROOT.glob("src/**/*.py"), *ROOT.glob("deploy/*")]
+    named = {(path, file) for file in files for path in re.findall(r"\bdocs/[\w/-]+\.md", file.read_text("utf-8"))}
+    assert named
+    assert [pair for pair in named if not (ROOT / pair[0]).exists()] == []
