@@ -177,9 +177,9 @@ def rows() -> Iterator[tuple[str, str, str]]:
     yield f"constructors with more than {ARGUMENTS_MAX} arguments", str(long_constructors()), "≤ 3"
     yield "function-level imports", str(late_imports()), "only where start-up needs them"
     yield (
-        "documented configuration keys",
-        str(KEYS_PAGE.read_text(encoding="utf-8").count("\n| `")),
-        "≤ 120 and experts'",
+        "documented configuration keys, and experts'",
+        ", ".join(str(part.count("\n| `")) for part in KEYS_PAGE.read_text(encoding="utf-8").split("## Expert keys")),
+        "≤ 120, and experts'",
     )
 
 

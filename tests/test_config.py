@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.config import Config, configure, effective_toml, reopen
+from gossamer.config import presets as crawl_presets
 from gossamer.config.flags import BY_NAME, FLAGS, PRESETS, SCOPES
 from gossamer.config.reference import markdown
 from gossamer.config.sections import keys, sections
-from gossamer.config.toml import line_of, starter_toml, written
+from gossamer.config.toml import is_basic, line_of, starter_toml, written
 from gossamer.frontier.options import Preset
 from gossamer.frontier.politeness import politeness
 from gossamer.model.errors import ConfigError
@@ -146,13 +147,35 @@ def test_what_is_written_is_read(value: object) -> None:
     assert tomllib.loads(f"value = {written(value)}")["value"] == value
 
 
-def test_the_starter_file_sets_nothing_and_explains_everything(tmp_path: Path) -> None:
+OPERATORS_KEYS_MAX = 120
+
+
+def test_the_starter_file_sets_nothing_and_explains_what_operators_set(tmp_path: Path) -> None:
     text = starter_toml()
     assert configure(write(tmp_path, text)) == Config()
     uncommented = [line.removeprefix("# ") for line in text.splitlines() if " = " in line or line.startswith("[")]
     assert configure(write(tmp_path, "\n".join(uncommented))).model_dump() == Config().model_dump()
-    for key in keys():
-        assert line_of(text.replace("# ", ""), key)
+    explained = {key for key in keys() if line_of(text.replace("# ", ""), key)}
+    basic = {
+        f"{name}.{key}"
+        for name, model in sections().items()
+        for key, field in model.model_fields.items()
+        if is_basic(field)
+    }
+    assert explained == basic
+    assert len(basic) <= OPERATORS_KEYS_MAX
+    # Options and live controls that a user meets are no experts' keys.
+    assert {"crawl.concurrency", "politeness.delay_s_min", "scope.exclude", "limits.max_pages"} <= basic
+    page = Path("docs/reference/configuration.md").read_text()
+    assert all(f"`{key.partition('.')[2]}`" in page for key in keys())
+
+
+@pytest.mark.parametrize("preset", crawl_presets.PRESETS)
+def test_the_starter_file_of_a_preset_sets_all_its_keys(preset: str, tmp_path: Path) -> None:
+    config = configure(write(tmp_path, starter_toml(preset)))
+    for key, value in crawl_presets.preset_values(preset).items():
+        section, _, name = key.partition(".")
+        assert written(getattr(getattr(config, section), name)) == written(value), key
 
 
 def test_every_key_says_what_it_is() -> None:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from gossamer.model.live import SECRET
+from gossamer.model.live import BASIC, BASIC_SECRET
 
 
 class ArchiveOptions(BaseModel):
@@ -14,24 +14,31 @@ class ArchiveOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    warc: bool = Field(True, description="Write WARC files.")
+    warc: bool = Field(True, description="Write WARC files.", json_schema_extra=BASIC)
     warc_segment_bytes_max: int = Field(
         1_000_000_000,
         ge=1,
         description="A WARC file of this many bytes is finished and a new one begins.",
+        json_schema_extra=BASIC,
     )
     warc_compression: Literal["gzip", "zstd"] = Field(
-        "gzip", description="Of each record by itself. Few tools read zstd yet; docs/reference/output.md names them."
+        "gzip",
+        description="Of each record by itself. Few tools read zstd yet; docs/reference/output.md names them.",
+        json_schema_extra=BASIC,
     )
     warc_gzip_level: int = Field(2, ge=0, le=3, description="ISA-L's level: 0 is quickest, 3 is smallest.")
     warc_zstd_level: int = Field(3, ge=1, le=19, description="Zstandard's level: 1 is quickest, 19 is smallest.")
-    warc_robots: bool = Field(True, description="Archive replies to requests for robots.txt.")
-    warc_dns: bool = Field(False, description="Archive what name servers answered, as records of `dns:HOST`.")
+    warc_robots: bool = Field(True, description="Archive replies to requests for robots.txt.", json_schema_extra=BASIC)
+    warc_dns: bool = Field(
+        False, description="Archive what name servers answered, as records of `dns:HOST`.", json_schema_extra=BASIC
+    )
     warc_request_records: bool = Field(True, description="Archive each request beside its response.")
     warc_metadata_records: bool = Field(True, description="Archive how long each fetch took and what led to it.")
-    warc_outlinks: bool = Field(False, description="List a page's links in its metadata record too.")
+    warc_outlinks: bool = Field(
+        False, description="List a page's links in its metadata record too.", json_schema_extra=BASIC
+    )
     digests: Literal["sha1", "sha256"] = Field("sha1", description="Algorithm of payload and block digests.")
-    links: bool = Field(True, description="Write the table `links`.")
+    links: bool = Field(True, description="Write the table `links`.", json_schema_extra=BASIC)
     table_segment_rows_max: int = Field(
         2_000_000, ge=1, description="A table's log with this many rows is finished and becomes Parquet."
     )
@@ -52,17 +59,22 @@ class ArchiveOptions(BaseModel):
     store: str = Field(
         "",
         description="Object store to which finished files are copied: s3://BUCKET/PREFIX, gs://, az://, file:///PATH.",
+        json_schema_extra=BASIC,
     )
     store_options: dict[str, str] = Field(
         default_factory=dict,
         description="Of the store, as obstore names them: endpoint, region, allow_http …",
-        json_schema_extra=SECRET,
+        json_schema_extra=BASIC_SECRET,
     )
     store_secrets_file: str = Field(
-        "", description="TOML file of more such options, those that must not be archived: secret_access_key …"
+        "",
+        description="TOML file of more such options, those that must not be archived: secret_access_key …",
+        json_schema_extra=BASIC,
     )
     store_keep_warc: bool = Field(
-        True, description="Keep WARC files here when the store holds them, verified. Tables and index always stay."
+        True,
+        description="Keep WARC files here when the store holds them, verified. Tables and index always stay.",
+        json_schema_extra=BASIC,
     )
     store_verify: Literal["auto", "read", "size"] = Field(
         "auto",
@@ -89,7 +101,9 @@ class SearchOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    enabled: bool = Field(False, description="Keep a full-text index while crawling; needs gossamer[search].")
+    enabled: bool = Field(
+        False, description="Keep a full-text index while crawling; needs gossamer[search].", json_schema_extra=BASIC
+    )
     memory_bytes_max: int = Field(
         50_000_000, ge=15_000_000, description="Bytes of the index held in memory before they are written."
     )

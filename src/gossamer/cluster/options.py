@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from gossamer.model.live import BASIC
+
 
 class ClusterOptions(BaseModel):
     """How many shards a crawl has, and where they run. One runs without any engine, more run on Ray."""
@@ -16,14 +18,18 @@ class ClusterOptions(BaseModel):
         le=1024,
         description="Shards of the crawl, each a process; more than one run on Ray and need gossamer[cluster]. "
         "`gossamer scale` changes it later.",
+        json_schema_extra=BASIC,
     )
     address: str = Field(
-        "", description="The Ray cluster to run on, as HOST:PORT of its head; empty: one of this crawl's own, here."
+        "",
+        description="The Ray cluster to run on, as HOST:PORT of its head; empty: one of this crawl's own, here.",
+        json_schema_extra=BASIC,
     )
     work_directory: str = Field(
         "",
         description="On each machine, where its shards keep what is not in a checkpoint yet; empty: the crawl's own "
         "directory. Only with state.checkpoint_uri; without it all machines must share the crawl's directory.",
+        json_schema_extra=BASIC,
     )
     round_s: float = Field(
         0.5, gt=0, le=60, description="Between two rounds in which all shards are asked how they stand, in seconds."

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pydantic.fields import FieldInfo
 
 from gossamer.config.flags import FLAGS
 from gossamer.config.live import is_live
 from gossamer.config.sections import Config, sections
-from gossamer.config.toml import summary, written
+from gossamer.config.toml import is_basic, summary, written
 from gossamer.frontier.options import HostOverride, HostsOptions
 
 HEAD = """\
 # Configuration
 
-A crawl takes its values from a TOML file (`--config FILE`), from options, and from `--set section.key=value`; later ones
-override earlier ones. Repeatable options replace the file's list. Relative paths in a file begin at the file.
+A crawl takes its values from a TOML file (`--config FILE`), from options, and from `--set section.key=value`; later
+ones override earlier ones. Repeatable options replace the file's list. Relative paths in a file begin at the file.
 `--set section.key=none` unsets a key. An unknown key is an error that names the line and the nearest right name.
 
 | command | purpose |
 | --- | --- |
-| `gossamer init` | write a file that explains every key |
+| `gossamer init` | write a file that explains the keys that operators set |
 | `gossamer config check FILE` | check a file |
 | `gossamer config show DIR` | show what a crawl runs with, and where each value comes from |
 | `gossamer config schema` | print the JSON schema |
 
 Keys marked *live* can change while the crawl runs: `gossamer set DIR section.key=value`
 ([guide](../how-to/monitoring.md#change-keys-of-a-running-crawl)). `make docs` writes this page from the code.
+
+[Expert keys](#expert-keys) are limits, intervals and sizes that crawls rarely need to change.
+"""
+EXPERT = """\
+## Expert keys
+
+Set them as other keys. Their defaults are measured or follow a standard; a crawl rarely needs others.
 """
 
 
@@ -43,23 +52,29 @@ per_host = 4
 
 def markdown() -> str:
     """Return docs/reference/configuration.md."""
-    parts = [HEAD]
+    return "\n".join([HEAD, *_sections("##", expert=False), EXPERT, *_sections("###", expert=True)])
+
+
+def _sections(heading: str, *, expert: bool) -> Iterator[str]:
+    """Yield each section with its keys for experts, or its other keys."""
     options = {flag.key: f"`--{flag.option}`" for flag in FLAGS if flag.key != "progress.form"}
     schema = Config.model_json_schema()
     for section, model in sections().items():
-        parts.append(f"## `[{section}]`\n\n{summary(model)}\n")
+        about = summary(model)
         if model is HostsOptions:
-            parts.append(HOSTS)
-            model = HostOverride
-        parts.append(TABLE)
+            about, model = f"{about}\n\n{HOSTS}".rstrip(), HostOverride
+        fields = {key: field for key, field in model.model_fields.items() if is_basic(field) != expert}
+        if not fields:
+            continue
+        yield f"{heading} `[{section}]`" + (" for experts" if expert else f"\n\n{about}") + "\n"
+        yield TABLE
         properties = schema["$defs"][model.__name__]["properties"]
-        for key, field in model.model_fields.items():
+        for key, field in fields.items():
             what = (field.description or "").replace("|", "\\|")
             choices, live = _choices(properties[key]), "live" if is_live(f"{section}.{key}") else ""
             option = options.get(f"{section}.{key}", "")
-            parts.append(f"| `{key}` | {_default(field)} | {live} | {what}{choices} | {option} |")
-        parts.append("")
-    return "\n".join(parts)
+            yield f"| `{key}` | {_default(field)} | {live} | {what}{choices} | {option} |"
+        yield ""
 
 
 def _default(field: FieldInfo) -> str:

@@ -21,7 +21,7 @@ from gossamer.frontier.options import (
     WalkOptions,
 )
 from gossamer.model.errors import ConfigError
-from gossamer.model.live import LIVE
+from gossamer.model.live import BASIC, BASIC_LIVE
 from gossamer.model.patterns import PatternSet
 from gossamer.process.options import ProcessOptions
 from gossamer.resolve.options import ResolveOptions
@@ -57,13 +57,22 @@ class Section(BaseModel):
 class SeedsOptions(Section):
     """Where the crawl begins, and what an offline one fetches."""
 
-    urls: tuple[str, ...] = Field((), description="Seeds; those on the command line are added.")
-    file: str = Field("", description="A file of seeds, one URL a line, # begins a comment; - is standard input.")
+    urls: tuple[str, ...] = Field(
+        (), description="Seeds; those on the command line are added.", json_schema_extra=BASIC
+    )
+    file: str = Field(
+        "",
+        description="A file of seeds, one URL a line, # begins a comment; - is standard input.",
+        json_schema_extra=BASIC,
+    )
     domains_file: str = Field(
         "",
         description="A file of domains, one a line; the front page of each, stripped of its subdomains, is a seed.",
+        json_schema_extra=BASIC,
     )
-    segments: tuple[str, ...] = Field((), description="Segments that an offline crawl takes in, in order.")
+    segments: tuple[str, ...] = Field(
+        (), description="Segments that an offline crawl takes in, in order.", json_schema_extra=BASIC
+    )
     watch_directory: str = Field(
         "",
         description="Where an offline crawl looks for its next segment when fewer than frontier.hosts_min hosts are "
@@ -77,7 +86,9 @@ class SeedsOptions(Section):
 class OutputOptions(Section):
     """Where the crawl goes."""
 
-    directory: str = Field("crawl", min_length=1, description="The crawl's directory; one crawl, one directory.")
+    directory: str = Field(
+        "crawl", min_length=1, description="The crawl's directory; one crawl, one directory.", json_schema_extra=BASIC
+    )
 
 
 class OperatorOptions(Section):
@@ -86,10 +97,10 @@ class OperatorOptions(Section):
     contact: str = Field(
         "",
         description="A URL or mail address where you can be reached; public addresses are not visited without it.",
+        json_schema_extra=BASIC,
     )
     agent: str = Field(
-        "",
-        description="The User-Agent header; empty: gossamer/VERSION (+CONTACT).",
+        "", description="The User-Agent header; empty: gossamer/VERSION (+CONTACT).", json_schema_extra=BASIC
     )
 
     @field_validator("contact")
@@ -148,6 +159,7 @@ class MemoryOptions(Section):
         ge=1,
         description="Memory of the process tree; also written 512MiB or 4GiB. Parts whose keys are not set take "
         "their share of it: see docs/reference/memory.md.",
+        json_schema_extra=BASIC,
     )
     huge_pages: bool = Field(
         True, description="Ask the system for pages of 2 MiB for what the process holds (Linux 6.1); elsewhere nothing."
@@ -158,27 +170,40 @@ class ProgressOptions(Section):
     """What the command line shows while it crawls."""
 
     form: Literal["auto", "live", "plain", "json", "quiet"] = Field(
-        "auto", description="auto: live on a terminal, plain lines elsewhere."
+        "auto", description="auto: live on a terminal, plain lines elsewhere.", json_schema_extra=BASIC
     )
     interval_s: float = Field(
-        5.0, gt=0, allow_inf_nan=False, description="Between plain or JSON lines, in seconds.", json_schema_extra=LIVE
+        5.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="Between plain or JSON lines, in seconds.",
+        json_schema_extra=BASIC_LIVE,
     )
 
 
 class ConsoleOptions(Section):
     """What is served while the crawl runs, on loopback unless another address is named."""
 
-    port: int | None = Field(None, ge=0, le=65_535, description="Serve on this port; 0 takes any. None: not served.")
+    port: int | None = Field(
+        None, ge=0, le=65_535, description="Serve on this port; 0 takes any. None: not served.", json_schema_extra=BASIC
+    )
     public_url: str = Field(
         "",
         description="Where the console is reached from outside, through a proxy of yours; hubs call back there.",
+        json_schema_extra=BASIC,
     )
     address: str = Field(
         "127.0.0.1",
         description="Serve on this address. On any but a loopback address every request needs the token.",
+        json_schema_extra=BASIC,
     )
     body_bytes_max: int = Field(4 << 20, ge=1_024, description="A longer body of a request is refused.")
-    crawls_max: int = Field(4, ge=1, description="How many crawls `gossamer serve` without a directory runs at once.")
+    crawls_max: int = Field(
+        4,
+        ge=1,
+        description="How many crawls `gossamer serve` without a directory runs at once.",
+        json_schema_extra=BASIC,
+    )
     connections_max: int = Field(
         64, ge=1, description="Connections at once. A new one takes the place of an idle or slow one."
     )

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from gossamer.config.presets import PRESETS, preset_values
@@ -15,6 +16,7 @@ from gossamer.model.errors import ConfigError
 
 HEADER = re.compile(r"^\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
 ASSIGNMENT = re.compile(r"^\s*([A-Za-z0-9_\-.\"' ]+?)\s*=")
+EXPERT_PAGE = "docs/reference/configuration.md#expert-keys"
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 ORIGIN = re.compile(r"  # from ([^\"']+)$")
 
@@ -42,17 +44,25 @@ def effective_toml(config: Config, *, shown: Callable[[str, object], object] = l
     return "\n".join(lines) + "\n"
 
 
+def is_basic(field: FieldInfo) -> bool:
+    """Say whether an operator sets a key: `gossamer init` writes these, other keys are for experts."""
+    return isinstance(field.json_schema_extra, Mapping) and bool(field.json_schema_extra.get("basic"))
+
+
 def starter_toml(preset: str = "") -> str:
-    """Return a file that explains every key and sets none but a preset's: what `init` writes."""
+    """Return a file that explains the keys which operators set, and sets none but a preset's: what `init` writes."""
     lines = [
-        "# Configuration of Gossamer. What is commented out holds its default. To check: gossamer config check FILE"
+        "# Configuration of Gossamer. What is commented out holds its default. To check: gossamer config check FILE",
+        f"# Keys for experts are not listed: {EXPERT_PAGE}",
     ]
     values = preset_values(preset) if preset else {}
     if preset:
         lines += [f"# What is set is the preset {preset!r}: {PRESETS[preset].summary}"]
     for section, model in sections().items():
-        lines += ["", f"# {summary(model)}", f"[{section}]"]
-        for key, field in model.model_fields.items():
+        shown = {key: one for key, one in model.model_fields.items() if is_basic(one) or f"{section}.{key}" in values}
+        if shown:
+            lines += ["", f"# {summary(model)}", f"[{section}]"]
+        for key, field in shown.items():
             default = field.get_default(call_default_factory=True)
             lines.append(f"# {field.description}")
             if f"{section}.{key}" in values:

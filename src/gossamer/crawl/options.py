@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from gossamer.model.live import LIVE
+from gossamer.model.live import BASIC, BASIC_LIVE, LIVE
 
 Level = Literal["debug", "info", "warning", "error", "critical", "off"]
 ROOMS = (
@@ -32,16 +32,16 @@ class LimitsOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     max_pages: int | None = Field(
-        None, ge=1, description="Documents to fetch (outcome `fetched`), never exceeded", json_schema_extra=LIVE
+        None, ge=1, description="Documents to fetch (outcome `fetched`), never exceeded", json_schema_extra=BASIC_LIVE
     )
     max_time_s: float | None = Field(
-        None, gt=0, description="Seconds of crawling, over all runs", json_schema_extra=LIVE
+        None, gt=0, description="Seconds of crawling, over all runs", json_schema_extra=BASIC_LIVE
     )
     max_bytes: int | None = Field(
         None,
         ge=1,
         description="Bytes received, by robots.txt requests and failures too; what is under way is finished",
-        json_schema_extra=LIVE,
+        json_schema_extra=BASIC_LIVE,
     )
 
 
@@ -59,7 +59,7 @@ class WatchOptions(BaseModel):
         256 << 20,
         ge=0,
         description="With less room on a disk the crawl pauses; with a quarter more than that it goes on",
-        json_schema_extra=LIVE,
+        json_schema_extra=BASIC_LIVE,
     )
     memory_share_max: float = Field(
         0.95,
@@ -81,7 +81,7 @@ class LogsOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    level: Level = Field("info", description="Least level that is written", json_schema_extra=LIVE)
+    level: Level = Field("info", description="Least level that is written", json_schema_extra=BASIC_LIVE)
     levels: dict[str, Level] = Field(
         default_factory=dict,
         description="The same by room: fetch, resolve, robots, scope, process, seeds, watch, config …",
@@ -113,18 +113,19 @@ class CrawlOptions(BaseModel):
         "batch",
         description="batch: each URL once, then the end; continuous: pages again and again, without end; offline: what "
         "is given, links recorded and none followed",
+        json_schema_extra=BASIC,
     )
-    concurrency: int = Field(256, ge=1, le=16_384, description="Requests at once", json_schema_extra=LIVE)
+    concurrency: int = Field(256, ge=1, le=16_384, description="Requests at once", json_schema_extra=BASIC_LIVE)
     patience_s: float | None = Field(
         600.0,
         ge=0,
         description="The crawl ends when all that is left waits for longer than this, in seconds (Retry-After, "
         "Crawl-delay, failing servers), or than your own longest delay; `resume` continues. none: it always waits, as "
         "a continuous crawl does",
-        json_schema_extra=LIVE,
+        json_schema_extra=BASIC_LIVE,
     )
     commit_s: float = Field(
-        1.0, gt=0, description="Longest time between two commits, in seconds", json_schema_extra=LIVE
+        1.0, gt=0, description="Longest time between two commits, in seconds", json_schema_extra=BASIC_LIVE
     )
     commit_pages: int = Field(
         2_000, ge=1, description="Visits after which a commit comes early", json_schema_extra=LIVE
@@ -133,7 +134,7 @@ class CrawlOptions(BaseModel):
         32 << 20, ge=1 << 20, description="Memory of what waits for a commit, at which the commit comes early"
     )
     stop_s: float = Field(
-        10.0, ge=0, description="How long a stop waits for what is in flight, in seconds", json_schema_extra=LIVE
+        10.0, ge=0, description="How long a stop waits for what is in flight, in seconds", json_schema_extra=BASIC_LIVE
     )
     errors_max: int = Field(
         20, ge=1, description="Errors of our own within errors_s that end the crawl", json_schema_extra=LIVE
@@ -155,9 +156,11 @@ class CrawlOptions(BaseModel):
         description="Process exact copies like other pages. false: a page whose content another URL had before, on any "
         "host, is archived and not processed any further: no modules, no links (Mercator); what is found depends on "
         "which copy came first. seen.content_scope is then `shard` unless it is set",
+        json_schema_extra=BASIC,
     )
     follow_copies: bool = Field(
         True,
         description="Follow the links of an exact copy on the same host where they lead elsewhere than the original's; "
         "false: none of them, and what is found depends on which copy came first",
+        json_schema_extra=BASIC,
     )

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from gossamer.fetch.credentials import origin_of
-from gossamer.model.live import SECRET
+from gossamer.model.live import BASIC, BASIC_SECRET
 
 _MIB = 1024 * 1024
 
@@ -17,8 +17,12 @@ class FetchOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    connect_s_max: float = Field(default=20.0, gt=0, description="Time to connect, TLS included.")
-    request_s_max: float = Field(default=120.0, gt=0, description="Time for a whole request, connecting included.")
+    connect_s_max: float = Field(
+        default=20.0, gt=0, description="Time to connect, TLS included.", json_schema_extra=BASIC
+    )
+    request_s_max: float = Field(
+        default=120.0, gt=0, description="Time for a whole request, connecting included.", json_schema_extra=BASIC
+    )
     low_speed_bytes_s: int = Field(
         default=50,
         ge=0,
@@ -27,7 +31,10 @@ class FetchOptions(BaseModel):
     low_speed_s: int = Field(default=60, ge=1, description="How long a transfer may be that slow.")
     head_bytes_max: int = Field(default=64 * 1024, ge=256, description="Bytes of a reply's status line and headers.")
     body_bytes_max: int = Field(
-        default=10 * _MIB, ge=1, description="Bytes of a body as sent; the rest is cut and marked."
+        default=10 * _MIB,
+        ge=1,
+        description="Bytes of a body as sent; the rest is cut and marked.",
+        json_schema_extra=BASIC,
     )
     wire_ratio_max: float = Field(
         default=8.0,
@@ -56,15 +63,23 @@ class FetchOptions(BaseModel):
     accept: str = Field(
         default="text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", description="The Accept header."
     )
-    accept_language: str = Field(default="en,*;q=0.5", description="The Accept-Language header; empty sends none.")
+    accept_language: str = Field(
+        default="en,*;q=0.5", description="The Accept-Language header; empty sends none.", json_schema_extra=BASIC
+    )
     proxy: str = Field(
         default="",
         description="Proxy URL, or env:NAME or file:PATH where it is to be read at every start. "
         "The variables of other programs, such as http_proxy, are never read.",
-        json_schema_extra=SECRET,
+        json_schema_extra=BASIC_SECRET,
     )
-    ca_bundle: str = Field(default="", description="File of trusted certificates (PEM); empty takes the system's.")
-    verify_tls: bool = Field(default=True, description="Refuse servers whose certificate is not valid for their name.")
+    ca_bundle: str = Field(
+        default="", description="File of trusted certificates (PEM); empty takes the system's.", json_schema_extra=BASIC
+    )
+    verify_tls: bool = Field(
+        default=True,
+        description="Refuse servers whose certificate is not valid for their name.",
+        json_schema_extra=BASIC,
+    )
     tls_min: Literal["1.0", "1.1", "1.2", "1.3"] = Field(default="1.2", description="The oldest TLS version to accept.")
     proxy_resolves: bool | None = Field(
         default=None,
@@ -76,24 +91,27 @@ class FetchOptions(BaseModel):
         default_factory=dict,
         description="Further headers of every request. Those that carry credentials (Authorization, Cookie …) go to "
         "the seed's origin alone, and are refused where seeds have several; fetch.origin_headers names the origin.",
-        json_schema_extra=SECRET,
+        json_schema_extra=BASIC_SECRET,
     )
     origin_headers: dict[str, dict[str, str]] = Field(
         default_factory=dict,
         description="By origin, such as https://example.org: headers that it alone receives, for credentials. "
         "A value may be env:NAME or file:PATH: it is read at every start and written nowhere.",
-        json_schema_extra=SECRET,
+        json_schema_extra=BASIC_SECRET,
     )
     logins_file: str = Field(
         default="",
         description="File of logins for FTP by host, in the form of netrc(5); anonymous elsewhere. "
         "What it holds is neither archived nor logged.",
+        json_schema_extra=BASIC,
     )
     ftp_listing: Literal["LIST", "MLSD"] = Field(
         default="LIST", description="How FTP servers are asked for a directory: LIST all know, MLSD is exact."
     )
     file_roots: tuple[str, ...] = Field(
-        default=(), description="Directories of this machine that file: addresses may be under; none is off."
+        default=(),
+        description="Directories of this machine that file: addresses may be under; none is off.",
+        json_schema_extra=BASIC,
     )
 
     @field_validator("origin_headers")

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from gossamer.model.live import LIVE
+from gossamer.model.live import BASIC, BASIC_LIVE, LIVE
 from gossamer.url.hosts import HOST_BYTES_MAX
 from gossamer.url.site import site_of
 
@@ -23,26 +23,28 @@ class PolitenessOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     preset: Preset = Field(
-        "polite", description="polite, gentle, broad, weak or own; sets the keys below", json_schema_extra=LIVE
+        "polite", description="polite, gentle, broad, weak or own; sets the keys below", json_schema_extra=BASIC_LIVE
     )
     delay_s_min: float | None = Field(
-        None, ge=0, description="Least rest of a host after a request, in seconds", json_schema_extra=LIVE
+        None, ge=0, description="Least rest of a host after a request, in seconds", json_schema_extra=BASIC_LIVE
     )
     delay_s_max: float | None = Field(
-        None, ge=0, description="Most rest that our own reckoning asks for, in seconds", json_schema_extra=LIVE
+        None, ge=0, description="Most rest that our own reckoning asks for, in seconds", json_schema_extra=BASIC_LIVE
     )
     delay_factor: float | None = Field(
         None,
         ge=0,
         description="Delay as a multiple of the mean of the last fetch times, up to five",
-        json_schema_extra=LIVE,
+        json_schema_extra=BASIC_LIVE,
     )
-    per_host: int | None = Field(None, ge=1, le=256, description="Requests at once to one host", json_schema_extra=LIVE)
+    per_host: int | None = Field(
+        None, ge=1, le=256, description="Requests at once to one host", json_schema_extra=BASIC_LIVE
+    )
     per_address: int | None = Field(
-        None, ge=0, description="Requests at once to one IP address; 0 for no limit", json_schema_extra=LIVE
+        None, ge=0, description="Requests at once to one IP address; 0 for no limit", json_schema_extra=BASIC_LIVE
     )
     address_delay_s: float | None = Field(
-        None, ge=0, description="Least rest of an IP address, in seconds", json_schema_extra=LIVE
+        None, ge=0, description="Least rest of an IP address, in seconds", json_schema_extra=BASIC_LIVE
     )
     per_site: int = Field(
         0, ge=0, description="Requests at once to all hosts of one registrable domain; 0 for no limit"
@@ -88,14 +90,19 @@ class FrontierOptions(BaseModel):
     )
     window_urls_max: int = Field(16, ge=1, description="URLs of one host in memory at once")
     form: Literal["sweep", "walk"] = Field(
-        "sweep", description="sweep: every URL once; walk: random walks, for samples (section walk)"
+        "sweep",
+        description="sweep: every URL once; walk: random walks, for samples (section walk)",
+        json_schema_extra=BASIC,
     )
     priority: Literal["breadth_first", "best_first", "opic", "larger_sites", "combined"] = Field(
-        "breadth_first", description="What is urgent; components.prioritizer puts your own in its place"
+        "breadth_first",
+        description="What is urgent; components.prioritizer puts your own in its place",
+        json_schema_extra=BASIC,
     )
     scores: dict[str, int] = Field(
         default_factory=dict,
         description="Regular expressions (RE2) and how many levels more urgent (or, below 0, less) a match makes a URL",
+        json_schema_extra=BASIC,
     )
     level_bias: float = Field(
         2.0, ge=1, le=1_000_000, description="How much likelier a level is than the next less urgent one"
@@ -105,7 +112,7 @@ class FrontierOptions(BaseModel):
         120.0, ge=0, description="A host that rests longer than this leaves the memory", json_schema_extra=LIVE
     )
     attempts_max: int = Field(
-        3, ge=1, description="Requests for one URL before its failure is final", json_schema_extra=LIVE
+        3, ge=1, description="Requests for one URL before its failure is final", json_schema_extra=BASIC_LIVE
     )
     retry_s_first: float = Field(
         30.0,
@@ -145,10 +152,15 @@ class FrontierOptions(BaseModel):
         json_schema_extra=LIVE,
     )
     hosts_min: int = Field(
-        0, ge=0, description="When fewer hosts than this are left, ask for more seeds, or stop and save the rest"
+        0,
+        ge=0,
+        description="When fewer hosts than this are left, ask for more seeds, or stop and save the rest",
+        json_schema_extra=BASIC,
     )
     more_seeds_command: tuple[str, ...] = Field(
-        (), description="Run when fewer than hosts_min hosts are left; prints more seeds, one URL a line"
+        (),
+        description="Run when fewer than hosts_min hosts are left; prints more seeds, one URL a line",
+        json_schema_extra=BASIC,
     )
     more_seeds_s_max: float = Field(60.0, gt=0, description="How long that command may take, in seconds")
 
@@ -161,12 +173,17 @@ class HostOverride(BaseModel):
     delay_s: float | None = Field(
         None, ge=0, allow_inf_nan=False,
         description="Its rest after each request, in seconds, whatever the preset says; a longer Crawl-delay or "
-        "Retry-After still wins",
-    )  # fmt: skip
+        "Retry-After still wins", json_schema_extra=BASIC)  # fmt: skip
     per_host: int | None = Field(
-        None, ge=1, le=256, description="Requests at once to it; its address has no other gate then"
+        None,
+        ge=1,
+        le=256,
+        description="Requests at once to it; its address has no other gate then",
+        json_schema_extra=BASIC,
     )
-    pages: int | None = Field(None, ge=1, description="Requests for its URLs in a round, as budget.host_pages")
+    pages: int | None = Field(
+        None, ge=1, description="Requests for its URLs in a round, as budget.host_pages", json_schema_extra=BASIC
+    )
 
 
 class HostsOptions(BaseModel):
@@ -208,19 +225,19 @@ class BudgetOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     host_pages: int | None = Field(
-        None, ge=1, description="Requests for a host's URLs in a round", json_schema_extra=LIVE
+        None, ge=1, description="Requests for a host's URLs in a round", json_schema_extra=BASIC_LIVE
     )
     host_bytes: int | None = Field(
-        None, ge=1, description="Bytes received from a host in a round", json_schema_extra=LIVE
+        None, ge=1, description="Bytes received from a host in a round", json_schema_extra=BASIC_LIVE
     )
     host_time_s: float | None = Field(
         None, gt=0, description="Seconds that a host's requests may take in a round", json_schema_extra=LIVE
     )
     site_pages: int | None = Field(
-        None, ge=1, description="Requests for URLs of all of a site's hosts in a round", json_schema_extra=LIVE
+        None, ge=1, description="Requests for URLs of all of a site's hosts in a round", json_schema_extra=BASIC_LIVE
     )
     site_bytes: int | None = Field(
-        None, ge=1, description="Bytes received from a site in a round", json_schema_extra=LIVE
+        None, ge=1, description="Bytes received from a site in a round", json_schema_extra=BASIC_LIVE
     )
     site_time_s: float | None = Field(
         None, gt=0, description="Seconds that a site's requests may take in a round", json_schema_extra=LIVE
@@ -232,7 +249,7 @@ class BudgetOptions(BaseModel):
         None,
         gt=0,
         description="A round ends after so long; none: only when all others are through",
-        json_schema_extra=LIVE,
+        json_schema_extra=BASIC_LIVE,
     )
     overrides: dict[str, BudgetOverride] = Field(
         default_factory=dict,

@@ -6,6 +6,8 @@ import re
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from gossamer.model.live import BASIC
+
 _PATTERN = re.compile(r"\*/\*|[a-z0-9!#$&^_.+-]+/(?:\*|[a-z0-9!#$&^_.+-]+)")
 
 
@@ -40,7 +42,9 @@ class ProcessOptions(BaseModel):
     anchor_bytes_max: int = Field(default=1_000, ge=0, description="Anchor text kept of one link, in bytes of UTF-8.")
     title_bytes_max: int = Field(default=2_000, ge=0, description="Title kept of one page, in bytes of UTF-8.")
     text: bool = Field(
-        default=False, description="Also find the plain text of each page (about as costly as the links)."
+        default=False,
+        description="Also find the plain text of each page (about as costly as the links).",
+        json_schema_extra=BASIC,
     )
     text_bytes_max: int = Field(default=1_000_000, ge=0, description="Plain text kept of one page, in bytes of UTF-8.")
     markup_bytes_max: int = Field(
@@ -52,15 +56,18 @@ class ProcessOptions(BaseModel):
         default_factory=dict,
         description="Modules in order, by media type: `text/html`, `image/*`, `*/*`. What is named here "
         "stands in place of what docs/reference/processing.md lists for that type; others stay as they are.",
+        json_schema_extra=BASIC,
     )
     modules: tuple[str, ...] = Field(
         default=(),
         description="Further processing modules, for the types that they want themselves, each a name of ours, "
         "`module:Name`, `file.py:Name` or a component's name, in order.",
+        json_schema_extra=BASIC,
     )
     isolated: tuple[str, ...] = Field(
         default=(),
         description="Names of modules that run in a process of their own, besides those that ask for it themselves.",
+        json_schema_extra=BASIC,
     )
     module_s_max: float = Field(
         default=10.0,

@@ -97,8 +97,9 @@ class Weights:
         found = self._known.get(key)
         if found is None:
             names = names_of(*key)
-            found = sum(filter(None, map(self._names.get, names))), frozenset(
-                filter(None, map(self._places.get, names))
+            found = (
+                sum(filter(None, map(self._names.get, names))),
+                frozenset(filter(None, map(self._places.get, names))),
             )
             if len(self._known) >= KNOWN_MAX:
                 self._known.clear()

@@ -7,19 +7,27 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from gossamer.model.live import BASIC
+
 
 class ResolveOptions(BaseModel):
     """Section `[resolve]` of the configuration."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    servers: tuple[str, ...] = Field(default=(), description="Name servers, ADDRESS[:PORT]; none takes the system's.")
-    hosts_file: str = Field(
-        default="", description="File of addresses and names, as /etc/hosts; asked before name servers."
+    servers: tuple[str, ...] = Field(
+        default=(), description="Name servers, ADDRESS[:PORT]; none takes the system's.", json_schema_extra=BASIC
     )
-    allow_private: bool = Field(default=False, description="Contact private, loopback and link-local addresses too.")
+    hosts_file: str = Field(
+        default="",
+        description="File of addresses and names, as /etc/hosts; asked before name servers.",
+        json_schema_extra=BASIC,
+    )
+    allow_private: bool = Field(
+        default=False, description="Contact private, loopback and link-local addresses too.", json_schema_extra=BASIC
+    )
     family: Literal["ipv4_first", "ipv6_first", "ipv4", "ipv6"] = Field(
-        default="ipv4_first", description="Which addresses to try first, or at all."
+        default="ipv4_first", description="Which addresses to try first, or at all.", json_schema_extra=BASIC
     )
     ttl_s_min: float = Field(default=60.0, ge=0, description="An answer counts at least this long, whatever its TTL.")
     ttl_s_max: float = Field(default=86400.0, ge=1, description="An answer counts at most this long, whatever its TTL.")

@@ -6,6 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from gossamer.model.live import BASIC
+
 DAY_S = 86_400.0
 
 
@@ -18,16 +20,28 @@ class RevisitOptions(BaseModel):
         "optimal",
         description="uniform, proportional, importance, poisson, lambda, optimal, adaptive, or one of your own "
         "(module:Name)",
+        json_schema_extra=BASIC,
     )
     interval_s_mean: float = Field(
-        DAY_S, gt=0, description="Pages are visited again after so long on average: with their number it is the budget"
+        DAY_S,
+        gt=0,
+        description="Pages are visited again after so long on average: with their number it is the budget",
+        json_schema_extra=BASIC,
     )
     visits_per_s_max: float | None = Field(
-        None, gt=0, description="The budget never exceeds so many visits a second, however many pages there are"
+        None,
+        gt=0,
+        description="The budget never exceeds so many visits a second, however many pages there are",
+        json_schema_extra=BASIC,
     )
-    interval_s_min: float = Field(300.0, gt=0, description="No page is visited again sooner than this, unless promised")
+    interval_s_min: float = Field(
+        300.0, gt=0, description="No page is visited again sooner than this, unless promised", json_schema_extra=BASIC
+    )
     interval_s_max: float = Field(
-        30 * DAY_S, gt=0, description="No page that is there is left alone for longer than this"
+        30 * DAY_S,
+        gt=0,
+        description="No page that is there is left alone for longer than this",
+        json_schema_extra=BASIC,
     )
     share_new: float = Field(
         0.5, ge=0, le=1, description="Share of visits for pages never seen, where pages of both kinds wait"
@@ -35,15 +49,18 @@ class RevisitOptions(BaseModel):
     importance: dict[str, float] = Field(
         default_factory=dict,
         description="Regular expressions (RE2) and by how much a match multiplies a page's importance",
+        json_schema_extra=BASIC,
     )
     max_age_s: dict[str, float] = Field(
         default_factory=dict,
         description="Regular expressions (RE2) and the age that copies of pages that match never exceed, as far as "
         "politeness permits",
+        json_schema_extra=BASIC,
     )
     change: Literal["words", "text", "payload"] = Field(
         "words",
         description="What counts as a change: other words; any other character of the text; any other byte.",
+        json_schema_extra=BASIC,
     )
     conditional: bool = Field(True, description="Ask for what changed only (If-None-Match, If-Modified-Since)")
     failed_s_first: float = Field(
@@ -72,9 +89,12 @@ class ToldOptions(BaseModel):
         default="auto",
         description="Read the sitemaps that robots.txt names. auto: unless scope.depth_max is set or "
         "the crawl walks: both go by clicks, and an address in a sitemap is none.",
+        json_schema_extra=BASIC,
     )
     sitemap_guess: bool = Field(
-        default=False, description="Where robots.txt names none, also ask for /sitemap.xml: one request more per host."
+        default=False,
+        description="Where robots.txt names none, also ask for /sitemap.xml: one request more per host.",
+        json_schema_extra=BASIC,
     )
     sitemap_bytes_max: int = Field(
         default=50 << 20, ge=1, description="Bytes of a sitemap as sent; the rest is cut and marked."
@@ -84,6 +104,7 @@ class ToldOptions(BaseModel):
         default="auto",
         description="Fetch the feeds that pages name (link rel=alternate). auto: in continuous mode. The entries of a "
         "feed that was fetched are followed in any case.",
+        json_schema_extra=BASIC,
     )
     feeds_per_host_max: int = Field(
         default=16, ge=0, description="Feeds of one host that are fetched: some sites have one for each page."
@@ -106,6 +127,7 @@ class WebsubOptions(BaseModel):
         default="",
         description="Where hubs reach the console from outside, such as https://crawler.example.org/hooks; empty takes "
         "console.public_url. Without either nothing is subscribed to.",
+        json_schema_extra=BASIC,
     )
     enabled: bool = Field(
         default=True, description="Subscribe to hubs, in continuous mode, where the console is served."

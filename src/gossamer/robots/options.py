@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from gossamer.model.live import BASIC
+
 
 class RobotsOptions(BaseModel):
     """How robots.txt is obeyed, kept and retried."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    obey: bool = Field(default=True, description="Ask for robots.txt and obey it; false only for your own servers.")
+    obey: bool = Field(
+        default=True,
+        description="Ask for robots.txt and obey it; false only for your own servers.",
+        json_schema_extra=BASIC,
+    )
     product_token: str = Field(
-        default="gossamer", pattern=r"^[A-Za-z_-]+$", description="The name by which robots.txt files may address us."
+        default="gossamer",
+        pattern=r"^[A-Za-z_-]+$",
+        description="The name by which robots.txt files may address us.",
+        json_schema_extra=BASIC,
     )
     ttl_s: float = Field(default=86_400.0, gt=0, description="A copy is good for this long unless the server says.")
     ttl_s_min: float = Field(default=3_600.0, gt=0, description="A shorter Cache-Control max-age counts as this.")
@@ -42,6 +51,7 @@ class RobotsOptions(BaseModel):
         ge=0,
         description="An origin whose robots.txt could not be fetched for this long is given up: its URLs end as "
         "robots_unreachable (a continuous crawl: 21600).",
+        json_schema_extra=BASIC,
     )
     certificate_tries_max: int = Field(
         default=5, ge=1, description="Tries after which an origin whose certificate is refused is given up, if sooner."

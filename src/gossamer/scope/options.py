@@ -11,7 +11,7 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from gossamer.model.links import LINK_TYPES
-from gossamer.model.live import LIVE
+from gossamer.model.live import BASIC, BASIC_LIVE, LIVE
 from gossamer.model.patterns import PatternSet
 from gossamer.scope.lists import ExcludedHost
 
@@ -54,35 +54,42 @@ class ScopeOptions(BaseModel):
     scope: Mode = Field(
         default="host",
         description="What a seed brings in: its directory (prefix), host, registrable domain, or the whole web (any).",
+        json_schema_extra=BASIC,
     )
     own_site: bool = Field(
-        default=False, description="Follow links only within the registrable domain of the page that names them."
+        default=False,
+        description="Follow links only within the registrable domain of the page that names them.",
+        json_schema_extra=BASIC,
     )
     include: tuple[str, ...] = Field(
-        json_schema_extra=LIVE,
+        json_schema_extra=BASIC_LIVE,
         default=(),
         description="Regular expressions (RE2); a URL must contain a match of one, unless it is a seed.",
     )
     exclude: tuple[str, ...] = Field(
-        json_schema_extra=LIVE,
+        json_schema_extra=BASIC_LIVE,
         default=(),
         description="Regular expressions (RE2); a URL that contains a match of one is not visited.",
     )
     exclude_hosts: tuple[str, ...] = Field(
         default=(),
         description="Hosts whose owners asked us not to come; `.example.org` is the domain and all under it.",
+        json_schema_extra=BASIC,
     )
     include_file: str = Field(default="", description="A file of further include patterns, one a line, # a comment.")
     exclude_file: str = Field(default="", description="A file of further exclude patterns, one a line, # a comment.")
     exclude_hosts_file: str = Field(
         default="",
         description="A file of further excluded hosts, one a line, # a comment; read again when it changes.",
+        json_schema_extra=BASIC,
     )
     exclude_hosts_reread_s: float = Field(
         default=5.0, gt=0, allow_inf_nan=False, description="How often that file is looked at while the crawl runs."
     )
     whitelist_file: str = Field(
-        default="", description="A file of domains, one a line, # a comment; only their sites are visited."
+        default="",
+        description="A file of domains, one a line, # a comment; only their sites are visited.",
+        json_schema_extra=BASIC,
     )
     useless_paths: tuple[str, ...] = Field(
         json_schema_extra=LIVE,
@@ -90,24 +97,25 @@ class ScopeOptions(BaseModel):
         description=f"Kinds of address that only show again what others show: {', '.join(USELESS)}.",
     )
     media_types: tuple[str, ...] = Field(
-        json_schema_extra=LIVE,
+        json_schema_extra=BASIC_LIVE,
         default=(),
         description="Media types that are read, such as `text/html` or `text/*`, by extension before and by header "
         "after the request; none means all.",
     )
     languages: tuple[str, ...] = Field(
-        json_schema_extra=LIVE,
+        json_schema_extra=BASIC_LIVE,
         default=(),
         description="Languages, such as `de`, of pages whose links are followed; none means all.",
     )
     depth_max: int | None = Field(
-        json_schema_extra=LIVE, default=None, ge=0, description="Clicks from a seed; none means no limit."
+        json_schema_extra=BASIC_LIVE, default=None, ge=0, description="Clicks from a seed; none means no limit."
     )
     hops_max: int = Field(json_schema_extra=LIVE, default=5, ge=0, description="Redirects in a row.")
     url_bytes_max: int = Field(json_schema_extra=LIVE, default=2048, ge=16, description="Length of a URL.")
     schemes: tuple[str, ...] = Field(
         default=("http", "https"),
         description="Schemes that are visited: those of docs/reference/fetching.md and of components.protocols.",
+        json_schema_extra=BASIC,
     )
     path_segments_max: int = Field(
         json_schema_extra=LIVE, default=40, ge=1, description="Segments of a path: `/a/b/c` has three."
@@ -118,16 +126,19 @@ class ScopeOptions(BaseModel):
     follow: tuple[str, ...] = Field(
         default=(),
         description=f"Types of link to follow besides {', '.join(FOLLOWED[1:])}: next, prev, alternate, canonical …",
+        json_schema_extra=BASIC,
     )
     embeds: bool = Field(
         default=False,
         description="Also fetch what pages need to be shown (images, scripts, stylesheets, fonts, media, frames), one "
         "hop beyond the scope.",
+        json_schema_extra=BASIC,
     )
 
     traps: bool = Field(
         default=True,
         description="Cut off templates of addresses, and hosts of a site, that grow without end and bring nothing.",
+        json_schema_extra=BASIC,
     )
     trap_pages_min: int = Field(
         default=150,
@@ -146,6 +157,7 @@ class ScopeOptions(BaseModel):
     trap_exempt: tuple[str, ...] = Field(
         default=(),
         description="Regular expressions (RE2); addresses that contain a match are never counted as a trap's.",
+        json_schema_extra=BASIC,
     )
 
     @field_validator("follow")

@@ -7,6 +7,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from gossamer.model.live import BASIC
+
 
 class SeenOptions(BaseModel):
     """What counts as the same, and how much of it is kept in memory."""
@@ -14,7 +16,9 @@ class SeenOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     form: Literal["rocksdb", "memory", "diskmerge", "bloom"] = Field(
-        "rocksdb", description="How URLs are remembered; a crawl keeps the form that it began with."
+        "rocksdb",
+        description="How URLs are remembered; a crawl keeps the form that it began with.",
+        json_schema_extra=BASIC,
     )
     popular_bytes_max: int = Field(
         20 << 20, ge=0, description="Memory for URLs offered lately, in front of the store: 12 bytes each (rocksdb)."
@@ -34,7 +38,10 @@ class SeenOptions(BaseModel):
         description="Bits of memory for each URL that spare reading the files for new ones (diskmerge).",
     )
     expected_urls: int = Field(
-        10_000_000, ge=1, description="URLs that the first filters are sized for; more may come (bloom)."
+        10_000_000,
+        ge=1,
+        description="URLs that the first filters are sized for; more may come (bloom).",
+        json_schema_extra=BASIC,
     )
     false_positive_rate: float = Field(
         1e-4, gt=0, lt=1, description="Share of new URLs that may be taken for known and lost (bloom)."
@@ -43,10 +50,14 @@ class SeenOptions(BaseModel):
         1_000_000, ge=1, description="New URLs that an opening must read again, before filters are saved (bloom)."
     )
     content_scope: Literal["host", "site", "shard"] = Field(
-        "site", description="Within what an identical body is archived as a revisit, and a copy is called one."
+        "site",
+        description="Within what an identical body is archived as a revisit, and a copy is called one.",
+        json_schema_extra=BASIC,
     )
     near_scope: Literal["off", "host", "site", "shard"] = Field(
-        "off", description="Within what near-duplicates are looked for and marked; costs about 0.15 ms a page."
+        "off",
+        description="Within what near-duplicates are looked for and marked; costs about 0.15 ms a page.",
+        json_schema_extra=BASIC,
     )
     near_bits_max: int = Field(
         3, ge=0, le=3, description="Bits of 64 in which the simhashes of near-duplicates may differ."

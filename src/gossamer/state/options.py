@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from gossamer.model.live import BASIC
+
 
 class StateOptions(BaseModel):
     """The store: its memory, and where copies of it go."""
@@ -14,6 +16,7 @@ class StateOptions(BaseModel):
         "",
         description="A directory in which what is learned of hosts (robots.txt, delays, errors, budgets) is kept from "
         "crawl to crawl; one crawl at a time uses it",
+        json_schema_extra=BASIC,
     )
     hosts_store_cache_bytes: int = Field(8 << 20, ge=1 << 20, description="Blocks of that store kept in memory")
     cache_bytes: int = Field(52 << 20, ge=1 << 20, description="Blocks of the store kept in memory")
@@ -28,6 +31,7 @@ class StateOptions(BaseModel):
         description="Where checkpoints are kept, so that the disk or a machine may be lost: s3://BUCKET/PREFIX, "
         "gs://, az://, or file:///PATH of a directory, which all machines of a cluster share. Options and secrets are "
         "archive.store_options and archive.store_secrets_file. `gossamer restore URI -o DIR` restores the newest.",
+        json_schema_extra=BASIC,
     )
     checkpoint_s: float = Field(
         300.0,
@@ -35,4 +39,5 @@ class StateOptions(BaseModel):
         allow_inf_nan=False,
         description="Time between two checkpoints of a shard, in seconds: the most work that the loss of a machine "
         "costs.",
+        json_schema_extra=BASIC,
     )
