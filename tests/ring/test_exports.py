@@ -137,7 +137,9 @@ def test_a_crawl_that_was_killed_is_exported_whole_without_a_resume(web: SimwebP
     try:
         killed.start()
         until(lambda: len(list(killed.directory.glob("warc/*.warc.gz"))) >= 2)
-        assert "still crawls" in exported(killed.directory, "jsonl", tmp_path / "running", "--table", "pages")
+        assert "is still crawling: the export holds its last commit" in exported(
+            killed.directory, "jsonl", tmp_path / "running", "--table", "pages"
+        )
         killed.kill("both")
     finally:
         killed.close()

@@ -11,8 +11,7 @@ from pathlib import Path
 import msgspec
 
 from gossamer.archive.views.changes import Change, changes_of, versions_of
-from gossamer.archive.views.export import inputs_of, unfinished
-from gossamer.archive.views.work import Piece
+from gossamer.archive.views.export import inputs_of
 from gossamer.assembly.schemes import namer_for
 from gossamer.assembly.views import crawl_in
 from gossamer.config.gather import reopen
@@ -35,7 +34,7 @@ def changes(directory: Path, since: str = "", url: str = "") -> Iterator[Change]
     since_s = instant_of(since) if since else 0.0
     with tempfile.TemporaryDirectory(prefix="gossamer-changes-") as name:
         folder = Path(name)
-        pieces = _pages(directory, folder)
+        pieces = inputs_of(crawl_in(directory), ["pages"], folder).tables["pages"]
         config = reopen(directory / "crawl.toml")
         compared = config.revisit.change
         if not url:
@@ -66,13 +65,3 @@ def instant_of(text: str) -> float:
         raise ConfigError(
             f"--since {text}: expected a time such as 2026-01-31, 2026-01-31T12:00 or 12h (s, m, h, d, w ago)"
         ) from error
-
-
-def _pages(directory: Path, folder: Path) -> list[Piece]:
-    crawl = crawl_in(directory)
-    if not crawl.running:
-        return list(inputs_of(crawl, ["pages"], folder).tables["pages"])
-    # Logs first: one that becomes Parquet in between is found twice, and counts once.
-    growing = {Path(piece.path).name: piece for piece in unfinished(crawl, "pages", folder)}
-    finished = {Path(piece.path).name: piece for piece in inputs_of(crawl, ["pages"], folder).tables["pages"]}
-    return list((growing | finished).values())

@@ -183,7 +183,7 @@ def entries_of_tables(parquet_files: Iterable[Path]) -> Iterator[IndexEntry]:
     """
     for path in parquet_files:
         try:
-            with pq.ParquetFile(path) as file:
+            with pq.ParquetFile(path, page_checksum_verification=True) as file:
                 for batch in file.iter_batches(batch_size=10_000, columns=COLUMNS):
                     yield from entries_of_batch(batch)
         except (pa.ArrowException, OSError, ValueError, ArithmeticError) as error:

@@ -160,7 +160,7 @@ def make_parquet(
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.tmp")
     schema = united(schemas(source, length), TABLES.get(target.parent.name))
-    with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+    with pq.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True) as writer:
         waiting: list[pa.RecordBatch] = []
         rows = held_bytes = 0
         for batch in batches(source, length):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -62,15 +61,6 @@ def schemas(path: Path, length: int | None = None) -> Iterator[pa.Schema]:
     for payload in _payloads(path, length):
         with pa.ipc.open_stream(payload) as reader:
             yield reader.schema
-
-
-def sound_length(path: Path) -> int:
-    """Return the length of the whole frames at the begin of a log: all but what is being written to it now."""
-    length = 0
-    with suppress(BrokenFrameError):
-        for payload in _payloads(path, None):
-            length += _HEAD.size + len(payload)
-    return length
 
 
 def _payloads(path: Path, length: int | None) -> Iterator[bytes]:

@@ -18,7 +18,7 @@ from gossamer.archive.cdxj import faults_of_index, seal_of
 from gossamer.archive.logs import BrokenFrameError, batches
 from gossamer.archive.members import members_of
 from gossamer.archive.views.bodies import is_zstd
-from gossamer.archive.views.source import told_of
+from gossamer.archive.views.source import read_through, told_of
 from gossamer.model.errors import DamagedError
 from gossamer.state.journals import Entry, differs
 from gossamer.state.sums import sums_of
@@ -113,9 +113,7 @@ def faults_of_table(path: Path, entry: Entry | None) -> Iterator[Fault]:
         if entry is not None and differs(entry, path):
             yield Fault(path, DIFFERS + _rows_in(path))
             return
-        with told_of(path):
-            for _ in pq.ParquetFile(path).iter_batches():
-                pass
+        read_through(path)
     except DamagedError:
         yield Fault(path, "cannot be read: it was damaged, or not copied whole")
 

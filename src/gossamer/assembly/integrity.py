@@ -19,7 +19,10 @@ from gossamer.state.journals import STATE, Entry, Phase, lacking
 from gossamer.state.schema import FAMILIES, MANIFEST
 from gossamer.state.slots import progress
 from gossamer.state.store import DamagedStoreError, Store
+from gossamer.world.clock import pause
 
+TRIES, TRY_S = 100, 0.05
+"""To read the store of a crawl that runs, and the time between two."""
 WARCS, TABLE_LOGS, SEARCH_LOGS, SEEN = "warc/", "state/tables/", "state/search/", "state/seen/"
 
 
@@ -38,6 +41,23 @@ def opened_store(config: Config, home: Home, *, writable: bool = True) -> Store:
         store.close()
         raise DamagedError(f"{home.store} is damaged: it {lacking}; {restoring(home.directory)}")
     return store
+
+
+def running_store(config: Config, home: Home, *, strict: bool = False) -> Store:
+    """Open the store of a crawl that runs, for reading, at its last commit. Blocks, for 5 s at most: files may go while
+    they are opened, and a commit that is being applied cannot be read.
+
+    Raises:
+        OSError: it could not be read in all that time.
+    """
+    for left in reversed(range(TRIES)):
+        try:
+            return Store(home.store, *store_sizes(config), writable=False, strict=strict)
+        except OSError:
+            if not left:
+                raise
+        pause(TRY_S)
+    raise AssertionError("the last try returns or raises")
 
 
 def missing_commits(home: Home, store: Store) -> str:

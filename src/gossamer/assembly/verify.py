@@ -34,6 +34,7 @@ from gossamer.assembly.integrity import (
     manifest_of,
     missing_commits,
     restoring,
+    running_store,
 )
 from gossamer.assembly.parts import store_sizes
 from gossamer.cluster.partitions import FILE as PARTITIONS
@@ -45,16 +46,9 @@ from gossamer.model.errors import ConfigError
 from gossamer.state import contacts, slots
 from gossamer.state.journals import Entry, Phase
 from gossamer.state.store import DamagedStoreError, Store
-from gossamer.world.clock import pause
 from gossamer.world.process import DirectoryLock
 
 CHECKPOINTS = "checkpoints"
-TRIES, TRY_S = 100, 0.05
-"""To read the store of a crawl that runs, and the time between two: its files may go while they are opened, and there
-is a moment in each commit at which it cannot be read.
-"""
-
-
 Manifests = list[tuple[Home, list[Entry]]]
 
 
@@ -171,21 +165,15 @@ class Verification:
         yield from self._contacts(home)
 
     def _opened(self, config: Config, home: Home) -> Store:
-        """Open a store for reading, strictly; that of a crawl that runs as often as it takes."""
-        sizes = store_sizes(config)
-        for left in reversed(range(TRIES)):
-            try:
-                return Store(home.store, *sizes, writable=False, strict=True)
-            except (DamagedStoreError, FileNotFoundError):
-                if not self.looked.running or not left:
-                    raise
-            except OSError:  # Its last commit is to be finished first.
-                if not self.looked.running:
-                    return Store(home.store, *sizes, strict=True)
-                if not left:
-                    raise
-            pause(TRY_S)
-        raise AssertionError("the last try returns or raises")
+        """Open a store for reading, strictly."""
+        if self.looked.running:
+            return running_store(config, home, strict=True)
+        try:
+            return Store(home.store, *store_sizes(config), writable=False, strict=True)
+        except (DamagedStoreError, FileNotFoundError):
+            raise
+        except OSError:  # Its last commit is to be finished first.
+            return Store(home.store, *store_sizes(config), strict=True)
 
     def _contacts(self, home: Home) -> Iterator[Damage]:
         path = home.state / contacts.FILE

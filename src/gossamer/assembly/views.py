@@ -10,7 +10,7 @@ from typing import cast
 from gossamer.archive.views.bodies import Means, Written
 from gossamer.archive.views.export import Committed, Crawl
 from gossamer.assembly.home import Home, homes
-from gossamer.assembly.integrity import lost, manifest_of, opened_store
+from gossamer.assembly.integrity import lost, manifest_of, opened_store, running_store
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.fetch.decoding import BoundedDecoder
@@ -25,6 +25,7 @@ from gossamer.process.html import HTML_TYPES
 from gossamer.process.options import ProcessOptions
 from gossamer.process.text import TitleAndText
 from gossamer.state.journals import Entry
+from gossamer.state.store import Store
 from gossamer.world.clock import WallClock
 from gossamer.world.process import DirectoryLock
 
@@ -32,8 +33,8 @@ _LOGS, _SUFFIX = "state/tables/", ".journal"
 
 
 def crawl_in(directory: Path) -> Crawl:
-    """Return a crawl as it stands, for views of it. Of one that does not run all files are looked for that its last
-    commit names; of one that lost its state, or keeps it elsewhere, finished files count as they are found.
+    """Return a crawl as it stands at its last commit, for views of it. Of one that does not run all files are looked
+    for that the commit names; of one that lost its state, or keeps it elsewhere, finished files count.
 
     Raises:
         ConfigError: there is none.
@@ -42,26 +43,29 @@ def crawl_in(directory: Path) -> Crawl:
     if not (directory / "crawl.toml").exists():
         raise ConfigError(f"{directory} holds no crawl (it has no crawl.toml)")
     config, now = reopen(directory / "crawl.toml"), WallClock().now()
-    lock = DirectoryLock(directory / "state/lock", reading=True)
+    lock, running = DirectoryLock(directory / "state/lock", reading=True), False
     try:
-        if not lock.acquire(0.0):
-            return Crawl(directory, running=True, now=now)
+        running = not lock.acquire(0.0)
         every = [home for home in homes(directory, config.cluster.workers) if home.is_there]
         files: dict[str, Entry] = {}
         logs: list[Committed] = []
         found: list[Damage] = []
         for home in every:
-            manifest = _manifest_in(config, home, writable=lock.writable)
+            store = running_store(config, home) if running else opened_store(config, home, writable=lock.writable)
+            manifest = _manifest_in(store)
             files |= {entry.name: entry for entry in manifest}
-            found += lost(config, home, manifest)
+            found += [] if running else lost(config, home, manifest)
             logs += _logs(home, manifest)
+    except OSError as error:
+        if not running:
+            raise
+        return Crawl(directory, running=True, unread=str(error.strerror or error), now=now)
     finally:
         lock.release()
-    return Crawl(directory, running=False, logs=logs, files=files if every else None, lost=found, now=now)
+    return Crawl(directory, running, logs, files if every else None, found, now=now)
 
 
-def _manifest_in(config: Config, home: Home, *, writable: bool) -> list[Entry]:
-    store = opened_store(config, home, writable=writable)
+def _manifest_in(store: Store) -> list[Entry]:
     try:
         return manifest_of(store)
     finally:

@@ -133,10 +133,9 @@ def _report(directory: Path, status: Status) -> Report:
 
 
 def _unfinished(directory: Path, folder: Path) -> str:
-    """Write what a crawl's logs hold and its tables lack to `folder`; return why that could not be."""
-    state = directory / "state"
-    if not any(next(shard.glob("tables/*"), None) for shard in (state, *state.glob("shard-*"))):
-        return ""
+    """Write what a crawl's logs hold and its tables lack to `folder`; return why that could not be. Raises DamagedError
+    for a finished table that is not what was written.
+    """
     from gossamer.api import views
 
     return views.unfinished_of(directory, folder)

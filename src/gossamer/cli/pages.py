@@ -146,7 +146,7 @@ def export(
     if output == "-":
         done = views.stream_of(directory, to, sys.stdout.buffer, table=table, where=where)
         if done.running:
-            shown.line(_of_running(directory))
+            shown.line(_of_running(directory, done.unread))
         return 0
     target = Path(output)
     started = time.monotonic()
@@ -155,7 +155,7 @@ def export(
     )
     shown.clear()
     if done.running:
-        shown.line(_of_running(directory))
+        shown.line(_of_running(directory, done.unread))
     if done.newer:
         shown.line(f"the crawl has {counted(done.newer, 'file')} more since this export began; they are not in it")
     read = ", ".join(f"{counted(rows, 'row')} of {name}" for name, rows in done.rows.items())
@@ -193,7 +193,7 @@ def _build_index(directory: Path, *, quiet: bool) -> None:
     built = build_index_of(directory, advance=lambda done, rows: shown.advance("pages", done, rows))
     shown.clear()
     if built.running:
-        shown.line(f"{directory} still crawls: the index holds what it has finished so far")
+        shown.line(f"{directory} is still crawling: the index holds the pages of its last commit")
     shown.line(f"{directory / 'search'} holds {counted(built.pages, 'page')}")
 
 
@@ -233,8 +233,13 @@ def _line(change: Change, *, of_one: bool) -> str:
     return f"{at}  {what:<{WIDTH}}  {status}  {size(change.body_bytes):>9}  {change.digest or '-'}  {place}"
 
 
-def _of_running(directory: Path) -> str:
-    return f"{directory} still crawls: this holds the files that it has finished so far"
+def _of_running(directory: Path, unread: str) -> str:
+    if unread:
+        return (
+            f"{directory} is still crawling, and its last commit could not be read ({unread}): the export holds its "
+            f"finished files only; export again later for all rows"
+        )
+    return f"{directory} is still crawling: the export holds its last commit"
 
 
 def _bytes(target: Path) -> int:

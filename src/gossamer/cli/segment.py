@@ -183,7 +183,7 @@ def _bytes_of(memory: str) -> int:
 
 def _show_built(built: Built, bloom: float | None, shown: Shown, took_s: float) -> int:
     for directory in built.running:
-        shown.line(f"{directory} still crawls: this is made of the files that it has finished so far")
+        shown.line(f"{directory} is still crawling: the segment is made of its last commit")
     for path in built.paths:
         shown.line(f"{path} {_how(built)}: {size(path.stat().st_size)}")
     if built.complete:

@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 import msgspec
 
+from gossamer.archive.views.source import require_sound
 from gossamer.archive.views.work import Piece
 
 KINDS = ("appeared", "changed", "vanished")
@@ -87,6 +88,7 @@ def _opened(pieces: Sequence[Piece], folder: Path) -> duckdb.DuckDBPyConnection:
         },
     )
     database.execute("SET TimeZone = 'UTC'")
+    require_sound(pieces)
     files = [piece.path for piece in pieces if piece.rows]
     if not files:
         empty = ", ".join(f"NULL AS {name}" for name in (*_PLAIN, "key", "change"))

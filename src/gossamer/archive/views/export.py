@@ -11,8 +11,6 @@ from typing import BinaryIO
 import msgspec
 
 from gossamer.archive.follower import make_parquet
-from gossamer.archive.logs import sound_length
-from gossamer.archive.tables import LOG_SUFFIX
 from gossamer.archive.views.bodies import Bodies, Means
 from gossamer.archive.views.index import export_index
 from gossamer.archive.views.pages import export_markdown, export_pagefiles
@@ -59,12 +57,14 @@ class Crawl:
 
     directory: Path
     running: bool
-    """Only finished files count then."""
+    """It goes on: files are renamed and converted while they are read."""
     logs: Sequence[Committed] = ()
     files: Mapping[str, Entry] | None = None
     """What the last commit says of each file, by name; None where it is not known: finished files count then."""
     lost: Sequence[Damage] = ()
-    """Files that are missing or have another length than was committed."""
+    """Files that are missing or have another length than was committed. Not known of a crawl that runs."""
+    unread: str = ""
+    """Why the last commit of a crawl that runs could not be read."""
     now: float = 0.0
 
     def require(self, tables: Sequence[str], *, warcs: bool) -> None:
@@ -94,6 +94,8 @@ class Exported:
     running: bool
     newer: int
     """Finished files that the crawl has by now and the export, begun earlier, has not."""
+    unread: str = ""
+    """Why the last commit of a running crawl could not be read: finished files count then."""
 
 
 def export(
@@ -110,7 +112,7 @@ def export(
     """Make an export, or finish the one that was begun with the same words. Blocks.
 
     Whenever it is killed, nothing stands under `target`, and another call goes on where it was. In memory: at most
-    `memory_bytes_max` beside the program. On a running crawl it holds what is in finished files.
+    `memory_bytes_max` beside the program. Of a running crawl it holds what the last commit holds.
 
     Raises:
         ConfigError: what the operator can mend.
@@ -134,7 +136,7 @@ def export(
     newer = sum(
         len(set(_files(crawl.directory, name)) - {Path(piece.path) for piece in inputs.tables[name]}) for name in tables
     )
-    return Exported(rows, work.resumed, inputs.running, newer if work.resumed else 0)
+    return Exported(rows, work.resumed, inputs.running, newer if work.resumed else 0, inputs.unread)
 
 
 def stream(crawl: Crawl, to: str, out: BinaryIO, folder: Path, *, table: str = "", where: str = "") -> Exported:
@@ -150,7 +152,7 @@ def stream(crawl: Crawl, to: str, out: BinaryIO, folder: Path, *, table: str = "
     inputs = inputs_of(crawl, tables, folder)
     source = Source(inputs.tables[tables[0]], where, tables[0])
     stream_rows(out, FORMS[to](), source, lambda _: None)
-    return Exported({tables[0]: source.rows}, resumed=False, running=inputs.running, newer=0)
+    return Exported({tables[0]: source.rows}, resumed=False, running=inputs.running, newer=0, unread=inputs.unread)
 
 
 def check(to: str, table: str, where: str, memory_bytes_max: int) -> None:
@@ -171,7 +173,7 @@ def tables_of(crawl: Crawl, to: str, table: str) -> list[str]:
     """Return the tables that an export reads."""
     if to in _TABLES_OF:
         return _TABLES_OF[to]
-    known = known_tables(crawl.directory, crawl.files or ())
+    known = known_tables(crawl.directory, [*(crawl.files or ()), *(f"{log.table}/.parquet" for log in crawl.logs)])
     if table and table not in known:
         raise ConfigError(f"--table {table}: the crawl has {', '.join(known)}")
     if table:
@@ -228,56 +230,42 @@ def _make(
 
 
 def inputs_of(crawl: Crawl, tables: Sequence[str], logs_folder: Path) -> Inputs:
-    """Return the files that hold the tables now; logs of a crawl that died become Parquet in `logs_folder`.
+    """Return the files that hold the tables now; what is in logs alone becomes Parquet in `logs_folder`.
 
     Raises:
         DamagedError: a file of the tables is missing, or is not what was written.
     """
     crawl.require(tables, warcs=False)
-    inputs = Inputs(running=crawl.running, begun_at=crawl.now)
+    inputs = Inputs(running=crawl.running, unread=crawl.unread, begun_at=crawl.now)
     recorded = {name: entry.crc for name, entry in (crawl.files or {}).items()}
     for table in tables:
-        inputs.tables[table] = pieces_of(crawl.directory / table, recorded)
-        inputs.tables[table] += committed_logs(crawl, table, logs_folder)
+        # Logs first: one that becomes Parquet in between is found twice, and counts once.
+        growing = {Path(piece.path).name: piece for piece in committed_logs(crawl, table, logs_folder)}
+        pieces = pieces_of(crawl.directory / table, recorded)
+        finished = {Path(piece.path).name for piece in pieces}
+        inputs.tables[table] = [*pieces, *(piece for name, piece in growing.items() if name not in finished)]
     inputs.warcs = _warcs(crawl)
     return inputs
 
 
-def unfinished(crawl: Crawl, table: str, folder: Path) -> list[Piece]:
-    """Make Parquet files, in `folder`, of the rows of a table that are in logs alone; a log's file has the name that
-    the finished one will have. About 1 µs a row.
-
-    Of a running crawl that is what its logs hold now: its death may undo the last second of it.
-    """
-    return growing_logs(crawl.directory, table, folder) if crawl.running else committed_logs(crawl, table, folder)
-
-
 def committed_logs(crawl: Crawl, table: str, folder: Path) -> list[Piece]:
-    """As `unfinished`, of a crawl that does not run: each log up to its committed length."""
+    """Make Parquet files, in `folder`, of the rows of a table that the last commit holds in logs alone; a log's file
+    has the name that the finished one will have. About 1 µs a row.
+
+    Raises:
+        BrokenFrameError: a log is damaged.
+    """
     pieces = []
     for log in crawl.logs:
-        if log.table == table and not log.parquet.exists():
-            target = folder / table / log.parquet.name
-            make_parquet(log.path, target, log.length)
-            pieces += [piece for piece in pieces_of(target.parent) if piece.path == str(target)]
-    return pieces
-
-
-def growing_logs(directory: Path, table: str, folder: Path) -> list[Piece]:
-    """As `unfinished`, of a crawl that runs: the whole frames of each log of each shard."""
-    pieces = []
-    for state in (directory / "state", *directory.glob("state/shard-*")):
-        for log in sorted(state.glob(f"tables/{table}-*{LOG_SUFFIX}*")):
-            stem = log.name.partition(".")[0]
-            if (directory / table / f"{stem}.parquet").exists():
-                continue
-            target = folder / table / f"{stem}.parquet"
-            # It is finished and renamed while we look, or has become Parquet.
-            for path in (log, log.with_name(stem + LOG_SUFFIX)):
-                with suppress(FileNotFoundError):
-                    make_parquet(path, target, sound_length(path))
-                    pieces += [piece for piece in pieces_of(target.parent) if piece.path == str(target)]
-                    break
+        target = folder / table / log.parquet.name
+        if log.table != table or log.parquet.exists():
+            continue
+        # Of a crawl that runs it may be finished and renamed by now, or have become Parquet.
+        for path in (log.path, log.path.with_name(log.path.name.removesuffix(".open"))):
+            with suppress(FileNotFoundError):
+                sums = make_parquet(path, target, log.length)
+                pieces += pieces_of(target.parent, {f"{table}/{target.name}": sums.crc}, target.name)
+                break
     return pieces
 
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gossamer.archive.views.bodies import Place
-from gossamer.archive.views.source import Source, first_line
+from gossamer.archive.views.source import Source, first_line, require_sound
 from gossamer.archive.views.work import Piece
 from gossamer.model.errors import ConfigError
 from gossamer.world.files import publish
@@ -119,6 +119,7 @@ def make_plan(
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
     }
+    require_sound([*pieces, *(links or ())])
     with duckdb.connect(":memory:", config=config) as tables:
         files = [piece.path for piece in pieces if piece.rows]
         tables.read_parquet(files, union_by_name=True).create_view("pages")

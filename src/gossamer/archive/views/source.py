@@ -21,15 +21,17 @@ READ_BYTES = 1 << 20
 _CONDITION_BYTES_MAX = 64_000_000
 
 
-def pieces_of(folder: Path, recorded: Mapping[str, int | None] | None = None) -> list[Piece]:
+def pieces_of(
+    folder: Path, recorded: Mapping[str, int | None] | None = None, pattern: str = "*.parquet"
+) -> list[Piece]:
     """Return the finished Parquet files of a table, by name. `recorded` has the CRC-32 of each, by its name in the
-    crawl's directory: a file is read once to compare it, about 0.5 ms a MB.
+    crawl's directory: a file is read once to compare it, about 0.1 ms a MB.
 
     Raises:
         DamagedError: a file is not what was written.
     """
     found = []
-    for path in sorted(folder.glob("*.parquet")):
+    for path in sorted(folder.glob(pattern)):
         if path.name.startswith("."):
             continue
         crc = (recorded or {}).get(f"{folder.name}/{path.name}")
@@ -43,6 +45,25 @@ def _rows_in(path: Path) -> int:
     with told_of(path):
         rows: int = pq.read_metadata(path).num_rows
     return rows
+
+
+def require_sound(pieces: Sequence[Piece]) -> None:
+    """Read those files of which no CRC-32 is recorded, and so was not compared: for readers that do not compare the
+    checksums of pages, as DuckDB. About 0.3 µs a value.
+
+    Raises:
+        DamagedError: one is not what was written.
+    """
+    for piece in pieces:
+        if piece.crc is None:
+            read_through(piece.path)
+
+
+def read_through(path: Path | str) -> None:
+    """Read all of a table's file, the checksums of its pages included. Raises DamagedError."""
+    with told_of(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
+        for _ in file.iter_batches(BATCH_ROWS):
+            pass
 
 
 @contextmanager
@@ -106,7 +127,9 @@ class Source:
                 at += piece.rows
                 continue
             with told_of(piece.path):
-                opened = pq.ParquetFile(piece.path, buffer_size=READ_BYTES, pre_buffer=False)
+                opened = pq.ParquetFile(
+                    piece.path, buffer_size=READ_BYTES, pre_buffer=False, page_checksum_verification=True
+                )
             with opened as file:
                 for group in range(file.num_row_groups):
                     rows = file.metadata.row_group(group).num_rows

@@ -165,7 +165,7 @@ def _groups(tables: Iterator[pa.Table] | _Filled, bytes_max: int) -> Iterator[pa
 
 def _write_file(target: Path, schema: pa.Schema, groups: Iterator[pa.Table]) -> None:
     """Write one file; it counts when the state says so."""
-    with pq.ParquetWriter(target, schema, compression="zstd") as writer:
+    with pq.ParquetWriter(target, schema, compression="zstd", write_page_checksum=True) as writer:
         for group in groups:
             writer.write_table(group.cast(schema), row_group_size=ROW_GROUP_ROWS_MAX)
     sync_file(target)

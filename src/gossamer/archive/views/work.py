@@ -51,6 +51,8 @@ class Inputs(msgspec.Struct):
     warcs: list[Piece] = []
     running: bool = False
     """The crawl was running."""
+    unread: str = ""
+    """Why its last commit could not be read: finished files count then."""
     begun_at: float = 0.0
 
 
