@@ -130,6 +130,33 @@ def crawl(web: Endless, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
         yield served
 
 
+def test_origins_shards_and_hosts_that_wait_are_shown(crawl: Served, opened: Opened) -> None:
+    page = opened(crawl.address)
+    origin = {"origin": "https://a.example:8443", "state": "waiting", "failures": 2, "first_failed_at": 1.0,
+              "next_at": 100.0, "reason": "it never answered: refused", "queued": 3}  # fmt: skip
+    given_up = {**origin, "origin": "http://a.example:81", "state": "closed"}
+    status = {
+        "state": "finished", "ended": "patience", "modules": {"text": {"says": "module text failed on 1 of 2 pages"}},
+        "hosts": {"failing": [{"host": "a.example", "limit": "failing", "failures": 2, "reason": "",
+                               "origins": [origin, given_up]}]},
+        "awaited": [{"host": "b.example", "queued": 5, "at": 90_000.0, "reason": "the server asked for 86400 s"}],
+        "shards": [{"shard": 0, "state": "running"}, {"shard": 1, "state": "running", "idle": True}],
+        "warnings": ["1 of 2 shards have nothing to fetch"],
+    }  # fmt: skip
+    shown = page.evaluate(
+        """async (status) => {
+            (await import("/static/picture.js")).show(status, 40, {});
+            return ["failing", "shards", "notices"].map((id) => document.getElementById(id).textContent);
+        }""",
+        status,
+    )
+    assert "https://a.example:8443: waiting, next request in 1 min 0 s, 3 URLs queued: it never answered" in shown[0]
+    assert "http://a.example:81: given up, next request in 1 min 0 s, 3 URLs queued" in shown[0]
+    assert "1running, idle (no URLs)" in shown[1]
+    assert "b.example: 5 URLs: the server asked for 86400 s" in shown[2]
+    assert "1 of 2 shards have nothing to fetch" in shown[2]
+
+
 def number(page: Page, card: str) -> float:
     return float(page.locator(f"#card-{card} b").inner_text().replace(",", ""))
 

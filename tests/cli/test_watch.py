@@ -77,3 +77,24 @@ def test_rates_become_bars_and_strangers_text_harmless() -> None:
     )
     assert all("\x1b" not in line for _, line in rows)
     assert len(rows) == 2
+
+
+def test_origins_of_a_failing_host_and_idle_shards_have_their_lines() -> None:
+    origin = {
+        "origin": "https://a.test:8443",
+        "state": "waiting",
+        "next_at": 1_767_312_000.0,
+        "queued": 3,
+        "reason": "x",
+    }
+    given_up = {**origin, "origin": "http://a.test:81", "state": "closed"}
+    failing = {"host": "a.test", "limit": "failing", "queued": 3, "fetch_s": None, "failures": 2, "reason": ""}
+    failing["origins"] = [origin, given_up]
+    shard = {"shard": 1, "state": "running", "idle": True}
+    hosts = {"limits": {}, "active": [], "slowest": [], "failing": [failing]}
+    rows = picture_rows(read_status({"hosts": hosts, "shards": [shard]}))
+    assert [line for name, line in rows if name == "origin"] == [
+        "https://a.test:8443: waiting, next request at 2026-01-02 00:00:00 UTC, 3 queued: x",
+        "http://a.test:81: given up until 2026-01-02 00:00:00 UTC, 3 queued: x",
+    ]
+    assert any("running" in line and "idle (no URLs)" in line for name, line in rows if name == "shard")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -33,7 +34,7 @@ def test_each_shard_tells_how_it_is() -> None:
     first, second, third = whole([shard(1), shard(2), {"state": "starting"}])["shards"]  # type: ignore[misc]
     assert (first["shard"], first["epoch"], first["commit_s"], first["alarms"]) == (0, 1, 0.5, ["disk"])
     assert (second["shard"], second["epoch"], second["pages"]) == (1, 2, 20)
-    assert third == {"shard": 2, "state": "starting"}
+    assert third == {"shard": 2, "state": "starting", "idle": False}
 
 
 def test_alarms_and_closings_of_all_are_told_within_a_bound() -> None:
@@ -54,10 +55,14 @@ def test_no_seed_was_fetched_where_none_was_by_any_shard() -> None:
 
 def test_shards_with_nothing_to_fetch_are_a_warning_once_there_was_time() -> None:
     busy, idle = shard(1, discovered=50, attempts=10), shard(2, discovered=0, attempts=0)
-    [warning] = whole([busy, idle, idle])["warnings"]  # type: ignore[misc]
+    found = whole([busy, idle, idle])
+    [warning] = cast("list[str]", found["warnings"])
+    assert [one["idle"] for one in cast("list[dict[str, object]]", found["shards"])] == [False, True, True]
     assert str(warning).startswith("2 of 3 shards have nothing to fetch")
     for statuses in ([busy, busy], [shard(1, discovered=50, attempts=9), idle], [busy, {"state": "starting"}]):
-        assert whole(statuses)["warnings"] == []
+        found = whole(statuses)
+        assert found["warnings"] == []
+        assert not any(one["idle"] for one in cast("list[dict[str, object]]", found["shards"]))
 
 
 def test_processing_modules_of_all_shards_are_counted_together() -> None:

@@ -154,6 +154,28 @@ def test_what_filters_refused_is_told_when_it_is_known(tmp_path: Path) -> None:
     assert "Links refused, by filter" in as_text(report)
 
 
+def test_hosts_that_were_not_waited_for_and_idle_shards_are_named(tmp_path: Path) -> None:
+    one = {
+        "host": "a.example.org\x1b",
+        "queued": 7,
+        "at": 1_767_312_000.0,
+        "reason": "https://a.example.org waits: <b>",
+    }
+    report = summary(assorted(tmp_path), awaited=[one], idle_shards=[1, 3])
+    text = as_text(report)
+    assert "Not waited for (crawl.patience_s), gossamer resume requests them later:\n" in text
+    assert "  a.example.org\\x1b: 7 URLs, next request 2026-01-02 00:00:00 UTC\n    https://a.example.org waits" in text
+    assert "Idle shards, without any URL: 1, 3\n" in text
+    found = json.loads(as_json(report))
+    assert (found["awaited"], found["idle_shards"]) == ([one], [1, 3])
+    page = as_html(report, "crawl")
+    assert "<p class=lacks>Idle shards, without any URL: 1, 3</p>" in page
+    assert "https://a.example.org waits: &lt;b&gt;" in page
+    without = summary(tmp_path)
+    assert "Idle" not in as_text(without) + as_html(without, "crawl")
+    assert "Not waited for" not in as_text(without) + as_html(without, "crawl")
+
+
 def test_traps_and_near_duplicates_are_counted(tmp_path: Path) -> None:
     rows = [page(n, outcome="trapped", host="t.example.org") for n in range(3)] + [page(4, outcome="trapped")]
     report = summary(crawled(tmp_path, rows))

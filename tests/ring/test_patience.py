@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
@@ -117,6 +118,9 @@ def test_the_command_names_what_it_did_not_wait_for_and_exits_with_4(tmp_path: P
     done = subprocess.run([*command, "crawl", *arguments], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 4
     said = done.stdout + done.stderr
+    report = [*command, "report", str(tmp_path / "crawl"), "--json"]
+    found = json.loads(subprocess.run(report, capture_output=True, timeout=60, check=True).stdout)
+    assert [(one["host"], one["queued"]) for one in found["awaited"]] == [("127.0.0.1", 5)]
     assert "The crawl finished but for 5 URLs of 1 host" in said
     assert "Waiting: 127.0.0.1, 5 URLs, next at " in said
     assert f"gossamer resume {tmp_path / 'crawl'} continues" in said

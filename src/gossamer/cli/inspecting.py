@@ -125,6 +125,8 @@ def _report(directory: Path, status: Status) -> Report:
             rejected=status.rejected,
             modules=failed_modules(status.modules),
             seeds_not_fetched=[msgspec.structs.asdict(one) for one in seeds],
+            awaited=[msgspec.structs.asdict(one) for one in status.awaited],
+            idle_shards=[one.shard for one in status.shards if one.idle],
             damage=[one["says"] for one in status.damage],
             unfinished=Path(folder),
             counted=status.attempts or None,  # A crawl that starts, or has lost its state, does not say.
@@ -136,6 +138,9 @@ def _unfinished(directory: Path, folder: Path) -> str:
     """Write what a crawl's logs hold and its tables lack to `folder`; return why that could not be. Raises DamagedError
     for a finished table that is not what was written.
     """
+    tables = ("*/*.parquet", "state/tables/*", "state/shard-*/tables/*")
+    if not any(next(directory.glob(pattern), None) for pattern in tables):
+        return ""
     from gossamer.api import views
 
     return views.unfinished_of(directory, folder)

@@ -10,6 +10,7 @@ import time
 import tty
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import UNSET
@@ -136,7 +137,9 @@ def picture_rows(status: Status) -> list[tuple[str, str]]:
         rows.append(("active hosts", ", ".join(f"{count(n)} {LIMITS.get(name, name)}" for name, n in shown)))
         rows += [("largest", _host(one)) for one in hosts["active"][:SHOWN_MAX]]
         rows += [("slowest", _host(one)) for one in hosts["slowest"][: SHOWN_MAX // 2]]
-        rows += [("failing", _host(one)) for one in hosts["failing"][:SHOWN_MAX]]
+        for host in hosts["failing"][:SHOWN_MAX]:
+            rows.append(("failing", _host(host)))
+            rows += [("origin", _origin(one)) for one in host.get("origins", ())[:SHOWN_MAX]]
     rows += [("closed", f"{one.host}: {one.reason}") for one in status.closings]
     rows += [("shard", _shard(one)) for one in status.shards]
     if status.watch:  # A crawl that does not run uses no memory and no files.
@@ -169,11 +172,18 @@ def _host(one: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
+def _origin(one: Mapping[str, Any]) -> str:
+    state = "given up until" if one["state"] == "closed" else "waiting, next request at"
+    at = datetime.fromtimestamp(one["next_at"], UTC)
+    return f"{one['origin']}: {state} {at:%Y-%m-%d %H:%M:%S} UTC, {count(one['queued'])} queued: {one['reason']}"
+
+
 def _shard(one: ShardHealth) -> str:
     return ", ".join(
         [
             f"{one.shard}: {one.state}",
             f"commit {count(one.epoch or 0)} took {(one.commit_s or 0.0) * 1000:,.0f} ms",
+            *(["idle (no URLs)"] if one.idle else []),
             *([one.commit_stage] if one.commit_stage else []),
             f"loop lag {(one.loop_lag_s or 0.0) * 1000:,.0f} ms",
             *([f"alarms: {', '.join(one.alarms)}"] if one.alarms else []),

@@ -55,7 +55,8 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
         found[key] = [one for status in statuses for one in _list(status.get(key))][:LISTED_MAX]
     found["modules"] = summed([one for status in statuses if isinstance(one := status.get("modules"), Mapping)])
     found["seeds"] = _seeds([seeds for status in statuses if isinstance(seeds := status.get("seeds"), Mapping)])
-    found["warnings"] = _idle(statuses)
+    idle = _idle(statuses)
+    found["warnings"] = _warnings(len(idle), len(statuses))
     found["waiting_for"] = _waiting_for(statuses)
     found["waiting"] = _waiting(statuses) if found["waiting_for"] else None
     found["watch"] = _watch(statuses)
@@ -64,7 +65,7 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
     found["uploads"] = _uploads(statuses)
     found["eta_s"] = _eta_s(found) if found.get("state") == "running" else None
     found["workers"] = len(statuses)
-    found["shards"] = [brief(number, status) for number, status in enumerate(statuses)]
+    found["shards"] = [{**brief(number, status), "idle": number in idle} for number, status in enumerate(statuses)]
     return found
 
 
@@ -142,13 +143,18 @@ def _revisits(parts: Sequence[Status]) -> dict[str, object] | None:
     return {**found, "promises": list(promises.values())}
 
 
-def _idle(statuses: Sequence[Status]) -> list[str]:
-    """Return a warning where shards have nothing to fetch, once there was time to find something for them."""
-    idle = sum(not _number(status.get("discovered")) for status in statuses)
+def _idle(statuses: Sequence[Status]) -> list[int]:
+    """Return the shards that have nothing to fetch, once there was time to find something for them."""
     is_early = any(status.get("state") == "starting" for status in statuses)
-    if not idle or is_early or sum(_number(status.get("attempts")) for status in statuses) < IDLE_ATTEMPTS_MIN:
+    if is_early or sum(_number(status.get("attempts")) for status in statuses) < IDLE_ATTEMPTS_MIN:
         return []
-    nothing = f"{idle} of {len(statuses)} shards have nothing to fetch: no URL found so far is theirs"
+    return [number for number, status in enumerate(statuses) if not _number(status.get("discovered"))]
+
+
+def _warnings(idle: int, shards: int) -> list[str]:
+    if not idle:
+        return []
+    nothing = f"{idle} of {shards} shards have nothing to fetch: no URL found so far is theirs"
     return [f"{nothing}. One shard fetches all of a registrable domain: for one site --workers 1 is as fast"]
 
 

@@ -90,6 +90,7 @@ class ShardHealth(msgspec.Struct, kw_only=True):
     runs: int | UnsetType = UNSET
     node: str | UnsetType = UNSET
     deaths: int | UnsetType = UNSET
+    idle: Annotated[bool | UnsetType, _meta(says="It has no URLs: no site of the crawl is its own.")] = UNSET
 
 
 class Status(msgspec.Struct, kw_only=True):

@@ -46,6 +46,17 @@ class Trouble(msgspec.Struct, frozen=True):
     error: str
 
 
+class Left(msgspec.Struct, frozen=True):
+    """A host whose URLs the crawl ended without: its next request is later than the crawl's patience."""
+
+    host: str
+    queued: int
+    """URLs."""
+    at: float
+    """Wall time of the next request."""
+    reason: str
+
+
 class Unfetched(msgspec.Struct, frozen=True):
     """A seed that could not be fetched."""
 
@@ -273,6 +284,10 @@ class Report(msgspec.Struct, frozen=True):
     """Share of all links."""
     seeds_not_fetched: tuple[Unfetched, ...] = ()
     """The first seeds, where the crawl ended and not one of them could be fetched."""
+    awaited: tuple[Left, ...] = ()
+    """Where the crawl ended by `crawl.patience_s`: hosts that it did not wait for, the next requests first."""
+    idle_shards: tuple[int, ...] = ()
+    """Shards without any URL: no site of the crawl is theirs. Empty where the state was not at hand."""
     rejected: tuple[Count, ...] = ()
     """Links that each filter refused; share of all refused. Empty when the state was not at hand."""
     failed_modules: tuple[FailedModule, ...] = ()

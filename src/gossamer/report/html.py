@@ -71,6 +71,9 @@ def as_html(report: Report, title: str) -> str:
     none = "No pages in the files that are left." if report.damage else "No pages yet."
     body = f"<p class=lacks>Incomplete: {_text(report.incomplete)}</p>" if report.incomplete else ""
     body += "".join(f'<p class="damage">Damaged: {_text(line)}</p>' for line in report.damage) + _seeds(report)
+    if report.idle_shards:
+        body += f"<p class=lacks>Idle shards, without any URL: {', '.join(map(str, report.idle_shards))}</p>"
+    body += _awaited(report)
     body += "".join(_sections(report)) if report.attempts else f"<p>{none}</p>"
     name = _text(title)
     return (
@@ -87,6 +90,14 @@ def _seeds(report: Report) -> str:
         return ""
     rows = ((_text(one.url), _text(one.state), _text(one.reason)) for one in report.seeds_not_fetched)
     return _table("Seeds", "No seed could be fetched.", ("URL", "state", "reason"), rows, wide=True)
+
+
+def _awaited(report: Report) -> str:
+    if not report.awaited:
+        return ""
+    rows = ((_text(one.host), f"{one.queued:,}", f"{instant(one.at)} UTC", _text(one.reason)) for one in report.awaited)
+    said = "The crawl ended without these hosts (crawl.patience_s); gossamer resume requests them later."
+    return _table("Not waited for", said, ("host", "URLs", "next request", "reason"), rows, wide=True)
 
 
 def _sections(report: Report) -> Iterator[str]:

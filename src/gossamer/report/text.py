@@ -54,6 +54,7 @@ def _lines(report: Report, width: int) -> Iterator[str]:
             yield f"  {printable(one.url)}: {printable(one.state)}"
             yield f"    {printable(one.reason)}"
         yield ""
+    yield from _unfinished(report)
     if not report.attempts:
         yield "No pages in the files that are left." if report.damage else "No pages yet."
         return
@@ -79,6 +80,19 @@ def _lines(report: Report, width: int) -> Iterator[str]:
     yield from _bars("Traps, by host", report.trapped_hosts, width)
     yield from _troubles(report.troubles, width)
     yield from _modules(report.failed_modules)
+
+
+def _unfinished(report: Report) -> Iterator[str]:
+    if report.awaited:
+        yield "Not waited for (crawl.patience_s), gossamer resume requests them later:"
+        for one in report.awaited:
+            urls = "1 URL" if one.queued == 1 else f"{one.queued:,} URLs"
+            yield f"  {printable(one.host)}: {urls}, next request {instant(one.at)} UTC"
+            yield f"    {printable(one.reason)}"
+        yield ""
+    if report.idle_shards:
+        yield f"Idle shards, without any URL: {', '.join(map(str, report.idle_shards))}"
+        yield ""
 
 
 def _modules(modules: tuple[FailedModule, ...]) -> Iterator[str]:

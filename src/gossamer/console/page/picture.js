@@ -45,6 +45,8 @@ function notices(status, at, own) {
     told.push(["", "Waiting for", `${status.waiting_for}${more}`]);
   }
   for (const module of Object.values(status.modules ?? {})) if (module.says) told.push(["bad", "Failing", module.says]);
+  for (const warning of status.warnings ?? []) told.push(["", "Warning", warning]);
+  for (const left of status.awaited ?? []) told.push(["over", "Not waited for", `${left.host}: ${count(left.queued)} URLs: ${left.reason}`]);
   for (const closing of (status.closings ?? []).slice(-3)) told.push(["", "Closed", `${closing.host}: ${closing.reason}`]);
   const lines = told.map(([kind, title, says]) => make("p", { class: `notice ${kind}` }, make("b", {}, title), ...prose(says)));
   const place = by("notices");
@@ -103,13 +105,21 @@ function hosts(status, at) {
     make("tr", {}, name(host), cell(mean(host)), cell(number(host.requests)), act(host))), "No host has answered so far.");
   const failures = (host) => (host.sleeps ? `${count(host.failures)}, paused ${count(host.sleeps)}×` : number(host.failures));
   const failing = [...(told.failing ?? [])];
-  for (const module of Object.values(status.modules ?? {})) if (module.says) told.push(["bad", "Failing", module.says]);
   for (const closing of status.closings ?? []) {
     if (!failing.some((host) => host.host === closing.host)) failing.push({ host: closing.host, limit: "closed", failures: null, reason: closing.reason });
   }
   fill(by("failing"), ["<host", "failures", "<reason", ""], failing.slice(0, 10).map((host) =>
     make("tr", {}, name(host), cell(failures(host)),
-      cell([host.limit === "closed" ? "closed" : "", harmless(host.reason)].filter(Boolean).join(": "), "text reason bad-text"), act(host))), "No failing hosts.");
+      cell(make("span", {}, [host.limit === "closed" ? "closed" : "", harmless(host.reason)].filter(Boolean).join(": "), ...origins(host, at)), "text reason bad-text"), act(host))), "No failing hosts.");
+}
+
+// Origins (scheme, host, port) that wait or are given up.
+function origins(host, at) {
+  return (host.origins ?? []).flatMap((origin) => {
+    const again = origin.next_at > at ? `, next request in ${duration(Math.ceil(origin.next_at - at))}` : "";
+    const state = `${origin.state === "closed" ? "given up" : "waiting"}${again}, ${count(origin.queued)} URLs queued`;
+    return [make("br"), make("small", {}, harmless(`${origin.origin}: ${state}: ${origin.reason}`))];
+  });
 }
 
 function limited(host, at) {
@@ -142,7 +152,7 @@ function shards(status) {
   const has = (key) => told.some((shard) => shard[key] !== undefined);
   const columns = [
     ["shard", "<shard", (s) => make("th", { scope: "row" }, count(s.shard))],
-    ["state", "<state", (s) => text(harmless(s.state))],
+    ["state", "<state", (s) => text(s.idle ? `${harmless(s.state)}, idle (no URLs)` : harmless(s.state))],
     ["pages", "pages", (s) => cell(count(s.pages))],
     ["pages_s", "pages/s", (s) => cell(decimal(s.pages_s))],
     ["queued", "queued", (s) => cell(count(s.queued))],
