@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
@@ -11,7 +12,7 @@ END_S_MAX = 10.0
 
 
 @asynccontextmanager
-async def listening(serve: Serve, ip: str = "127.0.0.1") -> AsyncIterator[int]:
+async def listening(serve: Serve, ip: str = "127.0.0.1", *, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
     """Serve at a free port of `ip`, and yield it."""
     under_way: set[asyncio.Task[None]] = set()
 
@@ -26,7 +27,7 @@ async def listening(serve: Serve, ip: str = "127.0.0.1") -> AsyncIterator[int]:
                 writer.close()
                 await writer.wait_closed()
 
-    async with await asyncio.start_server(conversation, ip, 0) as listener:
+    async with await asyncio.start_server(conversation, ip, 0, ssl=tls) as listener:
         yield listener.sockets[0].getsockname()[1]
         await asyncio.sleep(0)
     if under_way:

@@ -6,6 +6,7 @@ import asyncio
 import ssl
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pycurl
@@ -289,7 +290,7 @@ def _frame(kind: int, payload: bytes, flags: int = 0, stream: int = 0) -> bytes:
 
 
 DATA, HEADERS, SETTINGS, PING, CONTINUATION = 0, 1, 4, 6, 9
-PADDED, END_HEADERS = 0x8, 0x4
+PADDED, END_HEADERS, END_STREAM = 0x8, 0x4, 0x1
 OK = b"\x88"
 """Status 200, as HPACK has it (RFC 7541, appendix A)."""
 H2_FLOODS = {
@@ -320,6 +321,55 @@ def test_frames_of_h2_without_content_end_soon_and_are_counted(run: Run, flood: 
             failure = failed(await module.fetch(to(server, "https")))
             assert failure.outcome in ("too_large", "protocol_error", "connect_error"), failure
             assert 0 < failure.wire_bytes < SOCKETS_BYTES_MAX
+
+    run(main())
+
+
+def test_what_a_kept_connection_receives_between_requests_is_not_charged_to_the_next(run: Run) -> None:
+    context, pings, sent = _tls("h2"), _frame(PING, bytes(8)) * 200, asyncio.Event()
+
+    async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(24)  # The preface.
+        writer.write(_frame(SETTINGS, b""))
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            while head := await reader.readexactly(9):
+                await reader.readexactly(int.from_bytes(head[:3]))
+                stream = int.from_bytes(head[5:])
+                if head[3] == HEADERS:
+                    writer.write(_frame(HEADERS, OK, END_HEADERS, stream))
+                    writer.write(_frame(DATA, b"hello", END_STREAM, stream))
+                    await asyncio.sleep(0.1)  # By now the answer was read.
+                    writer.write(pings)
+                    await writer.drain()
+                    sent.set()
+        writer.close()
+
+    async def main() -> None:
+        async with listening(speak, tls=context) as port, speaking(verify_tls=False) as module:
+            request = Request(f"https://example.test:{port}/", "127.0.0.1", port)
+            first = replied(await module.fetch(request))
+            await sent.wait()
+            await asyncio.sleep(0.05)
+            second = replied(await module.fetch(request))
+            assert (first.body, second.body) == (b"hello", b"hello")
+            assert 0 < second.wire_bytes < len(pings) / 4 < first.wire_bytes + len(pings)
+
+    run(main())
+
+
+def test_a_connection_with_the_descriptor_of_a_closed_one_is_counted_from_its_beginning(run: Run) -> None:
+    replies = [reply(b"x" * length, b"Connection: close") for length in (9_000, 500)]
+
+    async def answer(server: Server, writer: asyncio.StreamWriter, _head: bytes) -> bool:
+        writer.write(replies[len(server.requests) - 1])
+        return False
+
+    async def main() -> None:
+        async with serving(answer) as server, speaking() as module:
+            for expected in replies:
+                received = replied(await module.fetch(to(server))).wire_bytes
+                assert len(expected) <= received <= len(expected) + FIN
+            assert server.connections == 2
 
     run(main())
 
