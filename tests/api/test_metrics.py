@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import subprocess
 import sys
+from pathlib import Path
+from typing import cast
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from gossamer.api.metrics import metrics_of
+from gossamer.api.metrics import fleet_metrics, metrics_of
+from gossamer.console.service import Figures, as_metrics, counts_of
+from gossamer.isolated.searches import Searches
+from gossamer.model.counters import Counters
 from tests.api.conftest import Make, Run
 from tests.api.site import Site, star
 
@@ -48,6 +54,34 @@ def test_what_is_counted_can_be_read_by_prometheus(run: Run, make: Make) -> None
         assert queued == status["queued"] + status["in_flight"]  # type: ignore[operator]
 
     run(scenario())
+
+
+def test_every_metric_is_documented_and_every_documented_one_is_exposed(run: Run, make: Make) -> None:
+    told: list[str] = []
+
+    async def scenario() -> None:
+        async with Site(star(5)) as site:
+            crawler = make(site.root)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(crawler.run())
+                await site.asked(2)
+                told.append(
+                    str(cast("dict[str, object]", (await crawler.ask({"verb": "metrics"}))["result"])["metrics"])
+                )
+
+    run(scenario())
+    console = as_metrics(counts_of(Figures(), Searches()))
+    exposed = "".join((*told, console, fleet_metrics(["running"], 1, 2).decode()))
+    names = set(re.findall(r"^# TYPE gossamer_(\w+) ", exposed, re.MULTILINE))
+    page = (Path(__file__).parents[2] / "docs/operation.md").read_text()
+    table = page.partition("\n## Metrics\n")[2].partition("\n## ")[0]
+    documented = {
+        name for row in re.findall(r"^\| (`[^|]*`) \|", table, re.MULTILINE) for name in row[1:-1].split("`, `")
+    }
+    assert names - documented == set(), "exposed, but not in docs/operation.md"
+    assert documented - names == set(), "in docs/operation.md, but not exposed"
+    for name in Counters.__struct_fields__:
+        assert f"{name.removesuffix('_s') + '_seconds' if name == 'dns_s' else name}_total" in names
 
 
 def test_hostile_labels_are_text_and_nothing_more() -> None:

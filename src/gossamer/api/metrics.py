@@ -1,4 +1,4 @@
-"""Metrics: a status as Prometheus reads it. Made when somebody asks, of what is counted anyway: no page pays for it.
+"""Metrics: a status as Prometheus reads it. Made at each request, of what is counted anyway: no page pays for it.
 
 Names follow https://prometheus.io/docs/practices/naming/: base units, `_total` for what only grows. Labels come from
 sets that are bounded: outcomes, filters, levels, limits, alarms, file systems, processing modules, and at most 51
@@ -103,6 +103,8 @@ class _Collected(Collector):
             yield CounterMetricFamily(PREFIX + name, what, _float(getattr(status, key)))
         for name, key, what in GAUGES:
             yield GaugeMetricFamily(PREFIX + name, what, _float(getattr(status, key)))
+        overdue = _float((status.revisits or {}).get("overdue"))
+        yield GaugeMetricFamily(PREFIX + "overdue_urls", "URLs of a continuous crawl whose visit is due", overdue)
         for name, key, label, what in LABELLED_COUNTERS:
             counter = CounterMetricFamily(PREFIX + name, what, labels=[label])
             for value, count in getattr(status, key).items():
