@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from gossamer.config.sections import Config
 from gossamer.config.toml import effective_toml
 from gossamer.lab.bounded import run_within
 from gossamer.model.errors import ConfigError
-from gossamer.world.allocators import FRUGAL
+from gossamer.world.allocators import ARROW_POOL, FRUGAL
 
 MIB = 1 << 20
 LEAST = "192MiB"
@@ -138,6 +139,18 @@ def test_the_program_takes_less_than_its_part_of_the_budget() -> None:
     assert idle.status == 0, idle.output
     supervisor_bytes = 16 * MIB
     assert 64 * MIB < int(idle.output) < fixed_bytes(Config())[PROGRAM] - supervisor_bytes
+
+
+@pytest.mark.parametrize(("environment", "backend"), [({}, "system"), ({ARROW_POOL: "mimalloc"}, "mimalloc")])
+def test_a_program_that_imports_the_crawler_has_arrow_use_the_systems_allocator(
+    environment: dict[str, str], backend: str
+) -> None:
+    code = "from gossamer import Crawler; import pyarrow; print(pyarrow.default_memory_pool().backend_name)"
+    inherited = {name: value for name, value in os.environ.items() if name != ARROW_POOL}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**inherited, **environment}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"{backend}\n"
 
 
 def test_the_default_budget_leaves_the_defaults_as_they_are() -> None:

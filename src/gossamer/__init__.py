@@ -16,6 +16,9 @@ __all__ = ["Crawler", "__version__", "processing_module"]
 def __getattr__(name: str) -> object:
     # Lazily, so that importing one room loads that room only.
     if name == "Crawler":
+        from gossamer.world.allocators import prefer_system_allocator  # noqa: PLC0415
+
+        prefer_system_allocator()  # Before Arrow is loaded.
         from gossamer.api import Crawler  # noqa: PLC0415
 
         return Crawler

@@ -12,6 +12,7 @@ import pytest
 from gossamer.lab.bounded import run_measured, run_within
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.world.allocators import FRUGAL
 from tests.crash.crawls import environment
 from tests.crash.harvest import Harvest
 
@@ -45,6 +46,19 @@ async def main():
 asyncio.run(main())
 """
 
+PROGRAM = """
+import asyncio, sys
+from gossamer import Crawler
+
+async def main():
+    directory, hosts, *seeds = sys.argv[1:]
+    options = {"allow_private": True, "hosts": hosts, "scope": "any", "memory": "192MiB", "politeness": "own"}
+    async with Crawler(seeds, output=directory, **options) as crawler:
+        print(len([None async for _ in crawler]))
+
+asyncio.run(main())
+"""
+
 
 def test_the_same_pages_whatever_the_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     finals = []
@@ -66,6 +80,20 @@ def test_the_same_pages_whatever_the_memory(tmp_path: Path, capsys: pytest.Captu
                 print(f"\n{budget >> 20} MiB by {done.means}: {done.peak_bytes >> 20} MiB at the most")
     assert len(finals[0]) > WEB.pages
     assert finals[0] == finals[1]
+
+
+def test_a_crawl_in_a_programs_own_process_keeps_within_the_budget(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with SimwebProcess(WEB, tmp_path / "web") as web:
+        command = [sys.executable, "-c", PROGRAM, str(tmp_path / "crawl"), str(web.hosts_file), *web.seeds]
+        inherited = {name: value for name, value in environment().items() if name not in FRUGAL}
+        done = run_within(LEAST, command, inherited, timeout_s=150)
+    assert done.status == 0, done.output
+    assert int(done.output) > WEB.pages
+    assert done.peak_bytes < 0.9 * LEAST, "with Arrow's own allocator it is as much as the kernel lets it be"
+    with capsys.disabled():
+        print(f"\n192 MiB in a program: {done.peak_bytes >> 20} MiB at the most by {done.means}")
 
 
 OWN = "own.py"
