@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import shutil
 from collections.abc import Callable
@@ -154,3 +155,16 @@ def test_without_the_crawls_state_a_changed_byte_of_the_rows_is_told_or_harmless
                 told += 1
             path.write_bytes(sound)
         assert told
+
+
+def test_a_report_without_a_readable_store_lacks_nothing_where_all_tables_are_finished(
+    made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = tmp_path / "crawl"
+    shutil.copytree(made.directory, directory)
+    (directory / "state/store/CURRENT").write_bytes(b"x")
+    inspecting.report(directory, None, as_json=True)
+    found = json.loads(capsys.readouterr().out)
+    assert found["incomplete"] == ""
+    assert "state/store is damaged" in found["damage"][0]
+    assert found["attempts"] == len(table(directory, "pages"))

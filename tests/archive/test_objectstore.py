@@ -175,7 +175,7 @@ def test_a_file_that_is_gone_is_that_files_fault(bucket: Bucket, tmp_path: Path)
     [
         ({"store": "s3://key:secret@bucket/p"}, "no credentials in the URL"),
         ({"store": "az://bucket/p?sig=1"}, "no credentials in the URL"),
-        ({"store": "bucket"}, "archive.store: bucket: "),
+        ({"store": "bucket"}, "archive.store: bucket has no scheme; write s3://, gs://, az://, or file:///"),
         ({"store": "nobody://bucket"}, "Unable to recognise URL"),
         ({"store": "http://example.org/p"}, "is no object store"),
         ({"store": "memory://"}, "is no object store"),

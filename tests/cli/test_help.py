@@ -199,3 +199,10 @@ def test_objects_inside_objects_are_indented() -> None:
     assert pairs_text({"url": "x", "budget": budget}).splitlines() == [
         "url     x", "budget:", "  round  2", "  host:", "    pages    3 of 10 spent", "    used_up:", "      pages",
     ]  # fmt: skip
+
+
+def test_a_misprint_is_answered_with_the_option_that_is_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    assert status_of_command(["crawl", "http://127.0.0.1/", "--delays", "3"]) == Exit.REFUSED
+    assert capsys.readouterr().err == (
+        "gossamer: no option --delays for gossamer crawl: did you mean --delay? gossamer crawl --help lists them\n"
+    )

@@ -238,6 +238,9 @@ def _opened(options: ArchiveOptions) -> Any:
     url, given = options.store, dict(options.store_options)
     if "?" in url or "@" in url.partition("://")[2].partition("/")[0]:
         raise ConfigError("archive.store: no credentials in the URL; archive.store_secrets_file names a file for them")
+    if "://" not in url:
+        folder = Path(url).absolute().as_uri()
+        raise ConfigError(f"archive.store: {url} has no scheme; write s3://, gs://, az://, or {folder} for a folder")
     for key in given:
         if _SECRET.search(key.lower()) and not key.lower().endswith(_NO_SECRET):
             raise ConfigError(

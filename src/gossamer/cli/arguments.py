@@ -56,11 +56,12 @@ def one_line(error: TyperException) -> str:
         names = [name for parameter in context.command.params for name in parameter.opts] if context else []
         known = [name for name in names if name.startswith("-")]
         found = near(option, known) or meaning(option, known)
-        return f"no option {option} for {command}{found}; {command} --help lists them"
+        return f"no option {option} for {command}{found}{_lists(found, command)}"
     if message.startswith("No such command"):
         name = message.split("'")[1]
         known = list(getattr(getattr(context, "command", None), "commands", {}))
-        return f"no command {name!r}{near(name, known)}; {command} --help lists them"
+        found = near(name, known)
+        return f"no command {name!r}{found}{_lists(found, command)}"
     message = message.rstrip(".")
     return f"{message[:1].lower()}{message[1:]}; {command} --help says more"
 
@@ -82,3 +83,7 @@ def meaning(option: str, known: Collection[str]) -> str:
     found = meant(option.lstrip("-").partition("=")[0], as_option=True)
     takes = not found.startswith("use --") or found.split()[1] in known
     return f": {found}" if found and takes else ""
+
+
+def _lists(found: str, command: str) -> str:
+    return f"{'' if found.endswith('?') else ';'} {command} --help lists them"

@@ -150,7 +150,7 @@ def awaited_of(status: Status) -> list[str]:
 
 
 def summary_of(status: Status, directory: str, ended: str) -> str:
-    """Return the last words about a crawl: what came of it, where it lies, what to do next."""
+    """Return the last words about a crawl: its result, where its output is, what to do next."""
     how = {
         "finished": "finished",
         "limit": "ended at its limit",

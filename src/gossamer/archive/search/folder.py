@@ -96,7 +96,8 @@ def require_sound(folder: Path) -> None:
         return
     small = sum(sums.length for sums in recorded.values()) <= COMPARED_BYTES_MAX
     for file, what in faults(folder, deep=small):
-        raise DamagedError(f"{file} {what}; `gossamer search DIR --build` makes the index anew")
+        crawl = folder.parent if folder.name == FOLDER else folder.parent.parent  # Else a shard's own.
+        raise DamagedError(f"{file} {what}; `gossamer search {crawl} --build` makes the index anew")
 
 
 def _fault(file: Path, sums: Sums, *, deep: bool) -> str:
