@@ -73,13 +73,14 @@ def test_every_metric_is_documented_and_every_documented_one_is_exposed(run: Run
     console = as_metrics(counts_of(Figures(), Searches()))
     exposed = "".join((*told, console, fleet_metrics(["running"], 1, 2).decode()))
     names = set(re.findall(r"^# TYPE gossamer_(\w+) ", exposed, re.MULTILINE))
-    page = (Path(__file__).parents[2] / "docs/operation.md").read_text()
+    docs = Path(__file__).parents[2] / "docs"
+    page = next(page for page in (docs / "reference/metrics.md", docs / "operation.md") if page.exists()).read_text()
     table = page.partition("\n## Metrics\n")[2].partition("\n## ")[0]
     documented = {
         name for row in re.findall(r"^\| (`[^|]*`) \|", table, re.MULTILINE) for name in row[1:-1].split("`, `")
     }
-    assert names - documented == set(), "exposed, but not in docs/operation.md"
-    assert documented - names == set(), "in docs/operation.md, but not exposed"
+    assert names - documented == set(), "exposed, but not documented"
+    assert documented - names == set(), "documented, but not exposed"
     for name in Counters.__struct_fields__:
         assert f"{name.removesuffix('_s') + '_seconds' if name == 'dns_s' else name}_total" in names
 

@@ -40,7 +40,7 @@ def test_a_crawl_runs_to_its_end_and_says_where_it_lies(run: Gossamer) -> None:
     assert (status, err) == (0, "")
     assert "5 pages" in out
     assert "The crawl finished" in out
-    assert "Output: here/it/is (warc/" in out
+    assert "Output: here/it/is (" in out
     assert (run.directory / "here/it/is/crawl.toml").exists()
 
 

@@ -37,7 +37,7 @@ def export_of(
     """Make an export of a crawl, or finish one that was begun. See `archive.views.export.export`.
 
     Raises:
-        ConfigError: there is no crawl, or what was asked for cannot be.
+        ConfigError: there is no crawl, or an option is wrong.
         OSError: the disk is full; another call goes on.
     """
     directory = directory_of(directory)

@@ -214,7 +214,7 @@ def _lines(found: Found, *, colours: bool) -> Iterator[str]:
 
 
 def _marked(hit: Hit, *, colours: bool) -> str:
-    """Return the snippet on one line, what was asked for in bold: strangers' marks are escaped, ours are not."""
+    """Return the snippet on one line, the words of the query in bold. Marks in page text are escaped."""
     parts = []
     at = 0
     for start, end in hit.highlights if colours else ():

@@ -33,15 +33,15 @@ BARS = "▁▂▃▄▅▆▇█"
 COURSE_SHOWN_MAX = 60
 SHOWN_MAX = 6
 LIMITS = {
-    "fetching": "being asked",
-    "politeness": "resting",
-    "crawl_delay": "resting (Crawl-delay)",
-    "asked_to_wait": "asked us to wait",
+    "fetching": "fetching",
+    "politeness": "delay",
+    "crawl_delay": "delay (Crawl-delay)",
+    "asked_to_wait": "delay (Retry-After)",
     "failing": "failing",
     "robots": "waiting for robots.txt",
-    "lookup": "to be looked up",
-    "address": "at an address in use",
-    "site": "of a site in use",
+    "lookup": "waiting for DNS",
+    "address": "waiting for its address",
+    "site": "waiting for its site",
     "ready": "ready",
     "closed": "closed",
 }

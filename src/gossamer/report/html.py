@@ -311,15 +311,17 @@ def _manners(report: Report) -> str:
     manners = report.manners
     rows = [
         ("URLs that robots.txt denied", f"{manners.robots_denied:,} of {manners.robots_denied_hosts:,} hosts"),
-        ("URLs whose robots.txt could not be had", f"{manners.robots_unreachable:,}"),
+        ("URLs whose robots.txt could not be fetched", f"{manners.robots_unreachable:,}"),
         ("URLs excluded by their owners", f"{manners.excluded:,}"),
         ("Answers that the server is busy", f"{manners.busy:,}"),
     ]
     for who, gaps in (("host", manners.host_gaps), ("address", manners.address_gaps)):
         if gaps.counted:
-            rows.append((f"Rest of one {who}", f"least {seconds(max(gaps.least, 0.0))}, median {seconds(gaps.median)}"))
+            rows.append(
+                (f"Delay for one {who}", f"least {seconds(max(gaps.least, 0.0))}, median {seconds(gaps.median)}")
+            )
             rows.append((f"Requests to one {who} at once", f"{gaps.overlaps:,}"))
-    return _table("Manners", "What sites asked of us, and how long they were left alone.", ("", ""), rows)
+    return _table("Politeness", "What sites forbade, and the delays between requests.", ("", ""), rows)
 
 
 def _bars(title: str, said: str, counts: Sequence[Count]) -> str:

@@ -202,12 +202,12 @@ def _domains(domains: Sequence[Domain]) -> Iterator[str]:
 
 def _manners(manners: Manners) -> Iterator[str]:
     yield ""
-    yield "Manners"
+    yield "Politeness"
     yield (
         f"  robots.txt denied {manners.robots_denied:,} URLs of {manners.robots_denied_hosts:,} hosts; "
-        f"{manners.robots_unreachable:,} had none to be read"
+        f"{manners.robots_unreachable:,} URLs had no readable robots.txt"
     )
-    yield f"  {manners.excluded:,} excluded by their owners; {manners.busy:,} answers said that the server is busy"
+    yield f"  {manners.excluded:,} excluded by their owners; {manners.busy:,} answers 429 or 503"
     for who, gaps in (("host", manners.host_gaps), ("address", manners.address_gaps)):
         if gaps.counted:
             yield f"  {_gaps(who, gaps)}"
@@ -226,7 +226,7 @@ def _counted(dns: Dns, caches: Sequence[Cache]) -> Iterator[str]:
 
 def _gaps(who: str, gaps: Gaps) -> str:
     overlaps = f"; {gaps.overlaps:,} at once" if gaps.overlaps else ""
-    return f"rest of one {who}: least {seconds(max(gaps.least, 0.0))}, median {seconds(gaps.median)}{overlaps}"
+    return f"delay for one {who}: least {seconds(max(gaps.least, 0.0))}, median {seconds(gaps.median)}{overlaps}"
 
 
 def _copied(copied: Sequence[Copies], width: int) -> Iterator[str]:

@@ -24,7 +24,7 @@ class Change(msgspec.Struct, frozen=True):
     at: str
     """As `2026-01-01T00:00:00.250000Z`."""
     change: str
-    """`appeared`, `changed`, `vanished`; for versions also `same`, or empty for an attempt that told nothing."""
+    """`appeared`, `changed`, `vanished`; for versions also `same`, or empty for an attempt without a result."""
     url: str
     outcome: str
     status: int | None

@@ -1,4 +1,4 @@
-"""Export: what was asked for, made of a crawl's finished files; begun, gone on with, and finished."""
+"""Export: makes other formats of a crawl's last commit; an export that was interrupted goes on."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class Planned(msgspec.Struct, frozen=True):
     duplicate_of: str
     body_bytes: int
     anchors: str
-    """Texts of links to it, where the plan was asked for them."""
+    """Texts of links to it, where the plan has them."""
     at: int
     """`fetched_at` in microseconds since 1970."""
     place: Place

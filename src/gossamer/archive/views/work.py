@@ -35,7 +35,7 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 class Order(msgspec.Struct, frozen=True):
-    """What was asked for: an export goes on only with the same order."""
+    """What an export makes, of what: it goes on only with the same order."""
 
     crawl: str
     """The crawl's directory, absolute."""
@@ -97,7 +97,7 @@ class Work:
             self._make_folder(_State(order))
         elif stored.order != order:
             raise ConfigError(
-                f"{self.folder} holds an unfinished export that was asked for otherwise "
+                f"{self.folder} holds an unfinished export with other options "
                 f"({_difference(stored.order, order)}); "
                 "give the same options to finish it, or remove that folder to begin anew"
             )
@@ -123,7 +123,7 @@ class Work:
         if self._lock is not None:
             self._lock.release()
         if isinstance(error, ConfigError | DamagedError) and not self.resumed and bytes(self._state.step) == b"null":
-            shutil.rmtree(self.folder, ignore_errors=True)  # Asked for wrongly: there is nothing to go on with.
+            shutil.rmtree(self.folder, ignore_errors=True)  # A wrong option: there is nothing to go on with.
 
     @property
     def inputs(self) -> Inputs | None:
