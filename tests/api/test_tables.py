@@ -18,12 +18,14 @@ from gossamer.api.changes import changes
 from gossamer.api.views import export_of
 from gossamer.archive.views.export import Exported
 from gossamer.archive.views.source import pieces_of
+from gossamer.assembly import integrity
 from gossamer.assembly.views import crawl_in
-from gossamer.cli import inspecting
+from gossamer.cli import inspecting, pages
 from gossamer.config import configure
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import DamagedError
+from gossamer.world.process import DirectoryLock
 from tests.api.faults import flip
 from tests.archive.views.test_views import rows as table
 from tests.ring.crawls import OWN
@@ -168,3 +170,22 @@ def test_a_report_without_a_readable_store_lacks_nothing_where_all_tables_are_fi
     assert found["incomplete"] == ""
     assert "state/store is damaged" in found["damage"][0]
     assert found["attempts"] == len(table(directory, "pages"))
+
+
+def test_an_export_says_when_the_last_commit_of_a_running_crawl_cannot_be_read(
+    made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = tmp_path / "crawl"
+    shutil.copytree(made.directory, directory)
+    (directory / "state/store/CURRENT").write_bytes(b"x")
+    monkeypatch.setattr(integrity, "TRIES", 2)
+    lock = DirectoryLock(directory / "state/lock")
+    assert lock.acquire(0.0)
+    try:
+        pages.export(directory, "jsonl", str(tmp_path / "jsonl"))
+    finally:
+        lock.release()
+    said = capsys.readouterr().err
+    assert "is still crawling, and its last commit could not be read (cannot open the store" in said
+    assert "the export holds its finished files only" in said
+    assert len((tmp_path / "jsonl").read_text().splitlines()) == len(table(directory, "pages"))
