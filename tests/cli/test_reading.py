@@ -155,17 +155,19 @@ def test_a_damaged_page_of_a_table_is_told_like_one_that_is_cut(tmp_path: Path) 
     assert not (tmp_path / "made").exists()
 
 
-@pytest.mark.parametrize("damage", ["cut", "other bytes", "empty"])
+@pytest.mark.parametrize("damage", ["cut", "a bit of the footer", "other bytes", "empty"])
 def test_a_damaged_table_is_named_by_resume_and_nothing_is_lost(tmp_path: Path, damage: str) -> None:
     run = finished(tmp_path)
     crawl = tmp_path / "crawl"
     [table] = (crawl / "pages").iterdir()
     index, sound = (crawl / "index.cdxj").read_text(), table.read_bytes()
-    table.write_bytes({"cut": sound[:-300], "other bytes": bytes(len(sound)), "empty": b""}[damage])
+    footer = sound[:-100] + bytes([sound[-100] ^ 4]) + sound[-99:]
+    bytes_of = {"cut": sound[:-300], "a bit of the footer": footer, "other bytes": bytes(len(sound)), "empty": b""}
+    table.write_bytes(bytes_of[damage])
     kept = {path: path.read_bytes() for folder in ("warc", "links", "epochs") for path in crawl.glob(f"{folder}/*")}
     status, _, err = run("resume", "crawl", "--quiet")
     assert status == 1
-    said = {"cut": "has ", "other bytes": "cannot be read: it was damaged", "empty": "has 0 bytes"}[damage]
+    said = {"cut": "has ", "empty": "has 0 bytes"}.get(damage, "does not hold what was written into it")
     assert err.startswith(f"gossamer: crawl/pages/{table.name} {said}")
     assert "put a sound copy in its place" in err
     assert err.count("\n") == 1

@@ -20,13 +20,12 @@ from gossamer.archive.members import members_of
 from gossamer.archive.views.bodies import is_zstd
 from gossamer.archive.views.source import read_through, told_of
 from gossamer.model.errors import DamagedError
-from gossamer.state.journals import Entry, differs
+from gossamer.state.journals import DIFFERS, Entry, differs
 from gossamer.state.sums import sums_of
 
 MEMORY_BYTES = 256_000_000
 ROWS_A_BATCH = 50_000
 EXAMPLES_MAX = 3
-DIFFERS = "does not hold what was written into it (its CRC-32 differs)"
 _PLACES = pa.schema(
     [(name, pa.string()) for name in ("file", "url", "what")] + [(name, pa.int64()) for name in ("offset", "length")]
 )

@@ -15,7 +15,7 @@ from gossamer.assembly.parts import store_sizes, stored
 from gossamer.config import Config
 from gossamer.model.damage import Damage, Kind, require_none
 from gossamer.model.errors import DamagedError
-from gossamer.state.journals import STATE, Entry, Phase, lacking
+from gossamer.state.journals import DIFFERS, STATE, Entry, Phase, differs, lacking
 from gossamer.state.schema import FAMILIES, MANIFEST
 from gossamer.state.slots import progress
 from gossamer.state.store import DamagedStoreError, Store
@@ -102,6 +102,16 @@ def lost(config: Config, home: Home, manifest: Iterable[Entry]) -> list[Damage]:
         copy = f"copy it back from {config.archive.store}" if is_uploaded else ""
         found.append(damage_of(home.directory, entry.name, path, what, copy))
     return found
+
+
+def changed(home: Home, manifest: Iterable[Entry]) -> list[Damage]:
+    """Return the finished files that hold other bytes than were written. Blocks: about 0.1 ms a MB."""
+    path = home.journals().path
+    return [
+        damage_of(home.directory, entry.name, path(entry.name), DIFFERS)
+        for entry in manifest
+        if path(entry.name).exists() and differs(entry, path(entry.name))
+    ]
 
 
 def damage_of(directory: Path, name: str, path: Path, what: str, copy: str = "") -> Damage:

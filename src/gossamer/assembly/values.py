@@ -11,7 +11,7 @@ from gossamer.archive.archive import Archives, Followers
 from gossamer.archive.cdxj import INDEX, entries_of_tables, write_index
 from gossamer.archive.uploads import Uploads
 from gossamer.assembly.home import Home
-from gossamer.assembly.integrity import lost, require_sound
+from gossamer.assembly.integrity import changed, lost, require_sound
 from gossamer.config import Config
 from gossamer.crawl.commit import Committer
 from gossamer.crawl.enrolment import Enrolment
@@ -142,6 +142,7 @@ class Outputs:
             DamagedError: a table lacks a file, or one is damaged; the index is left as it is.
         """
         self.require_tables()
+        require_sound(self.home.directory, changed(self.home, self.journals.finals("pages/")))
         directory = self.home.directory
         entries = entries_of_tables(sorted((directory / "pages").glob("*.parquet")))
         return write_index(directory / INDEX, entries, self.config.archive.index_sort_bytes_max)

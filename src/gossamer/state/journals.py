@@ -344,6 +344,9 @@ def lacking(entries: Iterable[Entry], path: Callable[[str], Path]) -> Iterator[t
             yield entry, found, f"has {size:,} bytes, {entry.length:,} were written"
 
 
+DIFFERS = "does not hold what was written into it (its CRC-32 differs)"
+
+
 def differs(entry: Entry, path: Path) -> bool:
     """Say whether a file of the manifest holds other bytes than were committed. Blocks: reads all of it. A crawl of a
     version that recorded no checksum is taken as it is.
