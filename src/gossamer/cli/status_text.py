@@ -173,6 +173,7 @@ def summary_of(status: Status, directory: str, ended: str) -> str:
     if uploaded := uploaded_of(status):
         lines.append(f"Uploaded: {uploaded}.")
     lines.append(
-        f"Output: {harmless(directory)} (warc/, pages/, links/, index.cdxj); gossamer report {harmless(directory)}"
+        f"Output: {harmless(directory)} (warc/, pages/, links/, index.cdxj). "
+        f"Statistics: gossamer report {harmless(directory)}"
     )
     return "\n".join(lines)
