@@ -100,7 +100,7 @@ class Pipeline:
         """
         rooms, now = self._rooms, self._clock.now()
         if rooms.beyond is None or not rooms.beyond.is_open:
-            admitted = self._let_in(links)
+            admitted = self._let_in(links, page)
         else:
             admitted = self._admitted_or_kept(links, rooms.beyond)
         if rooms.exchange is not None:
@@ -119,12 +119,13 @@ class Pipeline:
             if answer == SHORTER and self._follows:
                 self._relax(link)
 
-    def _let_in(self, links: Sequence[Link]) -> list[Link]:
+    def _let_in(self, links: Sequence[Link], page: Url | None) -> list[Link]:
         """Return the links that pass the filters.
 
         Navigation repeats on every page. What was let in before, by no longer a path, is not judged again: it was
         offered then, so whatever a filter says by now, nothing new comes of it. Seeds are judged each time: redirects
-        in a circle end by their hops.
+        in a circle end by their hops. So are links to another site than the page's: `own_site` rejects a link for the
+        page that has it.
         """
         admitted, reason = self._admitted, self._rooms.chain.reason
         if len(admitted) > ADMITTED_MAX:
@@ -134,7 +135,8 @@ class Pipeline:
             fingerprint, path = link.url.fingerprint, link.depth << PATH_BITS | link.hops
             before = admitted.get(fingerprint)
             # Equal paths are by far the most frequent: the first comparison spares the others.
-            if before is None or link.seed or (before != path and not _leads_no_farther(before, path)):
+            is_known = before is not None and (before == path or _leads_no_farther(before, path))
+            if not is_known or link.seed or (page is not None and link.url.site != page.site):
                 if reason(link) is not None:
                     continue
                 admitted[fingerprint] = path
