@@ -39,6 +39,8 @@ HOSTS_OF_NAME, HOSTS_OF_WORD, HOSTS_OF_TYPE = 8, 25, 12
 """Hosts on which something must occur to be weighed."""
 TREES, DEPTH = 120, 6
 GRAM = 5
+CUT_CHARACTERS = 36_000
+"""Marked texts of about 50,000 characters in the page's markup are cut off."""
 
 Floats = NDArray[np.float64]
 
@@ -54,6 +56,12 @@ class Prepared:
         self.labels = labels(self.found, self.wanted)
         size = max(len(self.wanted), 30)
         self.weights = [min(15.0, min(block.words / size, 1) * 100 + 0.02) for block in outline.blocks]
+        if len(page.text) > CUT_CHARACTERS:
+            # The marked text may end before the content does: what comes after says nothing.
+            end = max(
+                (at for at, label in enumerate(self.labels) if label > 0.9 and len(self.found[at]) > 4), default=0
+            )
+            self.weights[end + 1 :] = [1e-6] * (len(self.weights) - end - 1)
         names = {node[1:]: names_of(*node[1:]) for node in outline.nodes}
         paths: list[list[str]] = []
         for node in outline.nodes:

@@ -12,14 +12,14 @@ from gossamer.process.metadata import Metadata
 from .test_content_modules import found
 
 JSON_LD = """<script type="application/ld+json">{"@graph": [{"@type": ["BlogPosting", "https://schema.org/Article"],
-"datePublished": "2024-02-03T04:05:06+01:00", "dateModified": "soon", "author": [{"name": "Ann  Ex"}, "Bob Why", {}],
+"datePublished": "2024-02-03T04:05:06+01:00", "dateModified": "soon", "author": [{"name": "First  Author"}, "Second Author", {}],
 "license": {"url": "https://l.example/by"}}]}</script>"""
 
 
 def test_json_ld_comes_first() -> None:
     columns = found(Metadata(), JSON_LD + "<meta name=author content=Other><meta name=date content=2000-01-01>").columns
     assert columns["published"] == datetime(2024, 2, 3, 3, 5, 6, tzinfo=UTC)
-    assert columns["byline"] == "Ann Ex, Bob Why"
+    assert columns["byline"] == "First Author, Second Author"
     assert columns["license"] == "https://l.example/by"
     assert columns["schema_types"] == ["BlogPosting", "Article"]
     assert "modified" not in columns
@@ -28,12 +28,12 @@ def test_json_ld_comes_first() -> None:
 def test_meta_elements_and_links_come_second() -> None:
     body = """<meta property="article:published_time" content="2024-01-02">
     <meta itemprop=dateModified content="2024-01-03">
-    <meta name=article:author content=https://p.example/ann><meta name=dc.creator content="By Ann">
+    <meta name=article:author content=https://p.example/first><meta name=dc.creator content="By First Author">
     <p>Under <a rel="license nofollow" href=/cc>CC</a>"""
     columns = found(Metadata(), body).columns
     assert columns["published"] == datetime(2024, 1, 2, tzinfo=UTC)
     assert columns["modified"] == datetime(2024, 1, 3, tzinfo=UTC)
-    assert columns["byline"] == "Ann"
+    assert columns["byline"] == "First Author"
     assert columns["license"] == "https://example.org/cc"
     assert found(Metadata(), "<link rel=license href=x>" + body).columns["license"] == "https://example.org/dir/x"
 

@@ -19,7 +19,7 @@ class MainText:
     """Finds the main text of HTML pages, in `Findings.text` and in the column `main_text`, one line a block.
 
     A page with more than `process.open_tags_max` elements open at once gives its whole visible text;
-    `Findings.text_method` says which. docs/processing.md has the cost.
+    `Findings.text_method` says which. docs/reference/processing.md has the cost.
     """
 
     name = "main_text"

@@ -2,7 +2,7 @@
 
 The model estimates how likely each block is content; of all sets of blocks, the one with the highest expected F1 is
 taken. Then gaps among siblings, headings before what is kept and code beside it are filled in.
-`benchmarks/train_text.py` trains the model, docs/processing.md has its scores.
+`benchmarks/train_text.py` trains the model, docs/reference/processing.md has its scores.
 """
 
 from __future__ import annotations

@@ -14,6 +14,10 @@ from gossamer.process.outline import Block, Node, Outline
 
 Rows = NDArray[np.float32]
 
+WORDS_LARGE, BLOCKS_LARGE, PLACE_LARGE = 2_000, 200, 40
+"""More words, more blocks, and places further from either end or from a heading, are all alike: long pages are rare where
+a model is trained, and what is true of their beginning is true of the rest.
+"""
 LEVELS = 4
 """Elements around a block that are looked at one by one."""
 WORDS_MAX = 16
@@ -207,16 +211,16 @@ def _of_levels(
     alike = Counter(keys)
     held = np.array([*sums, [alike[key] for key in keys]], dtype=np.float32)
     words, links, count, paragraphs = (each[0] for each in sums)
-    table = np.stack([
-        np.log1p(held[0]), held[1] / np.maximum(held[0], 1), *np.log1p(held[2:]), held[0] / words, own,
-    ])  # fmt: skip
+    large = np.array([[WORDS_LARGE], [BLOCKS_LARGE], [BLOCKS_LARGE], [BLOCKS_LARGE]], dtype=np.float32)
+    sizes = np.log1p(np.minimum(held[[0, 2, 3, 4]], large))
+    table = np.stack([*sizes, held[1] / np.maximum(held[0], 1), held[0] / words, own])
     above = np.array([node.parent for node in nodes], dtype=np.int32)
     columns: list[Rows] = []
     level = holders
     for _ in range(LEVELS):
         columns += list(table[:, level])
         level = above[level]
-    whole = (np.log1p(words), links / words, np.log1p(count), np.log1p(paragraphs), paragraphs / count)
+    whole = (*sizes[:3, 0], links / words, paragraphs / count)
     return [*columns, *(np.full(len(holders), one, dtype=np.float32) for one in whole)]
 
 
@@ -232,10 +236,11 @@ def _of_place(blocks: Sequence[Block], nodes: Sequence[Node], holders: NDArray[n
     since = np.zeros(size, dtype=np.float32)
     for start, stop in pairwise([*heads, size]):
         since[start:stop] = np.arange(stop - start) + 1
-    from_top = index - tops[0] if tops else np.full(size, -1e4, dtype=np.float32)
+    from_top = np.clip(index - tops[0], -PLACE_LARGE, PLACE_LARGE) if tops else np.full(size, -100, dtype=np.float32)
     return [
-        np.log1p(index), np.log1p(size - index), index / size, before / max(1.0, float(words.sum())), since, from_top,
-        np.full(size, len(tops), dtype=np.float32), np.full(size, len(heads), dtype=np.float32),
+        np.minimum(index, PLACE_LARGE), np.minimum(size - index, PLACE_LARGE), index / size,
+        before / max(1.0, float(words.sum())), np.minimum(since, PLACE_LARGE), from_top,
+        np.full(size, min(len(tops), 5), dtype=np.float32), np.full(size, min(len(heads), 20), dtype=np.float32),
     ]  # fmt: skip
 
 
