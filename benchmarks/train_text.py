@@ -161,7 +161,8 @@ def trained(rows: NDArray[np.float32], corpus: Corpus, of: NDArray[np.bool_]) ->
     model = CatBoost(
         {
             "loss_function": "CrossEntropy", "iterations": TREES, "depth": DEPTH, "learning_rate": 0.15,
-            "l2_leaf_reg": 5, "random_seed": 0, "verbose": 0, "thread_count": 2, "border_count": 64, "rsm": 0.5, "allow_writing_files": False,
+            "l2_leaf_reg": 5, "random_seed": 0, "verbose": 0, "thread_count": 2, "border_count": 64, "rsm": 0.5,
+            "allow_writing_files": False,
         }
     )  # fmt: skip
     model.fit(Pool(rows[of], corpus.labels[of], weight=corpus.weights[of]))

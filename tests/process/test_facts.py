@@ -12,7 +12,8 @@ from gossamer.process.metadata import Metadata
 from .test_content_modules import found
 
 JSON_LD = """<script type="application/ld+json">{"@graph": [{"@type": ["BlogPosting", "https://schema.org/Article"],
-"datePublished": "2024-02-03T04:05:06+01:00", "dateModified": "soon", "author": [{"name": "First  Author"}, "Second Author", {}],
+"datePublished": "2024-02-03T04:05:06+01:00", "dateModified": "soon", "author":
+[{"name": "First  Author"}, "Second Author", {}],
 "license": {"url": "https://l.example/by"}}]}</script>"""
 
 
