@@ -15,7 +15,7 @@ from gossamer.config import presets as crawl_presets
 from gossamer.config.flags import BY_NAME, FLAGS, PRESETS, SCOPES
 from gossamer.config.reference import markdown
 from gossamer.config.sections import keys, sections
-from gossamer.config.toml import is_basic, line_of, starter_toml, written
+from gossamer.config.toml import assignments, is_basic, starter_toml, written
 from gossamer.frontier.options import Preset
 from gossamer.frontier.politeness import politeness
 from gossamer.model.errors import ConfigError
@@ -155,7 +155,7 @@ def test_the_starter_file_sets_nothing_and_explains_what_operators_set(tmp_path:
     assert configure(write(tmp_path, text)) == Config()
     uncommented = [line.removeprefix("# ") for line in text.splitlines() if " = " in line or line.startswith("[")]
     assert configure(write(tmp_path, "\n".join(uncommented))).model_dump() == Config().model_dump()
-    explained = {key for key in keys() if line_of(text.replace("# ", ""), key)}
+    explained = {key for key, _, _ in assignments(text.replace("# ", ""))} & set(keys())
     basic = {
         f"{name}.{key}"
         for name, model in sections().items()
