@@ -68,6 +68,13 @@ def test_gaps_headings_and_code_are_added() -> None:
     assert completed(outline, [False] * len(outline.blocks)) == [False] * len(outline.blocks)
 
 
+def test_terms_stay_with_what_defines_them() -> None:
+    outline = page("<dl><dt>kept<dd>yes<dt>dropped<dd>no</dl>")
+    keep = [block.text == "yes" for block in outline.blocks]
+    kept = [block.text for block, keeps in zip(outline.blocks, completed(outline, keep), strict=True) if keeps]
+    assert kept == ["kept", "yes"]
+
+
 def test_names_of_an_element_are_its_tag_classes_and_their_words() -> None:
     assert names_of("section", " class='postBody-main x1' id=Top role=main hidden") == [
         "<section", "role=main", ".postbody-main", ".x1", ".top", "postbody", "main", "top", "hidden",

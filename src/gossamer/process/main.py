@@ -24,6 +24,8 @@ from gossamer.process.signals import Rows, Weights, signals
 GAP_MAX = 3
 """Blocks between two that are content which are content too, if they are siblings of one of these."""
 HEADING_WORDS_MAX = 30
+NAMING = frozenset((*HEADINGS, "dt"))
+"""What names the block behind it, and says little without."""
 _WORDS_MIN = 20.0
 """Words that a page is taken to have at least: of one without content, something unlikely is not all there is."""
 
@@ -86,7 +88,7 @@ def completed(outline: Outline, keep: list[bool]) -> list[bool]:
         if 0 < len(gap) <= GAP_MAX and all(parents[at] in (parents[before], parents[after]) for at in gap):
             out[before + 1 : after] = [True] * len(gap)
     for at in range(len(blocks) - 2, -1, -1):
-        if out[at + 1] and names[at] in HEADINGS and blocks[at].words < HEADING_WORDS_MAX:
+        if out[at + 1] and names[at] in NAMING and blocks[at].words < HEADING_WORDS_MAX:
             out[at] = True
     for at, name in enumerate(names):
         if name == "pre" and (out[at - 1 : at] == [True] or out[at + 1 : at + 2] == [True]):
