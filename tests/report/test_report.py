@@ -10,6 +10,7 @@ import pytest
 from rich.cells import cell_len
 
 from gossamer.model.errors import DamagedError
+from gossamer.model.visits import Awaited
 from gossamer.report.figures import Copies, Count, Domain, Report, as_json
 from gossamer.report.html import as_html
 from gossamer.report.report import summary
@@ -155,19 +156,14 @@ def test_what_filters_refused_is_told_when_it_is_known(tmp_path: Path) -> None:
 
 
 def test_hosts_that_were_not_waited_for_and_idle_shards_are_named(tmp_path: Path) -> None:
-    one = {
-        "host": "a.example.org\x1b",
-        "queued": 7,
-        "at": 1_767_312_000.0,
-        "reason": "https://a.example.org waits: <b>",
-    }
+    one = Awaited("a.example.org\x1b", 1_767_312_000.0, "https://a.example.org waits: <b>", 7)
     report = summary(assorted(tmp_path), awaited=[one], idle_shards=[1, 3])
     text = as_text(report)
     assert "Not waited for (crawl.patience_s), gossamer resume requests them later:\n" in text
     assert "  a.example.org\\x1b: 7 URLs, next request 2026-01-02 00:00:00 UTC\n    https://a.example.org waits" in text
     assert "Idle shards, without any URL: 1, 3\n" in text
     found = json.loads(as_json(report))
-    assert (found["awaited"], found["idle_shards"]) == ([one], [1, 3])
+    assert (found["awaited"], found["idle_shards"]) == ([msgspec.structs.asdict(one)], [1, 3])
     page = as_html(report, "crawl")
     assert "<p class=lacks>Idle shards, without any URL: 1, 3</p>" in page
     assert "https://a.example.org waits: &lt;b&gt;" in page

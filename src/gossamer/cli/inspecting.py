@@ -125,7 +125,7 @@ def _report(directory: Path, status: Status) -> Report:
             rejected=status.rejected,
             modules=failed_modules(status.modules),
             seeds_not_fetched=[msgspec.structs.asdict(one) for one in seeds],
-            awaited=[msgspec.structs.asdict(one) for one in status.awaited],
+            awaited=status.awaited,
             idle_shards=[one.shard for one in status.shards if one.idle],
             damage=[one["says"] for one in status.damage],
             unfinished=Path(folder),

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from gossamer.model.visits import Awaited
+
 
 class Count(msgspec.Struct, frozen=True):
     """How often something occurs."""
@@ -44,17 +46,6 @@ class Trouble(msgspec.Struct, frozen=True):
     count: int
     url: str
     error: str
-
-
-class Left(msgspec.Struct, frozen=True):
-    """A host whose URLs the crawl ended without: its next request is later than the crawl's patience."""
-
-    host: str
-    queued: int
-    """URLs."""
-    at: float
-    """Wall time of the next request."""
-    reason: str
 
 
 class Unfetched(msgspec.Struct, frozen=True):
@@ -284,7 +275,7 @@ class Report(msgspec.Struct, frozen=True):
     """Share of all links."""
     seeds_not_fetched: tuple[Unfetched, ...] = ()
     """The first seeds, where the crawl ended and not one of them could be fetched."""
-    awaited: tuple[Left, ...] = ()
+    awaited: tuple[Awaited, ...] = ()
     """Where the crawl ended by `crawl.patience_s`: hosts that it did not wait for, the next requests first."""
     idle_shards: tuple[int, ...] = ()
     """Shards without any URL: no site of the crawl is theirs. Empty where the state was not at hand."""

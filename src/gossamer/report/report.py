@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from gossamer.model.visits import Awaited
 from gossamer.report import sections
 from gossamer.report.figures import (
     Copies,
@@ -17,7 +18,6 @@ from gossamer.report.figures import (
     FailedModule,
     FetchTimes,
     Host,
-    Left,
     Report,
     Trouble,
     Unfetched,
@@ -78,7 +78,7 @@ def summary(
     rejected: Mapping[str, int] | None = None,
     modules: Sequence[FailedModule] = (),
     seeds_not_fetched: Sequence[Mapping[str, object]] = (),
-    awaited: Sequence[Mapping[str, object]] = (),
+    awaited: Sequence[Awaited] = (),
     idle_shards: Sequence[int] = (),
     damage: Sequence[str] = (),
     unfinished: Path | None = None,
@@ -91,8 +91,8 @@ def summary(
     Where the tables hold fewer attempts than the crawl `counted`, or logs are `unread` for a reason, it says so. Memory
     is bounded by `memory_bytes_max`; what does not fit goes to a temporary folder. `rejected` is what each filter
     refused, `modules` those that failed, `seeds_not_fetched` the seeds of a crawl that could fetch none of them, with
-    `url`, `state` and `reason`, `awaited` the hosts that it did not wait for, as fields of `Left`, `idle_shards` those
-    without any URL, and `damage` a line for each file that is known to be lost: the tables hold none of these.
+    `url`, `state` and `reason`, `awaited` the hosts that it did not wait for, `idle_shards` those without any URL,
+    and `damage` a line for each file that is known to be lost: the tables hold none of these.
     docs/reference/report.md says what it costs.
     """
     with opened(directory, memory_bytes_max, unfinished=unfinished) as tables:
@@ -103,7 +103,7 @@ def summary(
         attempts_counted=counted,
         failed_modules=tuple(sorted(modules, key=lambda one: -one.failed)),
         seeds_not_fetched=msgspec.convert(tuple(seeds_not_fetched), tuple[Unfetched, ...]),
-        awaited=msgspec.convert(tuple(awaited), tuple[Left, ...]),
+        awaited=tuple(awaited),
         idle_shards=tuple(idle_shards),
         damage=tuple(damage),
     )
