@@ -89,7 +89,7 @@ def test_more_open_elements_than_allowed_are_refused_and_no_fewer() -> None:
 
 
 def test_elements_in_all_and_work_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outline, "NODES_MAX", 1_000)
+    monkeypatch.setattr(outline, "EVENTS_MAX", 2_000)
     assert outlined("<p>a" * 600, 100) is not None
     assert outlined("<p>a" * 1_001, 100) is None
     monkeypatch.setattr(outline, "WORK_MAX", 100_000)
@@ -165,6 +165,7 @@ HOSTILE = {
     "breaks": lambda n: "<p>" + "<br>" * n + "x" + "<br>" * n,
     "bold": lambda n: "<p>" + "<b>x</b>" * n,
     "formulas": lambda n: "<p>" + "\\( x \\[ $$ " * n,
+    "annotations": lambda n: "<p>" + ("<math>" + "<annotation " * 500 + "</math>") * (n // 500),
     "lists": lambda n: "<ul><li>x" * 300 + "<li>y" * n,
     "quotations": lambda n: "<blockquote>" * 300 + "<p>y" * n,
     "cells": lambda n: "<table>" + "<tr><td rowspan=999 colspan=999>x" * n,

@@ -14,8 +14,10 @@ from typing import NamedTuple
 
 from gossamer.process.scan import PLAIN_TAG
 
-NODES_MAX = 200_000
-"""Elements of one page: about 120 MB while its outline exists."""
+EVENTS_MAX = 400_000
+"""Texts and edges of elements of one page: about 150 MB while its outline exists."""
+FORMULA_MAX = 8_000
+"""Characters of one formula's markup; what is longer is cut."""
 BLOCKS_MAX = 20_000
 """Blocks of one page; text after them is in no block."""
 WORK_MAX = 5_000_000
@@ -361,7 +363,7 @@ class _Builder:
         stack, opened = self._stack, self._open
         stack.append(name)
         opened[name] = opened.get(name, 0) + 1
-        if len(stack) > self._open_tags_max or len(self._events) > 2 * NODES_MAX:
+        if len(stack) > self._open_tags_max or len(self._events) > EVENTS_MAX:
             raise TooMuchError
 
     def _end(self, name: str) -> None:
@@ -444,6 +446,7 @@ class _Builder:
     def _kept(self, name: str, rest: str, content: str) -> None:
         """Keep what an element that is no text means: formulas, structured data, the title."""
         if name == "math" or (name == "script" and "math/tex" in rest):
+            content = content[:FORMULA_MAX]
             self._text(" ")
             self._events[-1] = ("math", rest + "\0" + content)
             self._texts[-1] = f" {_TAGS.sub('', _ANNOTATION.sub('', content))} "
