@@ -31,6 +31,8 @@ WRITTEN = [
     # markup, Markdown
     ("<h1>A<a class=headerlink href=#a>¶</a></h1><h2> B #</h2><h3></h3>", "# A\n\n## B \\#"),
     ("<p>a <b>b </b>c <em>d</em><i>e</i> <s>f</s>", "a **b** c *de* ~~f~~"),
+    ("<p><a href=x>a<br></a><b>b<br></b>c", "[a](https://e.example/d/x)\n**b** c"),
+    ("<h2>*a<br></h2><dl><dt>\\b<br></dl>", "## \\*a\n\n**\\\\b**"),
     ("<p>a <b>b:&nbsp;</b>c", "a **b:**\xa0c"),
     ("<p>a<b>\"b\"</b>c <b></b>d", "a\"b\"c d"),
     ("<p><b>a</b><b>b</b><em><strong>c</strong></em>", "ab**c**"),

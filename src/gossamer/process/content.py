@@ -63,7 +63,9 @@ class Markdown:
         else:
             base = Base(page.url, base_href(document.markup.elements()), document.charset)
             text = as_markdown(kept(main.outline, main.chosen), base.join)
-        findings.columns["markdown"] = cut(text, self._options.text_bytes_max)
+        whole = cut(text, self._options.text_bytes_max)
+        # A line that is cut off would be a broken link or row.
+        findings.columns["markdown"] = whole if len(whole) == len(text) else whole[: whole.rfind("\n") + 1]
 
 
 class Main(NamedTuple):

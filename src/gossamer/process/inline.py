@@ -89,7 +89,7 @@ class Inline:
         if target is None or not plain:
             return text
         before, after = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
-        return f"{before}[{_unbroken(text.strip())}]({target}){after}"
+        return f"{before}[{unbroken(text).strip()}]({target}){after}"
 
     def _image(self, element: Element) -> str:
         found = element.attributes
@@ -153,15 +153,15 @@ class _Line:
 
     def add_marked(self, marked: Marked, following: str) -> None:
         """Add marked text: white space stays outside, and marks that would not be read as such are left out."""
-        text = marked.text
+        text = unbroken(marked.text)
         core = text.strip()  # Also of no-break spaces, which are white space to a parser.
-        if not core.strip("\\\n ") or core.endswith("\\"):
+        if not core:
             self.add(text)
             return
         after = text[len(text.rstrip()) :]
         self.add(text[: len(text) - len(text.lstrip())])
         if _beside(self.last, core[0]) and _beside((after or following)[:1], core[-1]):
-            core = marked.mark + _unbroken(core) + marked.mark
+            core = marked.mark + core + marked.mark
         self.add(core)
         self.add(after)
 
@@ -198,7 +198,8 @@ def _punctuation(character: str) -> bool:
     return not character.isalnum() and not character.isspace()
 
 
-def _unbroken(text: str) -> str:
+def unbroken(text: str) -> str:
+    """Return a text on one line."""
     return text.replace("\\\n", " ").replace("\n", " ")
 
 

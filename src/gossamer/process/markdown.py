@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from gossamer.process.inline import Inline, Join, Marked, code, escaped, joined, line_safe
+from gossamer.process.inline import Inline, Join, Marked, code, escaped, joined, line_safe, unbroken
 from gossamer.process.kept import Element
 from gossamer.process.outline import HEADINGS
 from gossamer.process.tables import cells_of, is_layout
@@ -88,7 +88,7 @@ class _Writer:
         if name == "a":
             return self._card(element, language)
         if name == "dt":
-            text = self._inline.text(element.children, frozenset(("**",))).strip(" \n").replace("\\\n", " ")
+            text = unbroken(self._inline.text(element.children, frozenset(("**",)))).strip()
             return [line_safe(joined([Marked("**", text)]))] if text else []
         return self._blocks(element.children, language)
 
@@ -116,7 +116,7 @@ class _Writer:
         return blocks
 
     def _heading(self, element: Element) -> list[str]:
-        text = self._inline.text(element.children).replace("\\\n", " ").replace("\n", " ").strip(" \\")
+        text = unbroken(self._inline.text(element.children)).strip()
         if not text:
             return []
         if text.endswith("#"):
