@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from gossamer.model.live import BASIC
-
 
 class StateOptions(BaseModel):
     """The store: its memory, and where copies of it go."""
@@ -16,7 +14,7 @@ class StateOptions(BaseModel):
         "",
         description="A directory in which what is learned of hosts (robots.txt, delays, errors, budgets) is kept from "
         "crawl to crawl; one crawl at a time uses it",
-        json_schema_extra=BASIC,
+        json_schema_extra={"basic": True},
     )
     hosts_store_cache_bytes: int = Field(8 << 20, ge=1 << 20, description="Blocks of that store kept in memory")
     cache_bytes: int = Field(52 << 20, ge=1 << 20, description="Blocks of the store kept in memory")
@@ -31,7 +29,7 @@ class StateOptions(BaseModel):
         description="Where checkpoints are kept, so that the disk or a machine may be lost: s3://BUCKET/PREFIX, "
         "gs://, az://, or file:///PATH of a directory, which all machines of a cluster share. Options and secrets are "
         "archive.store_options and archive.store_secrets_file. `gossamer restore URI -o DIR` restores the newest.",
-        json_schema_extra=BASIC,
+        json_schema_extra={"basic": True},
     )
     checkpoint_s: float = Field(
         300.0,
@@ -39,5 +37,5 @@ class StateOptions(BaseModel):
         allow_inf_nan=False,
         description="Time between two checkpoints of a shard, in seconds: the most work that the loss of a machine "
         "costs.",
-        json_schema_extra=BASIC,
+        json_schema_extra={"basic": True},
     )

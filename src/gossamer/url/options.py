@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from gossamer.model.live import BASIC
 from gossamer.url.canonical import Canonicalizer, check_rules, check_site
 from gossamer.url.hosts import HostRules
 from gossamer.url.rules import DEFAULT_RULES
@@ -51,7 +50,7 @@ class UrlOptions(BaseModel):
     rules: tuple[str, ...] = Field(
         default=DEFAULT_RULES,
         description="Canonical rules by which addresses are compared; docs/reference/scope.md lists them.",
-        json_schema_extra=BASIC,
+        json_schema_extra={"basic": True},
     )
     hosts: HostOptions = Field(
         default=HostOptions(),

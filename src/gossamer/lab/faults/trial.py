@@ -77,11 +77,11 @@ class _Crawler(Crawler):
         return assembled
 
     async def _serve(self, shard: Assembled, verbs: Mapping[str, Verb]) -> None:
-        """Nobody asks."""
+        """Serve no socket."""
 
 
 async def _nothing() -> None:
-    """Stand in for watchdogs: they look at the real machine."""
+    """Replace watchdogs, which look at the real machine."""
 
 
 def trial(seed: int, folder: Path, *, kills: bool = True) -> Trial:
@@ -126,7 +126,7 @@ def _lived(world: World, config: Config) -> bool:
 
 
 def _unwind(loop: SimulatedLoop) -> None:
-    """Let go of what a killed crawl holds. Its directory is not looked at any more."""
+    """Close what a killed crawl holds. Its directory is not read any more."""
     for task in asyncio.all_tasks(loop):
         task.cancel()
     while left := asyncio.all_tasks(loop):
