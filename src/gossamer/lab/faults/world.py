@@ -106,8 +106,8 @@ class World:
         self.kill_at = -1
         """The step at which the process is killed."""
         self.kill_in_commit: tuple[int, int] | None = None
-        """After this number of requests, the process is killed at this step of the commits that follow. Most other steps fall
-        into times in which there is nothing to commit.
+        """After this number of requests, the process is killed at this step of the commits that follow. Most other
+        steps fall into times in which there is nothing to commit.
         """
         self.life = 0
         self.log: list[Asked] = []
