@@ -46,9 +46,10 @@ format: $(VENV)/dev.stamp  ## lay out the code and mend what the linter can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(VENV)/run.stamp  ## write the pages that are made from the code
+docs: $(VENV)/run.stamp  ## write the pages that are made from the code and its tests
 	$(BIN)/gossamer config schema --markdown > docs/reference/configuration.md.new
 	mv docs/reference/configuration.md.new docs/reference/configuration.md
+	$(BIN)/python -m tests.promises
 
 site: $(VENV)/docs.stamp  ## build the documentation site in site/; a broken link stops it
 	$(BIN)/zensical build --clean --strict

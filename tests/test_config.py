@@ -38,6 +38,9 @@ def complaint(file: Path | None = None, **arguments: object) -> str:
     return line
 
 
+@pytest.mark.promise(
+    "Operation", "A configuration error is one line that names the place and the remedy, and starts nothing."
+)
 @pytest.mark.parametrize(
     ("text", "line", "says", "mends"),
     [
@@ -116,6 +119,9 @@ def test_paths_begin_where_they_were_written(tmp_path: Path, monkeypatch: pytest
     assert configure(options={"seeds": "-"}).seeds.file == "-"
 
 
+@pytest.mark.promise(
+    "Operation", "An effective configuration that is written and read again is the same, origins included."
+)
 def test_the_effective_file_gives_the_same_configuration_and_origins(tmp_path: Path) -> None:
     config = configure(
         write(tmp_path, "[limits]\nmax_pages = 3\n"),
@@ -219,5 +225,6 @@ def test_the_agent_names_the_contact() -> None:
     assert configure(sets=["operator.agent=mine/2"]).operator.user_agent("1") == "mine/2"
 
 
+@pytest.mark.promise("Operation", "Every command, option and key is documented.")
 def test_the_page_about_the_keys_is_up_to_date() -> None:
     assert (REPOSITORY / "docs/reference/configuration.md").read_text(encoding="utf-8") == markdown(), "run: make docs"

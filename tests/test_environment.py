@@ -14,6 +14,10 @@ import pytest
 import gossamer
 from tests.answering import Answering
 
+pytestmark = pytest.mark.promise(
+    "Operation", "Neither a crawl nor the tests depend on the caller's environment variables."
+)
+
 REPOSITORY = Path(__file__).parents[1]
 BARE = {"PATH": "/usr/bin:/bin"}
 NOBODY = "http://127.0.0.1:9"

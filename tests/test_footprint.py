@@ -55,6 +55,7 @@ def share_bytes(config: Config) -> int:
     )
 
 
+@pytest.mark.promise("Bounds", "One value sets the memory of the process tree.")
 @pytest.mark.parametrize("budget", [192 * MIB, 256 * MIB, 512 * MIB, 4096 * MIB])
 def test_the_shares_fit_into_the_budget(budget: int) -> None:
     config = configure(options={"memory": str(budget)})
@@ -91,6 +92,7 @@ CONFIGURATIONS = [
 ]
 
 
+@pytest.mark.promise("Bounds", "A memory budget that is too small is refused before anything is fetched.")
 @pytest.mark.parametrize("sets", CONFIGURATIONS, ids=" ".join)
 def test_a_budget_that_is_too_small_names_the_least_that_works(sets: list[str]) -> None:
     with pytest.raises(ConfigError) as refused:

@@ -26,6 +26,7 @@ MODULES = sorted(ROOT.rglob("*.py"))
 PACKAGES = sorted(path.parent for path in ROOT.glob("*/__init__.py"))
 CARD = ["Takes", "Gives", "Keeps", "Imports", "Touches", "Never"]
 LINES_MAX = 500
+LINE_MAX = 120
 FUNCTION_LINES_MAX = 70
 LONG_CONSTRUCTORS_MAX = 3
 """The public `Crawler` is one: its arguments are names that users type."""
@@ -84,13 +85,34 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("package", PACKAGES, ids=name_of)
-def test_a_package_has_its_card(package: Path) -> None:
-    card = ast.get_docstring(parsed(package / "__init__.py")) or ""
-    first, *rest = card.splitlines()
-    assert first.startswith(package.name.capitalize() + ": ")
-    assert rest[:1] == [""]
-    assert [line.split()[0] for line in rest[1:] if not line.startswith(" ")] == CARD
+def card(package: Path) -> dict[str, str]:
+    """Return a package's card, by the word that begins each line."""
+    _, _, lines = (ast.get_docstring(parsed(package / "__init__.py")) or "").partition("\n\n")
+    entries = re.sub(r"\n +", " ", lines).splitlines()
+    return {word: text.strip() for word, _, text in (entry.partition(" ") for entry in entries)}
+
+
+def test_packages_have_their_cards() -> None:
+    docstrings = {package.name: ast.get_docstring(parsed(package / "__init__.py")) or "" for package in PACKAGES}
+    assert [name for name, text in docstrings.items() if not text.startswith(f"{name.capitalize()}: ")] == []
+    assert [package.name for package in PACKAGES if list(card(package)) != CARD] == []
+
+
+def test_cards_name_what_their_packages_import() -> None:
+    imported: dict[str, set[str]] = {package.name: set() for package in PACKAGES}
+    for module in MODULES:
+        name = module.relative_to(ROOT).parts[0]
+        if name not in imported:
+            continue
+        for node in ast.walk(parsed(module)):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("gossamer"):
+                imported[name] |= {node.module} if "." in node.module else {f".{one.name}" for one in node.names}
+            elif isinstance(node, ast.Import):
+                imported[name] |= {one.name for one in node.names if one.name.startswith("gossamer.")}
+    says = {package.name: card(package).get("Imports") for package in PACKAGES}
+    packages = {name: sorted({one.split(".")[1] for one in named} - {name}) for name, named in imported.items()}
+    right = {name: ", ".join(named) or "nothing of ours" for name, named in packages.items()}
+    assert {name: text for name, text in right.items() if says[name] != text} == {}
 
 
 def test_modules_and_functions_stay_small() -> None:
@@ -220,6 +242,7 @@ def test_every_module_can_be_imported_alone() -> None:
     assert [half.returncode for half in halves] == [0, 0]
 
 
+@pytest.mark.promise("Operation", "`import gossamer` and `gossamer --help` load no native library.")
 @pytest.mark.parametrize("statement", ["import gossamer", "import gossamer.cli.main"])
 def test_importing_the_doors_is_cheap(statement: str) -> None:
     answer = subprocess.run(
@@ -290,10 +313,19 @@ def test_every_dependency_has_its_reason() -> None:
         assert f"`{name}`" in table, f"{name} is not in the decision on libraries"
 
 
-def test_invariants_name_tests_that_exist() -> None:
+ARCHITECTURE_LINES_MAX = 150
+
+
+def test_the_architecture_is_short_and_names_what_exists() -> None:
     text = (REPOSITORY / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    named = re.findall(r"`(tests/[\w/]+(?:\.py)?)(?:::(\w+))?`", text)
-    assert named
-    for path, test in named:
-        assert (REPOSITORY / path).exists(), path
-        assert not test or f"def {test}(" in (REPOSITORY / path).read_text(encoding="utf-8"), test
+    assert len(text.splitlines()) <= ARCHITECTURE_LINES_MAX
+    assert [line for line in text.splitlines() if len(line) > LINE_MAX] == []
+    paths = re.findall(r"`([\w/]+\.py)`", text)
+    assert paths
+    assert [path for path in paths if not any((root / path).exists() for root in (ROOT, REPOSITORY))] == []
+    linked = re.findall(r"\]\(([^)#]+)", text)
+    assert [path for path in linked if not (REPOSITORY / path).exists()] == []
+    _, _, invariants = text.partition("## Code map")
+    contracts = re.findall(r"\[importlinter:contract:([\w-]+)\]", (REPOSITORY / ".importlinter").read_text("utf-8"))
+    assert set(contracts) <= set(re.findall(r"`([\w-]+)`\)", invariants))
+    assert [package.name for package in PACKAGES if f"`{package.name}`" not in invariants] == []

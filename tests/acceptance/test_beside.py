@@ -10,7 +10,11 @@ from gossamer.lab.simweb.behaviors.declared import BEHAVIORS
 from gossamer.lab.simweb.conformance import showcase
 from tests.ring.beside import LAG_S_P99_MAX, PACE_MIN, PAGES, Beside, beside, beside_web
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.alone]
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.alone,
+    pytest.mark.promise("Bounds", "A host keeps its pace beside any hostile behavior of the synthetic web."),
+]
 HOSTILE = ("floods", "hangs", "hostile", "bodies", "dead_ports", "schemes", "ttl_0")
 """Those that are tried on several hosts at once."""
 RUN_S_MAX = 60

@@ -11,7 +11,10 @@ import pytest
 
 from gossamer.lab.simweb.behaviors.declared import BEHAVIORS
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.promise("What is fetched", "Traps are cut off, and no other page of their host."),
+]
 RUN_S_MAX = 240
 """About 25 s on an idle machine."""
 RSS_BYTES_MAX = 700 << 20

@@ -207,6 +207,7 @@ def test_why_answers(crawl: Served, web: Endless, opened: Opened) -> None:
     expect(page.locator("#why-answer .verdict")).to_contain_text("unknown")
 
 
+@pytest.mark.promise("Console", "A change made in the dashboard takes effect at the servers.")
 def test_pausing_ends_requests_until_it_is_resumed(crawl: Served, web: Endless, opened: Opened) -> None:
     page = opened(crawl.address)
     page.click("#pause")
@@ -225,6 +226,7 @@ def test_pausing_ends_requests_until_it_is_resumed(crawl: Served, web: Endless, 
     web.more(10)
 
 
+@pytest.mark.promise("Console", "A change made in the dashboard takes effect at the servers.")
 def test_a_host_that_is_excluded_gets_no_more_requests(crawl: Served, web: Endless, opened: Opened) -> None:
     page = opened(crawl.address, complains=REFUSED)
     web.more(2, "left.example")
@@ -336,6 +338,7 @@ def test_a_token_that_is_wrong_is_told_of(crawl: Served, opened: Opened) -> None
     expect(page.locator("#link")).to_contain_text("token")
 
 
+@pytest.mark.promise("Console", "The dashboard shows text from the web as text.")
 def test_what_pages_say_of_themselves_runs_nothing(crawl: Served, web: Endless, opened: Opened) -> None:
     page = opened(crawl.address)
     shown = page.locator("#pages .title-text", has_text="owned").first

@@ -15,7 +15,11 @@ from tests.crash.crawls import crawl_of, until
 from tests.crash.harvest import Harvest, differences
 from tests.crash.killing import undisturbed
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.timeout(300),
+    pytest.mark.promise("Bounds", "A crawl pauses before its disk is full and continues by itself."),
+]
 
 WEB = SimwebOptions.plain(hosts=4, pages=150, bytes_median=3_000)
 NOTE = '"note": "paused for want of room'

@@ -9,7 +9,13 @@ import pytest
 from tests.acceptance.conftest import Crawl
 from tests.acceptance.nginx import Nginx
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.promise(
+        "What is fetched",
+        "With `--embeds` everything that pages need is fetched, and no link outside the scope is followed from there.",
+    ),
+]
 
 SITE = {
     "index.html": "<link rel=stylesheet href=FAR/s/main.css><img src=/i/a.png srcset='FAR/i/b.png 2x'>"

@@ -60,6 +60,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.promise("Bounds", "The memory budget does not change which pages are fetched.")
 def test_the_same_pages_whatever_the_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     finals = []
     with SimwebProcess(WEB, tmp_path / "web") as web:
@@ -121,6 +122,7 @@ HELD = {
 }
 
 
+@pytest.mark.promise("Bounds", "One value sets the memory of the process tree.")
 @pytest.mark.parametrize("name", HELD)
 def test_the_process_tree_keeps_within_the_budget(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

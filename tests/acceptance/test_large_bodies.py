@@ -16,7 +16,10 @@ from warcio.archiveiterator import ArchiveIterator
 import gossamer
 from tests.ring.hostile import MIB, Answer, HostileServer, bomb, noise, whole
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.promise("Bounds", "No page takes more than bounded time and memory, whatever it holds."),
+]
 
 LARGE_MB = 300
 RSS_BYTES_MAX = 300 * MIB

@@ -16,7 +16,13 @@ from gossamer.lab.simweb.process import SimwebProcess
 from tests.acceptance.power import Cut, Series
 from tests.acceptance.shims import preloaded
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.timeout(900),
+    pytest.mark.promise(
+        "Crash safety", "After a crash of the process or the machine, each commit is there whole or not at all."
+    ),
+]
 
 WORKERS = 2
 CUTS_MIN = 250

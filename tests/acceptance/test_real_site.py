@@ -94,6 +94,9 @@ def records_of(crawled: Crawled) -> Iterator[tuple[str, int, int, Any]]:
                 yield path.name, iterator.get_record_offset(), iterator.get_record_length(), record
 
 
+@pytest.mark.promise(
+    "What is fetched", "A crawl fetches exactly what the web and the scope define, in whatever order replies come."
+)
 def test_the_pages_fetched_are_those_that_the_walker_finds(crawled: Crawled, walked: Walked) -> None:
     fetched = [row for row in crawled.pages if row["outcome"] == "fetched"]
     html = Counter(crawled.path(row["url"]) for row in fetched if row["media_type"] == "text/html")
@@ -120,6 +123,7 @@ def test_connections_are_used_again(crawled: Crawled) -> None:
     assert len({request.connection for request in crawled.log}) <= 20  # 8 at once, and one for robots.txt.
 
 
+@pytest.mark.promise("Files and exports", "Other tools read and replay the WARC files.")
 @pytest.mark.parametrize("tool", ["warcio", "fastwarc"])
 def test_the_tools_of_others_find_the_archive_sound(crawled: Crawled, tool: str) -> None:
     assert crawled.warcs
@@ -159,6 +163,10 @@ def test_every_response_has_its_request_and_its_metadata(crawled: Crawled) -> No
     assert replies == len(crawled.pages) + 1  # That of robots.txt has no row.
 
 
+@pytest.mark.promise(
+    "Files and exports",
+    "WARC files hold what the servers sent, and each offset in `pages` and the index is one record.",
+)
 def test_tables_and_index_point_at_the_records(crawled: Crawled) -> None:
     places = {
         (name, offset, length, record.rec_headers.get_header("WARC-Target-URI"))

@@ -22,7 +22,10 @@ from tests.acceptance.replay import Pywb, Replayed, tool
 from tests.archive import strict
 from tests.ring.crawls import OWN, crawl
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.promise("Files and exports", "Other tools read and replay the WARC files."),
+]
 
 DOCS = Path("/usr/share/doc/python3-doc/html/library")
 PAGES = 40
@@ -134,6 +137,7 @@ def test_a_redirect_replays_and_leads_to_the_page_that_replays(site: Site, colle
         assert plain_body(target) == site.file(f"{origin}/page-3.html")
 
 
+@pytest.mark.promise("Continuous crawls", "A revisit record refers to the response that holds the content.")
 @pytest.mark.parametrize("collection", COLLECTIONS)
 def test_a_revisit_replays_with_its_originals_payload(site: Site, collection: str) -> None:
     revisits = [row["url"] for row in site.rows if row["warc_type"] == "revisit"]

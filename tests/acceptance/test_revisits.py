@@ -27,7 +27,11 @@ from gossamer.revisit.state import decode_memory
 from gossamer.state.store import Store
 from tests.ring.crawls import BRIEF, CommandLine, command_line, rows, until
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(150)]
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.timeout(150),
+    pytest.mark.promise("Continuous crawls", "A page that is revisited has one due time, which no crash loses."),
+]
 
 WEB = SimwebOptions.plain(
     hosts=6, pages=90, changing_share=0.7, change_s_median=6.0, change_sigma=1.0, names_per_address=1,

@@ -19,7 +19,14 @@ from tests.crash.harvest import Harvest
 from tests.docs.shown import blocks
 from tests.ring.crawls import BRIEF
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(500)]
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.timeout(500),
+    pytest.mark.promise(
+        "Offline crawls",
+        "Rounds of fetching and building end with the pages and links of a live crawl, whatever is killed.",
+    ),
+]
 
 ROOT = Path(__file__).parents[2]
 KILLS = 10

@@ -19,7 +19,13 @@ from gossamer.model.errors import ConfigError
 from tests.cluster.crawls import begun, config_of, ended
 from tests.cluster.test_scale import WEB, asked_twice, opened
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.promise(
+        "Several shards",
+        "A killed change of the number of shards can be continued; until it is complete, the crawl does not run.",
+    ),
+]
 
 SCALE = "import sys; from gossamer.api import scale_crawl; print(scale_crawl(sys.argv[1], int(sys.argv[2])).after)"
 

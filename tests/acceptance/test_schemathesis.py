@@ -12,7 +12,12 @@ import pytest
 from tests.console import conftest
 from tests.console.conftest import QUICK, Caller, Commands, until
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.promise(
+        "Console", "Commands, socket, HTTP API and its description offer the same verbs, for any number of shards."
+    ),
+]
 run, web = conftest.run, conftest.web
 NOT_MEANT = {
     # What fits the schema is not all accepted: a crawl refuses seeds that are no addresses.

@@ -12,7 +12,10 @@ from tests.console import conftest
 from tests.console.conftest import Commands
 from tests.console.test_serve import alive, config_of, crawl_of, ended, until, wish_of
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.promise("Console", "Crawls outlive a killed server, and the next server finds them."),
+]
 run, web = conftest.run, conftest.web
 
 

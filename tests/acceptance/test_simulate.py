@@ -27,6 +27,7 @@ EARLY = frozenset({"half_s"})
 """Half of so few pages are fetched within seconds, while the crawl still starts up."""
 
 
+@pytest.mark.promise("Simulation", "A simulation predicts a real crawl of the synthetic web.")
 @pytest.mark.alone
 @pytest.mark.parametrize("preset", SHORT)
 def test_a_real_crawl_does_what_was_predicted(preset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -38,6 +39,7 @@ def test_a_real_crawl_does_what_was_predicted(preset: str, tmp_path: Path, capsy
     assert all(abs(ratio - 1.0) <= TOLERANCE for name, ratio in ratios.items() if name not in EARLY), ratios
 
 
+@pytest.mark.promise("Simulation", "A simulated sample of hosts predicts what all of them would do.")
 def test_one_host_of_a_hundred_tells_what_a_workbench_does(capsys: pytest.CaptureFixture[str]) -> None:
     web = WebOptions(hosts=20_000, pages=800_000, zipf_exponent=0.6, dead_host_share=0.05, error_share=0.1)
     bench = FrontierOptions(bench_hosts_max=5_000)
@@ -55,6 +57,7 @@ def test_one_host_of_a_hundred_tells_what_a_workbench_does(capsys: pytest.Captur
     assert samples[100] == pytest.approx(whole, rel=0.10)
 
 
+@pytest.mark.promise("Order and fairness", "A huge slow site does not slow the small ones.")
 def test_one_huge_slow_site_does_not_slow_ten_thousand_small_ones() -> None:
     alone_s, beside_s = small_sites_s(10_000)
     assert beside_s == pytest.approx(alone_s, rel=0.05)

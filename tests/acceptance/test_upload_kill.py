@@ -13,7 +13,10 @@ from tests.crash.crawls import VICTIMS, crawl_of, until
 from tests.crash.harvest import Harvest
 from tests.ring.test_uploads import check
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.promise("Files and exports", "Kills during uploads lose no file and upload none twice."),
+]
 
 WEB = SimwebOptions.plain(seed=4, hosts=6, pages=150, bytes_median=4000)
 SLOW_BYTES_S = 300_000.0

@@ -77,6 +77,7 @@ def answer(*words: str | Path) -> dict[str, object]:
     return found
 
 
+@pytest.mark.promise("Several shards", "A batch crawl ends with the same pages on one shard and on several.")
 @pytest.mark.parametrize("workers", [3, 8])
 def test_the_result_is_that_of_one_worker(
     web: SimwebProcess, nodes: Nodes, alone: Harvest, workers: int, tmp_path: Path
@@ -177,6 +178,9 @@ def test_a_limit_of_pages_is_that_of_all_workers(web: SimwebProcess, nodes: Node
     assert sum(row["outcome"] == "fetched" for row in Harvest(tmp_path / "crawl").rows) == 100
 
 
+@pytest.mark.promise(
+    "Several shards", "A crawl on Ray that ends or is killed leaves no process and no file outside its directory."
+)
 def test_a_killed_crawl_leaves_no_process(web: SimwebProcess, tmp_path: Path) -> None:
     running = begun(*crawl_of(web, tmp_path / "crawl", 2, "politeness.delay_s_min=1", politeness="weak"))
     try:

@@ -31,6 +31,7 @@ def rows_of(directory: Path, columns: str = "url, outcome") -> list[tuple[Any, .
 # ---- iteration
 
 
+@pytest.mark.promise("Components and Python", "In Python each page reaches its reader once, after its commit.")
 def test_every_page_comes_once_after_its_commit(run: Run, make: Make) -> None:
     async def scenario() -> None:
         async with Site(star(120)) as site:
@@ -87,6 +88,7 @@ def test_a_page_that_never_came_is_a_page_too(run: Run, make: Make) -> None:
     run(scenario())
 
 
+@pytest.mark.promise("Components and Python", "A reader that stops early leaves a crawl that can be resumed.")
 def test_whoever_leaves_early_ends_the_crawl_with_everything_committed(run: Run, make: Make) -> None:
     async def scenario() -> None:
         async with Site(star(300)) as site:
@@ -170,6 +172,7 @@ def test_a_reader_may_come_when_the_crawl_has_ended(run: Run, make: Make) -> Non
     run(scenario())
 
 
+@pytest.mark.promise("Components and Python", "A reader that stops early leaves a crawl that can be resumed.")
 def test_a_cancelled_reader_leaves_a_crawl_that_can_be_resumed(run: Run, make: Make) -> None:
     async def scenario() -> None:
         async with Site(star(50)) as site:

@@ -19,6 +19,8 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import VERBS
 from tests.api.site import Site, page
 
+pytestmark = pytest.mark.promise("Operation", "The examples in the documentation run.")
+
 ROOT = Path(__file__).parents[2]
 SHOWN = "https://docs.example.org/"
 PAGES = {"/": page("/a", "/b", title="Docs", text="Words to read"), "/a": page(title="A"), "/b": page(title="B")}

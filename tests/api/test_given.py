@@ -22,6 +22,10 @@ from gossamer.api.search import search_of
 from gossamer.api.views import export_of
 from gossamer.model.errors import ConfigError
 
+pytestmark = pytest.mark.promise(
+    "Components and Python", "An argument of a wrong type is an error of one line, and starts nothing."
+)
+
 HERE = "http://127.0.0.1:1/"
 
 

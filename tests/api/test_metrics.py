@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import cast
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from gossamer.api.metrics import fleet_metrics, metrics_of
@@ -84,6 +85,7 @@ def test_every_metric_is_documented_and_every_documented_one_is_exposed(run: Run
         assert f"{name.removesuffix('_s') + '_seconds' if name == 'dns_s' else name}_total" in names
 
 
+@pytest.mark.promise("Operation", "Metrics cost nothing until they are requested, and their labels are bounded.")
 def test_hostile_labels_are_text_and_nothing_more() -> None:
     evil = 'text/"html\n\\evil{x="1"} 5'
     found = samples(metrics_of({"media_types": {evil: 3}, "rejected": {"": 2}}))
@@ -91,6 +93,7 @@ def test_hostile_labels_are_text_and_nothing_more() -> None:
     assert found["gossamer_rejected_links_total", (("filter", "unknown"),)] == 2
 
 
+@pytest.mark.promise("Operation", "Metrics cost nothing until they are requested, and their labels are bounded.")
 def test_who_does_not_ask_does_not_import_the_library() -> None:
     code = "import sys, gossamer.api; sys.exit('prometheus_client' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -44,6 +44,9 @@ def test_what_cannot_change_live_is_one_line_that_says_how_to_mend_it() -> None:
     assert "too many values within each other" in refusal("scope.exclude=" + "[" * 5_000 + "]" * 5_000)
 
 
+@pytest.mark.promise(
+    "Crash safety", "Values set while a crawl runs take effect together or not at all, and survive any crash."
+)
 def test_one_bad_value_among_good_ones_changes_nothing() -> None:
     assert "seen.form" in refusal("crawl.concurrency=3", "seen.form=bloom")
 
@@ -82,6 +85,9 @@ def test_limits_and_concurrency_change_while_it_runs_and_are_kept(run: Run, make
     run(scenario())
 
 
+@pytest.mark.promise(
+    "Crash safety", "Values set while a crawl runs take effect together or not at all, and survive any crash."
+)
 def test_a_change_is_in_the_store_when_the_answer_comes(run: Run, make: Make) -> None:
     async def scenario() -> None:
         async with Site(star(40)) as site:
@@ -100,6 +106,7 @@ def test_a_change_is_in_the_store_when_the_answer_comes(run: Run, make: Make) ->
     run(scenario())
 
 
+@pytest.mark.promise("What is fetched", "Every filter that can change during a crawl also judges queued URLs.")
 def test_an_exclude_pattern_holds_for_what_is_queued_too(run: Run, make: Make) -> None:
     leaves = {f"/a/{n}": page() for n in range(20)} | {f"/b/{n}": page() for n in range(20)}
 
@@ -123,6 +130,7 @@ def test_an_exclude_pattern_holds_for_what_is_queued_too(run: Run, make: Make) -
     run(scenario())
 
 
+@pytest.mark.promise("What is fetched", "Every filter that can change during a crawl also judges queued URLs.")
 def test_filters_of_a_resume_hold_for_what_is_queued_too(run: Run, make: Make) -> None:
     leaves = {f"/b/{n}": page() for n in range(9)}
 

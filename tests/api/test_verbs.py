@@ -10,6 +10,9 @@ from tests.api.conftest import Make, Run
 from tests.api.site import Site, star
 
 
+@pytest.mark.promise(
+    "Console", "Commands, socket, HTTP API and its description offer the same verbs, for any number of shards."
+)
 def test_a_crawl_of_any_number_of_shards_knows_the_verbs_of_the_table() -> None:
     assert set(object.__new__(ClusterCrawler)._verbs()) == set(VERBS)
 

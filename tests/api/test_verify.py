@@ -115,6 +115,9 @@ def test_what_is_sound_is_found_sound(made: Path, name: str, *, deep: bool) -> N
     assert found.files >= (5 if deep else 1)
 
 
+@pytest.mark.promise(
+    "Crash safety", "`gossamer verify` finds and names every missing or changed file of the last commit."
+)
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize(("name", "copied"), [(name, kind.crawl) for name, kind in KINDS.items()], indirect=["copied"])
 def test_every_damage_is_found_and_the_file_is_named(copied: Path, name: str, damage: str) -> None:
@@ -136,6 +139,7 @@ def test_every_damage_is_found_and_the_file_is_named(copied: Path, name: str, da
         assert any(one.file.startswith(expected) for one in quick.damage), quick.damage
 
 
+@pytest.mark.promise("Crash safety", "A store that lost commits is refused before any file is cut.")
 @pytest.mark.parametrize("copied", ["killed"], indirect=True)
 def test_a_store_that_lost_commits_is_not_gone_on_with(copied: Path) -> None:
     """A write-ahead log that is cut ends without an error: what was committed after it would be cut off everywhere."""
@@ -150,6 +154,10 @@ def test_a_store_that_lost_commits_is_not_gone_on_with(copied: Path) -> None:
     assert {path: path.read_bytes() for path in before} == before
 
 
+@pytest.mark.promise(
+    "Files and exports",
+    "An index made from incomplete tables replaces a complete one only if the operator accepts the loss.",
+)
 @pytest.mark.parametrize("copied", ["finished"], indirect=True)
 @pytest.mark.parametrize("name", ["pages", "links", "epochs", "WARC"])
 def test_what_is_lost_is_shown_refused_and_can_be_accepted(copied: Path, tmp_path: Path, name: str) -> None:

@@ -25,6 +25,7 @@ async def told(crawler: Crawler, wanted: Callable[[dict[str, object]], bool]) ->
         await asyncio.sleep(0.01)
 
 
+@pytest.mark.promise("Operation", "When a crawl does nothing, `status` says what it waits for and until when.")
 def test_whom_it_waits_for_and_why_and_until_when(run: Run, make: Make) -> None:
     async def scenario() -> None:
         async with Site(star(3)) as site:

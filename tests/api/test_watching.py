@@ -32,6 +32,7 @@ def replaced(file: Path, text: str) -> None:
     aside.replace(file)
 
 
+@pytest.mark.promise("Politeness", "An exclusion list is read again during a crawl; one with errors changes nothing.")
 def test_a_list_is_read_again_and_a_bad_one_leaves_the_old_in_force(run: Run, make: Make, tmp_path: Path) -> None:
     asked = tmp_path / "asked.txt"
     asked.write_text("# owners who asked\nfirst.example\n")

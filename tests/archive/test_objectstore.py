@@ -86,6 +86,9 @@ def test_another_crawls_object_stays_as_it_is(bucket: Bucket, tmp_path: Path, na
     assert bucket.objects()[name] == b"a view"
 
 
+@pytest.mark.promise(
+    "Files and exports", "A file counts as uploaded to an object store only after its content there was verified."
+)
 @pytest.mark.parametrize("size", [1000, 2 * PART])
 def test_what_was_spoiled_on_its_way_is_noticed(bucket: Bucket, tmp_path: Path, name: str, size: int) -> None:
     path = file_of(tmp_path, size)

@@ -114,6 +114,7 @@ def test_finished_files_and_nothing_else(case: Case, tmp_path: Path) -> None:
     assert case.said == []
 
 
+@pytest.mark.promise("Files and exports", "Kills during uploads lose no file and upload none twice.")
 def test_each_is_uploaded_once_over_all_runs(case: Case) -> None:
     case.file("warc/1")
     assert case.finish()
@@ -153,6 +154,7 @@ def test_a_file_that_is_dropped_on_its_way_harms_nobody(case: Case) -> None:
     assert case.shard.journals.uploads() == []
 
 
+@pytest.mark.promise("Files and exports", "A local WARC file is deleted only after the commit that records its upload.")
 @pytest.mark.parametrize("keep", [True, False])
 def test_local_warc_files_go_only_after_the_commit(tmp_path: Path, keep: bool) -> None:
     case = Case(tmp_path, store_keep_warc=keep)

@@ -204,6 +204,7 @@ def commands() -> list[tuple[str, list[str]]]:
     return found
 
 
+@pytest.mark.promise("Operation", "Every command, option and key is documented.")
 @pytest.mark.parametrize(("command", "options"), commands())
 def test_every_command_and_option_is_documented(command: str, options: list[str]) -> None:
     page = (REPOSITORY / "docs/reference/commands.md").read_text(encoding="utf-8")

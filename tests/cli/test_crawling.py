@@ -51,6 +51,7 @@ def test_a_limit_is_an_end_like_any_other(run: Gossamer) -> None:
     assert "3 of 3 (100%)" in out
 
 
+@pytest.mark.promise("Operation", "Text from the web never reaches a terminal unescaped.")
 def test_what_strangers_wrote_cannot_move_the_cursor(run: Gossamer) -> None:
     _, out, _ = run("crawl", seed("pages/1"), LOCAL)
     assert r"note \x1b[2J \u202e end" in out
@@ -150,6 +151,9 @@ def test_stop_is_an_interruption_too(run: Gossamer) -> None:
     assert process.returncode == 130
 
 
+@pytest.mark.promise(
+    "Crash safety", "A page that kills the process is quarantined, and the crawl restarts from its last commit."
+)
 @pytest.mark.parametrize(("number", "accused"), [("SIGSEGV", True), ("SIGABRT", True), ("SIGKILL", False)])
 def test_a_child_that_dies_is_started_again(run: Gossamer, number: str, accused: bool) -> None:
     status, out, err = run("crawl", seed(f"dies/{number}"), LOCAL)
@@ -166,6 +170,7 @@ def test_a_child_that_hangs_in_a_page_is_ended(run: Gossamer) -> None:
     assert (run.directory / "crawl/state/accused").exists()
 
 
+@pytest.mark.promise("Crash safety", "A crawl that crashes again and again without a commit ends.")
 def test_a_child_that_keeps_dying_ends_the_crawl(run: Gossamer) -> None:
     status, _, err = run("crawl", seed("keepsdying"), LOCAL, "--quiet")
     assert status == 1
@@ -187,6 +192,7 @@ def test_what_the_crawl_refuses_is_one_line(run: Gossamer) -> None:
     assert (status, err) == (2, "gossamer: the disk is full; make room\n")
 
 
+@pytest.mark.promise("Crash safety", "No crawl process outlives its supervisor.")
 def test_no_crawl_outlives_its_supervisor(run: Gossamer) -> None:
     process = run.start("crawl", seed("forever"), LOCAL, "--quiet")
     child = child_of(run)
@@ -247,6 +253,9 @@ def test_on_a_terminal_that_cannot_redraw_there_are_plain_lines(run: Gossamer) -
     assert b"5 pages" in shown
 
 
+@pytest.mark.promise(
+    "Operation", "A configuration error is one line that names the place and the remedy, and starts nothing."
+)
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

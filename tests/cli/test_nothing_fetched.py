@@ -16,6 +16,10 @@ from tests.answering import Answering
 from tests.cli.conftest import Gossamer
 from tests.cli.test_reading import real
 
+pytestmark = pytest.mark.promise(
+    "Operation", "A crawl that fetches no seed has an exit status of its own and names seeds and reasons."
+)
+
 CLOSED = "closed.test"
 """Its robots.txt disallows everything; another one's does not."""
 QUICK = (

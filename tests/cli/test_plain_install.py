@@ -23,6 +23,11 @@ from tests.cli.conftest import Gossamer, until
 from tests.cli.test_reading import real
 from tests.plain import plain_python
 
+pytestmark = pytest.mark.promise(
+    "Operation",
+    "Every documented command works in an installation without extras, or says in one line what to install.",
+)
+
 REPOSITORY = Path(__file__).parents[2]
 
 LOOKING: dict[str, list[list[str]]] = {

@@ -104,6 +104,7 @@ def test_a_reader_that_has_gone_away_is_no_error(form: str) -> None:
     progress.end(STATUS, "d", "finished")
 
 
+@pytest.mark.promise("Operation", "Text from the web never reaches a terminal unescaped.")
 @pytest.mark.parametrize("form", ["plain", "json"])
 def test_hostile_text_is_shown_not_obeyed(form: str) -> None:
     out = io.StringIO()

@@ -63,6 +63,7 @@ def as_anybody(directory: Path, *arguments: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.promise("Operation", "A crawl in a read-only directory can be inspected.")
 def test_what_only_looks_needs_not_write(kept: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     url = (kept / "page.html").as_uri()
     status, out, err = as_anybody(kept, "status", "crawl", "--json")
@@ -110,6 +111,7 @@ def test_a_lock_that_is_read_is_a_lock(kept: Path) -> None:
     other.release()
 
 
+@pytest.mark.promise("Crash safety", "A crawl or shard that lost its state never starts anew over its files.")
 @pytest.mark.parametrize(
     "arguments", [("resume", "crawl", "--quiet"), ("status", "crawl"), ("why", "crawl", "file:///x")]
 )
@@ -130,6 +132,7 @@ def test_a_crawl_that_lost_its_state_is_not_begun_anew_over_what_it_has(
     assert run("report", "crawl")[0] == 0
 
 
+@pytest.mark.promise("Files and exports", "No file that was cut short is exported or indexed as if it were whole.")
 @pytest.mark.parametrize(("folder", "to"), [("warc", "markdown"), ("pages", "csv")])
 def test_files_that_end_early_are_not_exported_as_if_they_were_whole(tmp_path: Path, folder: str, to: str) -> None:
     run = finished(tmp_path)

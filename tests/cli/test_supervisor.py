@@ -75,6 +75,9 @@ def test_an_end_of_its_own_choice_is_the_end(status: int) -> None:
     assert (watched.starts, watched.accused, watched.said) == (1, 0, [])
 
 
+@pytest.mark.promise(
+    "Crash safety", "A page that kills the process is quarantined, and the crawl restarts from its last commit."
+)
 @pytest.mark.parametrize("number", sorted(CONTENT_DEATHS))
 def test_a_death_that_content_can_cause_accuses_and_restarts(number: signal.Signals) -> None:
     watched = Watched(dies_of(number), exits(0))
@@ -83,6 +86,10 @@ def test_a_death_that_content_can_cause_accuses_and_restarts(number: signal.Sign
     assert number.name in watched.said[0]
 
 
+@pytest.mark.promise(
+    "Crash safety",
+    "A page is blamed for a crash only if the process was working on it and ended in a way that a page can cause.",
+)
 @pytest.mark.parametrize("code", [dies_of(signal.SIGKILL), dies_of(signal.SIGXCPU), exits(7)])
 def test_any_other_death_restarts_and_accuses_nobody(code: str) -> None:
     watched = Watched(code, exits(0))
@@ -90,6 +97,7 @@ def test_any_other_death_restarts_and_accuses_nobody(code: str) -> None:
     assert (watched.starts, watched.accused) == (2, 0)
 
 
+@pytest.mark.promise("Crash safety", "A crawl that crashes again and again without a commit ends.")
 def test_restarts_without_progress_end() -> None:
     watched = Watched(dies_of(signal.SIGKILL), restarts_max=5)
     assert watched.run() == 1
@@ -124,6 +132,7 @@ def when(ready: Path, act: Callable[[], None]) -> threading.Thread:
     return thread
 
 
+@pytest.mark.promise("Operation", "Each signal reaches the crawl once, also one sent while the crawl starts.")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("times", [1, 2])
 def test_each_signal_is_forwarded_once(tmp_path: Path, number: signal.Signals, times: int) -> None:
@@ -145,6 +154,7 @@ def test_each_signal_is_forwarded_once(tmp_path: Path, number: signal.Signals, t
     assert signal.getsignal(number) is before
 
 
+@pytest.mark.promise("Operation", "Each signal reaches the crawl once, also one sent while the crawl starts.")
 def test_a_signal_before_the_child_has_handlers_is_not_lost(tmp_path: Path) -> None:
     early = "import signal; assert signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())\n"
     watched = Watched(early + "import time; time.sleep(0.5)" + COUNTING)
@@ -153,6 +163,9 @@ def test_a_signal_before_the_child_has_handlers_is_not_lost(tmp_path: Path) -> N
     assert watched.run() == 130
 
 
+@pytest.mark.promise(
+    "Operation", "A terminal that closes ends a crawl as SIGTERM does; under nohup the crawl continues."
+)
 @pytest.mark.parametrize("ignored", [False, True])
 def test_a_terminal_that_goes_ends_a_crawl_but_under_nohup(tmp_path: Path, *, ignored: bool) -> None:
     ready = tmp_path / "ready"
@@ -201,6 +214,7 @@ def test_a_child_that_takes_no_signal_is_killed_by_the_third(tmp_path: Path) -> 
     assert watched.starts == 1
 
 
+@pytest.mark.promise("Crash safety", "No crawl process outlives its supervisor.")
 def test_no_child_outlives_an_exception(tmp_path: Path) -> None:
     children: list[subprocess.Popen[bytes]] = []
     watched = Watched("import time; time.sleep(60)")

@@ -117,6 +117,9 @@ class World:
                 node.addresses.take(sender, data, self.now, node.opening)
 
 
+@pytest.mark.promise(
+    "Several shards", "One shard at a time sends requests to an address, and its delays hold for all shards."
+)
 @settings(max_examples=40, deadline=None)
 @given(
     st.integers(0, 2**32), st.integers(2, 4), st.sampled_from([0.0, 0.3]), st.sampled_from([0.0, 0.3]),

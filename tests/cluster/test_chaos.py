@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pytest
+
 from gossamer.lab.shards import Shards
 from gossamer.lab.simweb.judge import judge
 from gossamer.lab.simweb.options import SimwebOptions
@@ -49,6 +51,9 @@ class Mischief:
             await shards.start(number)
 
 
+@pytest.mark.promise(
+    "Several shards", "Killed shards, coordinators and machines, and lost or repeated messages, change no final page."
+)
 def test_the_result_is_that_of_a_calm_crawl(tmp_path: Path) -> None:
     """Two dozen deaths, about half of them with an older checkpoint restored, on a wire that cannot be trusted."""
     web = SimwebOptions(
@@ -65,6 +70,9 @@ def test_the_result_is_that_of_a_calm_crawl(tmp_path: Path) -> None:
     assert running.restores >= DEATHS_MIN // 4
 
 
+@pytest.mark.promise(
+    "Several shards", "One shard at a time sends requests to an address, and its delays hold for all shards."
+)
 def test_no_promise_is_broken_over_several_shards(tmp_path: Path) -> None:
     """Sites on different shards share addresses: the servers' log knows nothing of shards."""
     promise = PROMISES["polite"]

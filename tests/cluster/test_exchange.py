@@ -135,6 +135,9 @@ def texts(begin: int, end: int) -> list[str]:
     return [one.text for one in THEIRS[begin:end]]
 
 
+@pytest.mark.promise(
+    "Several shards", "A link to another shard stays on disk until the receiver's commit or checkpoint holds it."
+)
 def test_a_batch_goes_with_its_commit_in_order_and_is_dropped_when_it_is_safe(pair: tuple[Member, Member]) -> None:
     one, other = pair
     one.send(0, 500)
@@ -210,6 +213,9 @@ def test_a_sender_that_dies_sends_what_it_committed_and_it_is_taken_once(pair: t
     assert one.exchange.traffic()["batches_waiting"] == 0
 
 
+@pytest.mark.promise(
+    "Several shards", "A link to another shard stays on disk until the receiver's commit or checkpoint holds it."
+)
 def test_a_batch_waits_for_the_receivers_checkpoint_where_there_are_any(tmp_path: Path) -> None:
     one, other = Member(0, tmp_path / "0", needs_cover=True), Member(1, tmp_path / "1", needs_cover=True)
     one.send(0, 100)

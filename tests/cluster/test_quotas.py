@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +23,7 @@ class Shard:
         return Report(number, 1, not self.work, 0, pages=self.pages, quota_serial=self.serial)
 
 
+@pytest.mark.promise("Several shards", "A limit on pages is never exceeded by several shards together.")
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 6), st.integers(1, 500))
 def test_the_limit_is_never_passed_and_always_reached(seed: int, shards: int, pages_max: int) -> None:

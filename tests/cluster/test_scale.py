@@ -31,6 +31,7 @@ def asked_twice(simweb: SimwebProcess) -> dict[str, int]:
     return repeats(simweb.requests(), simweb.web)
 
 
+@pytest.mark.promise("Several shards", "A change of the number of shards keeps everything that is known of each site.")
 def test_a_crawl_goes_on_with_another_number_of_shards(tmp_path: Path) -> None:
     directory = tmp_path / "crawl"
     with SimwebProcess(WEB, tmp_path / "web") as simweb:

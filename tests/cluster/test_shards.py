@@ -35,6 +35,7 @@ def test_two_shards_ask_for_each_page_of_a_plain_web_once(tmp_path: Path) -> Non
     assert len(asked) == len(set(asked)), "a page was asked for twice"
 
 
+@pytest.mark.promise("Several shards", "A batch crawl ends with the same pages on one shard and on several.")
 @pytest.mark.parametrize("shards", [2, 3, 8])
 def test_the_final_set_of_pages_is_that_of_one_shard(tmp_path: Path, shards: int) -> None:
     """The truth is what one shard ends with too: `tests/ring/test_truth.py`."""
@@ -87,6 +88,10 @@ def test_a_limit_on_pages_counts_over_all_shards(tmp_path: Path) -> None:
     assert len(asked) == 150
 
 
+@pytest.mark.promise(
+    "Order and fairness",
+    "A batch crawl waits no longer than its patience for a server, and names the URLs that it leaves queued.",
+)
 def test_shards_end_when_all_that_is_left_waits_for_longer_than_the_patience(tmp_path: Path) -> None:
     """One host asks for a day: the others are fetched, all shards end, and its URLs stay queued."""
 

@@ -50,6 +50,7 @@ def refused(directory: Path) -> str:
     return str(error.value)
 
 
+@pytest.mark.promise("Crash safety", "A crawl or shard that lost its state never starts anew over its files.")
 @pytest.mark.parametrize("unfinished", [False, True])
 def test_a_shard_that_lost_its_state_is_one_line_and_nothing_is_touched(crawl: Path, *, unfinished: bool) -> None:
     shutil.rmtree(crawl / "state/shard-1/store")

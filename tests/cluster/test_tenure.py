@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +24,7 @@ class Process:
         """When the answer comes, and when it was asked for."""
 
 
+@pytest.mark.promise("Several shards", "No two processes crawl as one shard.")
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, 2**32))
 def test_never_two_at_once(seed: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -105,6 +106,7 @@ class Model:
         )
 
 
+@pytest.mark.promise("Several shards", "A crawl of several shards ends when it is complete, and not before.")
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, 2**32), st.integers(2, 5))
 def test_the_end_is_told_when_it_is_there_and_not_before(seed: int, shards: int) -> None:
@@ -131,6 +133,7 @@ def test_the_end_is_told_when_it_is_there_and_not_before(seed: int, shards: int)
     assert told or model.fuel or not model.over, "the end was there, and nobody was told"
 
 
+@pytest.mark.promise("Several shards", "A crawl of several shards ends when it is complete, and not before.")
 @settings(max_examples=100, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 5))
 def test_it_always_ends(seed: int, shards: int) -> None:

@@ -206,6 +206,7 @@ def test_a_body_without_end_is_not_read_on(call: Caller) -> None:
 # ---- who may
 
 
+@pytest.mark.promise("Console", "Nothing changes over HTTP without the token, which only its owner can read.")
 @pytest.mark.parametrize("verb", CHANGES)
 @pytest.mark.parametrize(
     "authorization",
@@ -231,6 +232,7 @@ def test_the_token_of_another_crawl_is_none(call: Caller, tmp_path: Path) -> Non
     assert call("GET", "/api/status", token=call.token).status == 200
 
 
+@pytest.mark.promise("Console", "Requests from other sites and for other host names are refused.")
 @pytest.mark.parametrize("path", ["/", "/api/status", "/api/openapi.json", "/metrics", "/api/pause", "/static/main.js"])
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example:1", "localhost.evil.example", "", "0.0.0.0"])
 def test_other_names_are_not_served(call: Caller, path: str, host: str) -> None:
@@ -251,6 +253,7 @@ FOREIGN = [
 ]
 
 
+@pytest.mark.promise("Console", "Requests from other sites and for other host names are refused.")
 @pytest.mark.parametrize("headers", FOREIGN)
 def test_other_sites_may_not_ask(call: Caller, headers: dict[str, str]) -> None:
     for method, path in (
@@ -283,6 +286,7 @@ def test_nothing_is_kept_shared_or_guessed_at(call: Caller) -> None:
         assert "server" not in answer.headers
 
 
+@pytest.mark.promise("Console", "Nothing changes over HTTP without the token, which only its owner can read.")
 def test_the_token_is_its_owners_alone_and_nowhere_else(call: Caller, directory: Path) -> None:
     path = directory / "state" / FILE
     assert path.read_text().strip() == call.token
@@ -310,6 +314,7 @@ def test_a_token_that_others_could_read_is_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "elsewhere").read_text().strip() == third
 
 
+@pytest.mark.promise("Console", "Beyond loopback nothing is read without the token.")
 def test_elsewhere_than_on_loopback_every_request_needs_the_token(run: Commands, web: str) -> None:
     caller, process = run.served(
         "crawl", web, "--serve", "0", "--set", 'console.address="0.0.0.0"', "--allow-private", "--delay", "0.2", *QUICK
@@ -332,6 +337,9 @@ def test_elsewhere_than_on_loopback_every_request_needs_the_token(run: Commands,
 # ---- the description
 
 
+@pytest.mark.promise(
+    "Console", "Commands, socket, HTTP API and its description offer the same verbs, for any number of shards."
+)
 def test_the_description_is_one_and_all_that_is_there(call: Caller) -> None:
     described = call.get("/api/openapi.json").json
     openapi_spec_validator.validate(described)

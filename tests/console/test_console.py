@@ -245,6 +245,7 @@ SLOW = {
 }
 
 
+@pytest.mark.promise("Console", "No client keeps others out or takes more than its share of the crawl's event loop.")
 @pytest.mark.parametrize("data", SLOW.values(), ids=SLOW)
 def test_no_readers_keep_others_out(data: bytes) -> None:
     """Two hundred connections that take or give nothing, and readers that come before and after them."""
@@ -307,6 +308,7 @@ def test_chunks_of_one_byte_are_parsed_a_few_at_a_time() -> None:
     assert max(pieces) <= PIECE_BYTES
 
 
+@pytest.mark.promise("Console", "No client keeps others out or takes more than its share of the crawl's event loop.")
 def test_a_flood_of_requests_gets_its_share_of_the_loop_and_no_more() -> None:
     async def flood(port: int) -> None:
         while True:

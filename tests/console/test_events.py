@@ -124,6 +124,7 @@ def test_who_comes_hears_what_was_and_then_what_is() -> None:
     run(scenario())
 
 
+@pytest.mark.promise("Console", "All viewers together cost one message a second, and no viewer costs nothing.")
 def test_a_second_is_made_once_for_all_and_not_at_all_for_nobody() -> None:
     async def scenario() -> None:
         desk = Desk()
@@ -259,6 +260,7 @@ def test_a_stream_with_the_token_gives_way_to_none_without(monkeypatch: pytest.M
     run(scenario())
 
 
+@pytest.mark.promise("Console", "A slow viewer delays neither the crawl nor other viewers.")
 def test_who_does_not_read_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "TICK_S", 0.01)
     monkeypatch.setattr(events, "TICK_S", 0.01)

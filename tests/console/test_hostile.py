@@ -53,6 +53,7 @@ def search_processes(process: int) -> set[int]:
     return {child for child, words in descendants(process).items() if b"gossamer.isolated\0search" in words}
 
 
+@pytest.mark.promise("Console", "No search query ends the process that receives it.")
 @pytest.mark.parametrize("served_by", ["the crawl", "gossamer serve", "a server of many crawls"])
 def test_hostile_queries_end_neither_the_console_nor_the_crawl(run: Commands, web: str, served_by: str) -> None:
     assert len(set(QUERIES)) >= 50

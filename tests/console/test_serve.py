@@ -62,6 +62,7 @@ def test_a_crawl_that_runs_elsewhere_is_asked_and_told_by_its_socket(run: Comman
     assert ended(server) == 0
 
 
+@pytest.mark.promise("Console", "Serving a crawl that does not run changes nothing.")
 def test_of_a_crawl_that_does_not_run_it_reads_and_changes_nothing(run: Commands, web: str) -> None:
     assert run("crawl", web, "--allow-private", "--delay", "0", "--max-pages", "6", "--quiet", *QUICK)[0] == 0
     call, server = run.served("serve", "crawl", "--port", "0")

@@ -35,6 +35,7 @@ def test_work_is_paid_for_before_more_begins() -> None:
     assert share.spent_s == pytest.approx(1.0)
 
 
+@pytest.mark.promise("Console", "No client keeps others out or takes more than its share of the crawl's event loop.")
 def test_over_any_time_no_more_than_the_share_is_spent() -> None:
     clock = Clock()
     share = Share(0.2, clock)

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from gossamer.api.metrics import metrics_of
 from tests.crash.crawls import Crawl, environment
 from tests.crash.harvest import Harvest
@@ -25,6 +27,7 @@ def shown(crawl: Crawl, *words: str) -> str:
     return done.stdout
 
 
+@pytest.mark.promise("Components and Python", "Failures of a processing module are counted and shown.")
 def test_failures_are_counted_and_shown_wherever_people_look(tmp_path: Path) -> None:
     with Site(linked(HTML, 0)).serving() as site:
         crawl = crawl_of_site(site, tmp_path, module="Raise")
@@ -58,6 +61,9 @@ def test_failures_are_counted_and_shown_wherever_people_look(tmp_path: Path) -> 
     assert f'gossamer_module_pages_total{{module="links"}} {PAGES + 1}.0' in text
 
 
+@pytest.mark.promise(
+    "Components and Python", "A processing module that never works stops the crawl, which can be resumed."
+)
 def test_a_module_that_never_worked_stops_the_crawl_which_can_be_resumed(tmp_path: Path) -> None:
     pages = {path: body + b"<!-- marker-Raise -->" for path, body in linked(HTML, 0).items()}
     with Site(pages).serving() as site:

@@ -8,12 +8,18 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from gossamer.archive.search.query import search
 from gossamer.archive.search.question import Question
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from tests.crash.crawls import VICTIMS, Crawl, crawl_of, until
 from tests.crash.harvest import Harvest
+
+pytestmark = pytest.mark.promise(
+    "Files and exports", "The full-text index holds the last version of every fetched page once, whatever is killed."
+)
 
 KILLS = 3
 OFTEN = ("search.enabled=true", "search.commit_pages=30", "search.commit_s=0.3")

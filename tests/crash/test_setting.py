@@ -22,6 +22,9 @@ def commanded(crawl: Crawl, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.promise(
+    "Crash safety", "Values set while a crawl runs take effect together or not at all, and survive any crash."
+)
 @pytest.mark.parametrize("victim", VICTIMS)
 def test_what_was_set_holds_after_a_kill(victim: Victim, tmp_path: Path) -> None:
     with SimwebProcess(WEB, tmp_path / "web") as served:

@@ -145,6 +145,9 @@ async def test_one_process_answers_for_many_pages(tmp_path: Path) -> None:
         assert seen[0][0].links == [Found("https://e.example/second", "anchor")]
 
 
+@pytest.mark.promise(
+    "Components and Python", "A processing module that raises, hangs or crashes harms its own findings alone."
+)
 @pytest.mark.parametrize(
     ("body", "error"),
     [
@@ -163,6 +166,9 @@ async def test_a_module_that_fails_harms_only_itself(tmp_path: Path, body: bytes
         assert (await look(apart, b"fine"))[1] == []
 
 
+@pytest.mark.promise(
+    "Components and Python", "A processing module that raises, hangs or crashes harms its own findings alone."
+)
 @pytest.mark.parametrize(
     ("body", "error"),
     [

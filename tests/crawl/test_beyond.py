@@ -40,6 +40,7 @@ WEB = {
 }
 
 
+@pytest.mark.promise("What is fetched", "Redirects of seeds widen the scope for every page, whichever was found first.")
 @pytest.mark.parametrize("order", [("http://a.test/", "http://c.test/"), ("http://c.test/", "http://a.test/")])
 def test_a_link_that_came_before_the_redirect_that_brings_it_in_is_followed(
     tmp_path: Path, order: tuple[str, str]

@@ -85,6 +85,7 @@ def test_counts_and_times_are_in_the_commit(tmp_path: Path) -> None:
         assert totals.elapsed_s >= 5
 
 
+@pytest.mark.promise("Crash safety", "Nothing is built on a commit that failed or was cancelled.")
 @pytest.mark.parametrize("where", ["sync", "commit", "apply"])
 def test_a_disk_that_fails_leaves_nothing_counted_and_nothing_built_on(tmp_path: Path, where: str) -> None:
     with Ring(tmp_path, {ROOT: page()}) as ring:
@@ -123,6 +124,7 @@ def test_a_failing_archive_leaves_the_epoch_open(tmp_path: Path) -> None:
         assert isinstance(ring.tally.fatal_error, OSError)
 
 
+@pytest.mark.promise("Crash safety", "Nothing is built on a commit that failed or was cancelled.")
 def test_whoever_is_cancelled_while_committing_leaves_a_whole_commit(tmp_path: Path) -> None:
     with Ring(tmp_path, {ROOT: page()}) as ring:
         ring.crawl(ROOT)

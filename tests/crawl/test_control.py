@@ -99,6 +99,7 @@ def test_a_verb_is_answered_with_its_result_as_often_as_asked(tmp_path: Path, ru
     run(served(tmp_path, logs, work))
 
 
+@pytest.mark.promise("Operation", "The control socket answers every request, and only its owner can open it.")
 @pytest.mark.parametrize(
     ("line", "error"),
     [
@@ -155,6 +156,7 @@ def test_two_clients_do_not_wait_for_each_other(tmp_path: Path, run: Run, logs: 
     run(served(tmp_path, logs, work))
 
 
+@pytest.mark.promise("Operation", "The control socket answers every request, and only its owner can open it.")
 def test_only_its_owner_may_open_the_socket(tmp_path: Path, run: Run, logs: Logs) -> None:
     async def work(directory: Path) -> None:
         (await Client.to(directory)).close()

@@ -37,6 +37,9 @@ def test_a_coded_copy_is_a_copy_but_no_revisit(tmp_path: Path) -> None:
         assert ROOT + "2" not in revisits, "its payload is another"
 
 
+@pytest.mark.promise(
+    "What is fetched", "Which links are followed does not depend on which of several copies is fetched first."
+)
 def test_what_copies_lead_to_does_not_depend_on_their_order(tmp_path: Path) -> None:
     """The same relative links lead elsewhere from elsewhere: all of them are followed, whichever copy comes first."""
     same = page("x", "/common", title="same")

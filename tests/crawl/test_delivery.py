@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from gossamer.crawl.delivery import Delivery
 from gossamer.model.visits import Content, PageRow, Reply, Visited
 from tests.crawl.ring import url_of
@@ -46,6 +48,7 @@ def test_nothing_is_read_before_its_commit_and_all_in_order() -> None:
     run(scenario())
 
 
+@pytest.mark.promise("Bounds", "What waits for a commit or for a reader is bounded.")
 def test_it_is_full_by_number_and_by_bytes_until_somebody_reads() -> None:
     async def scenario(delivery: Delivery, size: int) -> None:
         room = []

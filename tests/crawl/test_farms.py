@@ -112,6 +112,9 @@ def redirecting(host: str, path: str) -> Reply:
     return page(*to, text=COMMON)
 
 
+@pytest.mark.promise(
+    "What is fetched", "Farms of hosts that bring nothing new are cut off, and hosts that bring new content are not."
+)
 @pytest.mark.parametrize("web", [tree, chain, numbered, nested, mixed, redirecting], ids=lambda web: web.__name__)
 def test_hosts_without_end_that_say_nothing_new_are_cut_off(tmp_path: Path, web: Web) -> None:
     with Ring(tmp_path, scope={"scope": "any"}) as ring:
@@ -139,6 +142,9 @@ def test_what_was_queued_of_a_farm_ends_without_a_lookup_or_a_request(tmp_path: 
         assert NAME in str(told)
 
 
+@pytest.mark.promise(
+    "What is fetched", "Farms of hosts that bring nothing new are cut off, and hosts that bring new content are not."
+)
 def test_good_hosts_of_the_farms_site_are_spared(tmp_path: Path) -> None:
     """Hosts that came first, and one that came later and had something to say before the farm was known."""
 

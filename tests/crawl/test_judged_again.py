@@ -56,6 +56,7 @@ def queue(ring: Ring, key: str, paths: Iterable[str]) -> None:
     assert ring.frontier.counts.pending == 2, key
 
 
+@pytest.mark.promise("What is fetched", "Every filter that can change during a crawl also judges queued URLs.")
 @pytest.mark.parametrize("key", sorted(LIVE_KEYS - WITHOUT_QUEUE))
 def test_every_live_key_of_the_scope_holds_for_what_is_queued(tmp_path: Path, key: str) -> None:
     value, rejected, kept = LIVE[key]

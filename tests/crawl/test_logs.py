@@ -57,6 +57,7 @@ def test_levels_change_while_it_runs(tmp_path: Path) -> None:
     assert [line["event"] for line in lines(tmp_path / "info.log")] == ["visited"]
 
 
+@pytest.mark.promise("Bounds", "Logs are bounded in bytes.")
 @pytest.mark.parametrize("kept", [0, 1, 3])
 def test_files_are_bounded_in_length_and_number(tmp_path: Path, kept: int) -> None:
     logs = opened(tmp_path, file_bytes_max=1_024, files_kept=kept)

@@ -90,6 +90,7 @@ def test_a_redirect_to_another_form_of_the_same_key_is_the_next_hop_of_the_entry
         assert ring.frontier.counts.terminal == {"fetched": 1}
 
 
+@pytest.mark.promise("What is fetched", "A redirect to itself ends.")
 def test_a_redirect_to_itself_ends(tmp_path: Path) -> None:
     with Ring(tmp_path, {ROOT: moved(ROOT)}, scope={"hops_max": 5}) as ring:
         ring.crawl(ROOT)
@@ -98,6 +99,7 @@ def test_a_redirect_to_itself_ends(tmp_path: Path) -> None:
         assert ring.adds_up()
 
 
+@pytest.mark.promise("What is fetched", "A redirect to itself ends.")
 @pytest.mark.parametrize("trouble", [GONE, reply(b"", 503)])
 def test_a_redirect_to_itself_ends_also_where_the_server_is_in_trouble_in_between(
     tmp_path: Path, trouble: Reply | Failure
@@ -145,6 +147,9 @@ def test_another_attempt_goes_over_a_connection_of_its_own(tmp_path: Path) -> No
         assert [request.fresh for request in ring.web.requests if request.url == ROOT] == [False, True]
 
 
+@pytest.mark.promise(
+    "Files and exports", "A reply that breaks off is archived, marked as truncated and never treated as a page."
+)
 def test_what_came_of_a_reply_that_broke_off_is_kept_and_not_looked_into(tmp_path: Path) -> None:
     half = reply(b'<a href="/never">there</a>', truncated="disconnect")
     broken = Failure("protocol_error", "26 bytes of 99", retry=True, came=half)
@@ -261,6 +266,9 @@ def test_it_is_given_up_in_the_end(tmp_path: Path) -> None:
         assert ring.adds_up()
 
 
+@pytest.mark.promise(
+    "Politeness", "A host on the exclusion list gets no request, not even for the robots.txt of another host."
+)
 def test_an_excluded_host_is_not_asked_for_its_robots_txt_either(tmp_path: Path) -> None:
     with Ring(tmp_path, {ROOT: page()}, obey=True) as ring:
         ring.seed(ROOT)
@@ -422,6 +430,9 @@ ROOMS = [
 ]
 
 
+@pytest.mark.promise(
+    "Crash safety", "An internal error ends one page, with a row, a log entry and a count, and no other page."
+)
 @pytest.mark.parametrize(("room", "method"), ROOMS)
 def test_a_mistake_of_ours_ends_one_page_and_no_other(tmp_path: Path, room: str, method: str) -> None:
     bad = "http://bad.example/bad"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.scope.lists import HostSet
 from gossamer.testing.fakes import page, reply
@@ -165,6 +167,9 @@ def test_what_is_queued_for_a_host_that_a_list_excludes_ends_as_excluded(tmp_pat
         assert ring.adds_up()
 
 
+@pytest.mark.promise(
+    "Politeness", "A host on the exclusion list gets no request, not even for the robots.txt of another host."
+)
 def test_no_robots_txt_is_fetched_from_a_host_that_is_excluded(tmp_path: Path) -> None:
     root, other = "http://h.example/", "http://asked.example/"
     pages = {root: page(), root + "robots.txt": moved(other + "robots.txt"), other + "robots.txt": reply(b"")}

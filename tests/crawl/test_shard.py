@@ -39,6 +39,7 @@ async def beside(shard: Shard[Any], work: Coroutine[Any, Any, None]) -> End:
         return await shard.run()
 
 
+@pytest.mark.promise("Order and fairness", "A crawl ends when every host has nothing left.")
 def test_it_ends_when_nothing_is_left_and_everything_is_committed(tmp_path: Path) -> None:
     with ring_of(tmp_path, star(50)) as ring:
         ring.seed(ROOT)
@@ -72,6 +73,7 @@ def test_an_empty_frontier_is_not_the_end_while_more_is_to_come(tmp_path: Path) 
         assert ring.tally.totals.pages == 4
 
 
+@pytest.mark.promise("Bounds", "Limits on pages are never exceeded.")
 @pytest.mark.parametrize("concurrency", [1, 7, 64])
 def test_max_pages_is_reached_and_never_passed(tmp_path: Path, concurrency: int) -> None:
     with ring_of(tmp_path, star(200), crawl={"concurrency": concurrency}, limits={"max_pages": 20}) as ring:
@@ -247,6 +249,7 @@ def test_concurrency_is_a_bound(tmp_path: Path) -> None:
         assert ring.web.in_flight_max == 5
 
 
+@pytest.mark.promise("Bounds", "What waits for a commit or for a reader is bounded.")
 def test_an_epoch_that_cannot_close_stops_growing(tmp_path: Path) -> None:
     options = {"commit_pages": 10, "commit_s": 60.0, "concurrency": 4}
     with ring_of(tmp_path, star(200), crawl=options) as ring:
@@ -265,6 +268,7 @@ def test_an_epoch_that_cannot_close_stops_growing(tmp_path: Path) -> None:
         assert ring.epochs.number > 200 // (EPOCH_SPAN_MAX * 10 + 4)
 
 
+@pytest.mark.promise("Bounds", "What waits for a commit or for a reader is bounded.")
 def test_a_reader_who_does_not_come_stops_the_crawl_from_growing(tmp_path: Path) -> None:
     with ring_of(tmp_path, star(300), crawl={"concurrency": 4, "commit_s": 0.01}) as ring:
         ring.seed(ROOT)

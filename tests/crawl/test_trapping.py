@@ -41,6 +41,7 @@ def ends(ring: Ring) -> dict[str, int]:
     return counts
 
 
+@pytest.mark.promise("What is fetched", "Traps are cut off, and no other page of their host.")
 def test_a_trap_ends_and_the_good_pages_do_not(tmp_path: Path) -> None:
     with Ring(tmp_path, site()) as ring:
         ring.crawl(ROOT)
@@ -61,6 +62,7 @@ def test_a_trap_ends_and_the_good_pages_do_not(tmp_path: Path) -> None:
         assert ring.chain.counts["trapped"] > 0
 
 
+@pytest.mark.promise("What is fetched", "A trap is named, is kept over a restart and can be released.")
 @pytest.mark.parametrize("name", [TRAP, "example.org"])
 def test_what_is_released_is_crawled_to_its_end(tmp_path: Path, name: str) -> None:
     with Ring(tmp_path, site()) as ring:
@@ -77,6 +79,7 @@ def test_what_is_released_is_crawled_to_its_end(tmp_path: Path, name: str) -> No
         assert ring.adds_up()
 
 
+@pytest.mark.promise("What is fetched", "A trap is named, is kept over a restart and can be released.")
 def test_a_trap_and_its_evidence_outlive_the_process(tmp_path: Path) -> None:
     with Ring(tmp_path, site()) as ring:
         ring.crawl(ROOT)

@@ -141,6 +141,7 @@ def test_all_is_well(watched: Watched) -> None:
     assert watched.notes == []
 
 
+@pytest.mark.promise("Bounds", "A crawl pauses before its disk is full and continues by itself.")
 @pytest.mark.parametrize("place", ["crawl", "spill"])
 def test_any_disk_that_is_nearly_full_holds_the_crawl_until_there_is_a_quarter_more(
     watched: Watched, place: str
@@ -171,6 +172,7 @@ def test_a_commit_that_takes_long_is_told_with_its_stage_until_it_is_over(watche
     assert watched.alarms() == []
 
 
+@pytest.mark.promise("Bounds", "A lack of memory or open files makes a crawl slower, never wrong.")
 def test_open_files_that_grow_too_many_take_requests_away_step_by_step(watched: Watched) -> None:
     watched.machine.files = 950
     assert watched.alarms() == ["open_files"]
@@ -198,6 +200,7 @@ def test_few_allowed_files_limit_requests_from_the_start_and_too_few_refuse(watc
         watched.dogs.limit_requests(64, 100)
 
 
+@pytest.mark.promise("Bounds", "A lack of memory or open files makes a crawl slower, never wrong.")
 def test_memory_near_its_budget_means_fewer_requests_and_hosts_and_an_early_commit(watched: Watched) -> None:
     watched.machine.memory = 960_000_000
     assert watched.alarms() == ["memory"]

@@ -64,6 +64,7 @@ class Watched(Transfer):
         return answer
 
 
+@pytest.mark.promise("Bounds", "Each transfer has a bounded share of the event loop.")
 @pytest.mark.parametrize("spilled", [False, True])
 def test_a_body_of_single_bytes_comes_whole_in_small_turns(run: Run, tmp_path: Path, spilled: bool) -> None:
     size = 150_000
@@ -174,6 +175,7 @@ def test_a_flood_ends_where_the_kernel_does_not_count(run: Run, monkeypatch: pyt
     run(main())
 
 
+@pytest.mark.promise("Bounds", "Each transfer has a bounded share of the event loop.")
 def test_floods_leave_the_loop_to_others(run: Run) -> None:
     """Beside many floods a request needs few turns of the loop; libcurl's own turns stay as long as one transfer's."""
 
@@ -232,6 +234,7 @@ def test_a_server_that_drips_framing_is_ended_by_low_speed(run: Run) -> None:
     run(main())
 
 
+@pytest.mark.promise("Bounds", "Every byte that a transfer receives is counted and bounded.")
 @pytest.mark.parametrize("stay", [True, False])
 def test_every_byte_of_a_reply_is_counted_once(run: Run, stay: bool) -> None:
     framed = CHUNKED + b"5;note=made\r\nhello\r\n0\r\nTrailer: x\r\n\r\n"

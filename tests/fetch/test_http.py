@@ -500,6 +500,9 @@ def test_servers_that_speak_otherwise(run: Run, raw: bytes, outcome: str) -> Non
     run(main())
 
 
+@pytest.mark.promise(
+    "Files and exports", "A reply that breaks off is archived, marked as truncated and never treated as a page."
+)
 @pytest.mark.parametrize(
     ("rest", "came", "truncated"),
     [

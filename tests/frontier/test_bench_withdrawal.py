@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gossamer.frontier.host import Host
 from gossamer.frontier.options import PolitenessOptions
 from gossamer.frontier.politeness import politeness
@@ -15,6 +17,7 @@ def host(name: str) -> Host:
     return Host(HostRecord(1, name), 0, name.encode(), hash(name), POLITE)
 
 
+@pytest.mark.promise("Order and fairness", "A crawl ends when every host has nothing left.")
 def test_a_withdrawn_turn_is_not_waited_for() -> None:
     bench = Workbench(1)
     early, late = host("early"), host("late")

@@ -153,6 +153,7 @@ def test_the_hosts_of_a_site_share_its_budget(opened: Open) -> None:
     assert len(made) == 36
 
 
+@pytest.mark.promise("Order and fairness", "No host or site takes more than its budget in a round, also after a crash.")
 @pytest.mark.parametrize("of", ["host", "site"])
 def test_a_budget_is_never_passed_by_requests_at_once(opened: Open, of: str) -> None:
     """Eight at once to a host, of which three are left: three are lent, and what ends without a page is given anew."""
@@ -395,6 +396,7 @@ def test_a_site_that_others_link_to_gets_more(opened: Open) -> None:
     assert facts.budget.host == {"pages": {"spent": 20, "of": 20}, "used_up": "20 pages"}
 
 
+@pytest.mark.promise("Order and fairness", "No host or site takes more than its budget in a round, also after a crash.")
 @pytest.mark.parametrize("commit_every", [3, 7])
 def test_a_crash_neither_loses_a_url_nor_lets_anybody_take_more(opened: Open, commit_every: int) -> None:
     """Killed again and again, epochs lost each time: what is committed of a round keeps to the budgets."""
@@ -438,6 +440,7 @@ def visits_with_rounds(frontier: Frontier, now: float, most: int) -> tuple[list[
     return made, now
 
 
+@pytest.mark.promise("Order and fairness", "No URL is lost when budgets are used up, change or are removed.")
 def test_the_end_of_the_crawl_comes_with_nobody_deferred(opened: Open) -> None:
     shard = opened(host_pages=1, site_pages=2, bench_hosts_max=2)
     for number in range(30):
@@ -449,6 +452,7 @@ def test_the_end_of_the_crawl_comes_with_nobody_deferred(opened: Open) -> None:
     assert shard.frontier.counts.deferred == shard.frontier.hosts_left == 0
 
 
+@pytest.mark.promise("Order and fairness", "No URL is lost when budgets are used up, change or are removed.")
 @pytest.mark.parametrize("settle", ["crash", "commit"])
 def test_who_was_deferred_comes_when_budgets_are_taken_away_between_two_runs(opened: Open, settle: str) -> None:
     """They once stayed where they were: the crawl ended with their URLs in its queues."""

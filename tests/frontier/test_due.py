@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.hosts import Records
 from gossamer.frontier.options import FrontierOptions, PolitenessOptions
@@ -18,6 +20,7 @@ from gossamer.url.name import Namer
 from gossamer.world.dice import Dice
 
 
+@pytest.mark.promise("Order and fairness", "A crawl ends when every host has nothing left.")
 def test_a_host_whose_due_urls_are_all_lent_is_not_waited_for(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     namer = Namer(Canonicalizer())

@@ -127,6 +127,9 @@ def web_of(farms: Web) -> Web:
     return lambda text, depth: innocent(text, depth) if "innocent" in text else farms(text, depth)
 
 
+@pytest.mark.promise(
+    "Order and fairness", "Sites with queued URLs at one address get equal turns there, however many hosts each has."
+)
 @pytest.mark.parametrize(
     ("farms", "sites"),
     [

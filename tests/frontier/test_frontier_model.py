@@ -16,6 +16,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -26,6 +27,10 @@ from gossamer.frontier.origins import key_of
 from gossamer.model.visits import Again, Contact, Errand
 from tests.frontier.disk import check_disk
 from tests.frontier.names import T0, Shard, linked, named
+
+pytestmark = pytest.mark.promise(
+    "Politeness", "No order of events, crashes included, makes a request to a host, an address or a site early."
+)
 
 DEEP = "GOSSAMER_EXAMPLES" in os.environ
 SITES = {f"h{number}.{site}.test": f"{site}.test" for number, site in enumerate("aaabbcd")}

@@ -137,6 +137,10 @@ def test_recovered_contacts_hold_a_host_back(epochs: CountingEpochs) -> None:
     assert hosts.get("b", 1).record.rest_until == 0.0
 
 
+@pytest.mark.promise(
+    "Politeness",
+    "Delays of hosts and addresses survive any crash; a host whose past is unknown waits its longest delay.",
+)
 def test_when_nobody_knows_every_host_rests_its_longest(epochs: CountingEpochs) -> None:
     """Also one whose first request was in the epoch that was lost: its record knows of none."""
     slow = HostRecord(RECORD_VERSION, "slow", requests=3, crawl_delay_s=200.0)
@@ -163,6 +167,7 @@ def test_a_cut_writes_each_dirty_record_once(epochs: CountingEpochs) -> None:
     assert not list(hosts.cut())
 
 
+@pytest.mark.promise("Politeness", "A clock that is set, during a crawl or between two runs, makes no request early.")
 def test_a_clock_that_was_set_back_holds_nobody_for_longer(tmp_path: Path) -> None:
     store = Store(tmp_path / "store", 1 << 20, 1 << 20)
     epochs = Epochs(store)

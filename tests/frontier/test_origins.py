@@ -75,6 +75,10 @@ def directory(tmp_path: Path) -> Iterator[Path]:
     return tmp_path / "shard"
 
 
+@pytest.mark.promise(
+    "Politeness",
+    "An origin that does not answer takes at most a tenth of its host's time from the host's other origins.",
+)
 def test_the_others_go_on_at_full_pace_while_one_origin_is_dead(directory: Path) -> None:
     crawl = Crawl(directory, {"http"}, unanswered_failures_max=5)
     crawl.add("http://a.test/")
@@ -96,6 +100,10 @@ def test_the_others_go_on_at_full_pace_while_one_origin_is_dead(directory: Path)
     crawl.shard.crash()
 
 
+@pytest.mark.promise(
+    "Politeness",
+    "An origin that does not answer takes at most a tenth of its host's time from the host's other origins.",
+)
 def test_requests_that_time_out_take_a_tenth_of_the_hosts_time(directory: Path) -> None:
     """A port that swallows everything: each attempt costs ten seconds in which the host may not be asked."""
     crawl = Crawl(directory, {"http"}, failing_s=10.0, unanswered_failures_max=0, retry_s_first=1.0, retry_s_max=1.0)

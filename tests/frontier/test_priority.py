@@ -89,6 +89,7 @@ def test_opic_goes_by_cash() -> None:
     assert levels == [7, 7, 4, 2, 0]
 
 
+@pytest.mark.promise("Order and fairness", "URLs of low priority are fetched while urgent ones keep coming.")
 def test_a_less_urgent_level_never_starves() -> None:
     """The last level, beside seven that never run dry: 1 in 255 draws at the bias of 2, by the binomial's bounds."""
     bias = LevelBias(2.0, Dice(7))
@@ -100,6 +101,7 @@ def test_a_less_urgent_level_never_starves() -> None:
         assert abs(drawn[level] - draws * share) < 5 * spread
 
 
+@pytest.mark.promise("Order and fairness", "URLs of low priority are fetched while urgent ones keep coming.")
 def test_a_url_of_the_last_level_is_lent_while_urgent_ones_keep_coming(tmp_path: Path) -> None:
     """In the frontier, window by window: how long it waits is geometric, with the share of its level as its chance."""
     waits = []

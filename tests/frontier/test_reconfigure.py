@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.options import BudgetOptions, FrontierOptions, HostOverride, PolitenessOptions
@@ -45,6 +47,7 @@ def changed(frontier: Frontier, now: float, rules: PolitenessOptions = RULES, **
     frontier.reconfigure(politeness(rules, names), FrontierOptions(), BudgetOptions(), now)
 
 
+@pytest.mark.promise("Politeness", "Settings that change during a crawl make no request to a waiting host early.")
 def test_a_longer_delay_holds_for_who_rests_already(tmp_path: Path) -> None:
     frontier = opened(tmp_path, "a.test")
     fetched(frontier, lent(frontier, T0)[0], T0)
@@ -54,6 +57,7 @@ def test_a_longer_delay_holds_for_who_rests_already(tmp_path: Path) -> None:
     assert len(lent(frontier, T0 + 10.1)) == 1
 
 
+@pytest.mark.promise("Politeness", "Settings that change during a crawl make no request to a waiting host early.")
 def test_a_shorter_delay_holds_from_the_next_request_on(tmp_path: Path) -> None:
     frontier = opened(tmp_path, "a.test")
     fetched(frontier, lent(frontier, T0)[0], T0)

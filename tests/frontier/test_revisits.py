@@ -150,6 +150,7 @@ def test_a_failed_revisit_is_tried_again_and_still_is_one(opened: Opened) -> Non
     opened.commit(T0 + 20)
 
 
+@pytest.mark.promise("Continuous crawls", "A page that is revisited has one due time, which no crash loses.")
 def test_no_due_time_is_lost_by_a_death(tmp_path: Path) -> None:
     opened = Opened(tmp_path)
     due = {}
@@ -184,6 +185,9 @@ def test_no_due_time_is_lost_by_a_death(tmp_path: Path) -> None:
     opened.die()
 
 
+@pytest.mark.promise(
+    "Continuous crawls", "New and old pages share one delay per host, and neither makes the other wait for good."
+)
 @pytest.mark.parametrize(("share", "low", "high"), [(0.0, 0, 0), (0.5, 120, 280), (0.8, 250, 380), (1.0, 400, 400)])
 def test_new_pages_have_their_share_where_old_ones_wait_too(tmp_path: Path, share: float, low: int, high: int) -> None:
     opened = Opened(tmp_path, share)
@@ -231,6 +235,9 @@ def test_hosts_with_new_pages_find_room_beside_hosts_whose_old_ones_are_due(
     opened.die()
 
 
+@pytest.mark.promise(
+    "Continuous crawls", "New and old pages share one delay per host, and neither makes the other wait for good."
+)
 def test_old_and_new_share_one_gate(tmp_path: Path) -> None:
     opened = Opened(tmp_path, preset="polite")
     for number in range(20):

@@ -41,6 +41,10 @@ def end(shard: Shard, lease: Lease, now: float) -> None:
     shard.frontier.finish(lease, "fetched", now)
 
 
+@pytest.mark.promise(
+    "Politeness",
+    "With a limit for each site, the limit and the delay hold over all hosts of the site, also after a crash.",
+)
 def test_a_site_has_so_many_requests_at_once_and_others_go_on(shard: Shard) -> None:
     frontier = shard.open(T0)
     for number in range(3):
@@ -113,6 +117,10 @@ def test_all_hosts_of_a_site_come_to_their_turn(shard: Shard) -> None:
     assert len(set(order[:6])) > 2, "no host keeps the gate to itself"
 
 
+@pytest.mark.promise(
+    "Politeness",
+    "With a limit for each site, the limit and the delay hold over all hosts of the site, also after a crash.",
+)
 def test_after_a_death_every_site_rests(shard: Shard) -> None:
     frontier = shard.open(T0)
     for start in SITE:

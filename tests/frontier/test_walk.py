@@ -79,6 +79,7 @@ class Walking:
         return {page.url: page.visits for _, page in all_pages(self.shard.epochs) if page.outcome}
 
 
+@pytest.mark.promise("What is fetched", "A random walk fetches a page once, loses no walker in a crash and ends.")
 def test_a_page_is_fetched_once_however_often_a_walker_comes_by(tmp_path: Path) -> None:
     walking = Walking(tmp_path, SMALL, walkers=3, steps_max=500)
     walking.seed("http://a.test/")
@@ -111,6 +112,7 @@ def test_a_walk_without_anywhere_to_begin_is_over(tmp_path: Path) -> None:
     walking.shard.crash()
 
 
+@pytest.mark.promise("What is fetched", "A random walk fetches a page once, loses no walker in a crash and ends.")
 def test_no_death_loses_a_walker_and_none_fetches_twice_what_is_committed(tmp_path: Path) -> None:
     web = generated(random.Random(3), pages=300, hosts=12)
     walking = Walking(tmp_path, web, walkers=5, steps_max=900)
@@ -154,6 +156,7 @@ def test_walkers_on_the_way_to_a_host_that_closes_begin_anew(tmp_path: Path) -> 
     walking.shard.crash()
 
 
+@pytest.mark.promise("What is fetched", "A random walk is as polite as a breadth-first crawl.")
 def test_a_walk_is_as_polite_as_a_sweep(tmp_path: Path) -> None:
     web = generated(random.Random(3), pages=60, hosts=2)
     walking = Walking(tmp_path, web, walkers=8, steps_max=150, preset="polite")

@@ -87,6 +87,7 @@ def test_one_process_answers_many_queries_and_ends_with_its_owner(crawl: Path) -
     run(work)
 
 
+@pytest.mark.promise("Console", "No search query ends the process that receives it.")
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGABRT])
 def test_a_process_that_dies_in_the_middle_costs_one_query(crawl: Path, number: signal.Signals) -> None:
     async def work(searches: Searches) -> None:

@@ -16,6 +16,8 @@ from gossamer.offline.steps import Wish
 from tests.offline.made import web, write
 from tests.offline.reference import Index, expected
 
+pytestmark = pytest.mark.promise("Offline crawls", "A build lists what a crawl would queue.")
+
 Row = tuple[str, int, int, int, str, str, int]
 SETTINGS = (
     ("scope.scope=any",),

@@ -39,6 +39,7 @@ def test_rows_of_a_site_stand_together_the_most_urgent_first(tmp_path: Path) -> 
     assert len({site for _, site, _ in rows}) == 5
 
 
+@pytest.mark.promise("Offline crawls", "A build lists no URL twice by one index, and loses none.")
 def test_what_a_cap_keeps_back_is_listed_later_and_not_lost(tmp_path: Path) -> None:
     """Also by builds that are not given the tables again in which the links stand."""
     links = [link("http://a.example/", f"http://a.example/{n}") for n in range(25)]
@@ -124,6 +125,7 @@ def test_scores_of_patterns_rank_as_in_a_crawl(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.promise("Offline crawls", "A build lists no URL twice by one index, and loses none.")
 def test_a_bloom_index_lists_nothing_twice_and_loses_no_more_than_its_rate(tmp_path: Path) -> None:
     rate, listed = 0.01, 0
     seen: set[str] = set()

@@ -16,6 +16,8 @@ import pytest
 from tests.crash.forks import Forks, forks
 from tests.offline.made import web, write
 
+pytestmark = pytest.mark.promise("Offline crawls", "A killed build of segments continues and ends the same.")
+
 
 @pytest.fixture(scope="module")
 def builder() -> Iterator[Forks]:

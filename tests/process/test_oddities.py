@@ -17,6 +17,10 @@ from gossamer.process.options import ProcessOptions
 
 from .pages import SCAN, TREE
 
+pytestmark = pytest.mark.promise(
+    "What is fetched", "Both HTML readers find the same links, except for the differences that the documentation lists."
+)
+
 HERE = "https://example.org/dir/"
 URL = HERE + "page.html"
 

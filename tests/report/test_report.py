@@ -123,6 +123,7 @@ def test_text_keeps_to_its_width(tmp_path: Path, width: int) -> None:
         assert word in text
 
 
+@pytest.mark.promise("Operation", "Text from the web never reaches a terminal unescaped.")
 def test_strangers_words_do_nothing_to_a_terminal(tmp_path: Path) -> None:
     bad = "\x1b[2J\x07\u202e\r\n\x9b"
     row = page(1, host=f"h{bad}", outcome="timeout", error=f"e{bad}", media_type=f"m{bad}")

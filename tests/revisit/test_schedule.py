@@ -397,6 +397,7 @@ def test_kinds_of_addresses() -> None:
     assert len(rhythm.kinds) == KINDS_MAX
 
 
+@pytest.mark.promise("Continuous crawls", "A page that is revisited has one due time, which no crash loses.")
 def test_nothing_of_it_is_lost_by_a_death_after_the_commit(kept: Kept) -> None:
     for page in range(50):
         kept.visit(f"http://h{page % 3}.test/{page}", T0 + page, version=page)
@@ -428,6 +429,9 @@ def test_memory_does_not_grow_with_pages_or_hosts(tmp_path: Path) -> None:
     kept.store.close()
 
 
+@pytest.mark.promise(
+    "Continuous crawls", "The sums that divide the visits equal those of the pages after any sequence of events."
+)
 @pytest.mark.parametrize("seed", range(4))
 def test_sums_are_those_of_the_pages_whatever_happens(tmp_path: Path, seed: int) -> None:
     draw = random.Random(seed)

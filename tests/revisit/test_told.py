@@ -167,6 +167,7 @@ def test_hints_travel_with_it_and_dates_of_another_age_do_not(hints: SitemapHint
     assert (notice.changed_at, notice.interval_hint_s, notice.importance) == (NOW + 30, 3600.0, 1.8)
 
 
+@pytest.mark.promise("Continuous crawls", "A sitemap or feed that reports every page as changed causes no visits.")
 def test_a_reading_in_which_all_has_just_changed_is_not_believed(hints: SitemapHints, pages: Remembered) -> None:
     texts = [f"https://e.example/{n}" for n in range(50)]
     hints.heard(url(MAP), sitemap(*((text, NOW) for text in texts)), (), NOW)

@@ -8,6 +8,8 @@ import pytest
 
 from tests.ring.beside import PAGES, beside
 
+pytestmark = pytest.mark.promise("Bounds", "A host keeps its pace beside any hostile behavior of the synthetic web.")
+
 UTILISATION_MIN = 0.6
 """Other tests run beside this one; `tests/acceptance/test_beside.py` demands 0.9 of a quiet machine."""
 

@@ -64,6 +64,7 @@ def test_why_status_and_report_tell_of_who_waits_for_the_next_round(
         assert "round 1, 1 host waits for the next" in capsys.readouterr().out
 
 
+@pytest.mark.promise("Order and fairness", "No URL is lost when budgets are used up, change or are removed.")
 def test_who_waits_for_a_round_comes_when_the_budgets_are_taken_away(site: Site, tmp_path: Path) -> None:
     """It once did not: the resumed crawl stopped with its URLs in the queue, and so did every one after it."""
     seeds = tuple(site.url(f"http://{host}/") for host in ["large.test", *SMALL])

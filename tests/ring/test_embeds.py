@@ -73,6 +73,10 @@ def test_without_them_pages_alone_are_fetched(webs: tuple[HostileServer, Hostile
     assert not any(kind == "embed" for kind in types(crawled))
 
 
+@pytest.mark.promise(
+    "What is fetched",
+    "With `--embeds` everything that pages need is fetched, and no link outside the scope is followed from there.",
+)
 def test_all_that_a_page_needs_is_fetched_and_nothing_beyond(
     webs: tuple[HostileServer, HostileServer], tmp_path: Path
 ) -> None:

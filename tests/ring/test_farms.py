@@ -18,6 +18,10 @@ from gossamer.lab.simweb.dns import answer
 from tests.answering import Answering
 from tests.ring.crawls import crawl
 
+pytestmark = pytest.mark.promise(
+    "Order and fairness", "Sites with queued URLs at one address get equal turns there, however many hosts each has."
+)
+
 PAGES = 250
 FARM_TEXT = "This garden shop sells seeds, bulbs and tools for every season and sends them within two days. " * 3
 

@@ -12,6 +12,10 @@ from tests.ring.flask_hub import FlaskHub
 from tests.ring.hostile import whole
 from tests.ring.test_websub import Publisher, ask, crawling, status
 
+pytestmark = pytest.mark.promise(
+    "Continuous crawls", "A WebSub notification that is answered with 2xx leads to a visit, whatever is killed."
+)
+
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 

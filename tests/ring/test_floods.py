@@ -40,6 +40,7 @@ def test_bytes_without_content_are_counted(simweb: SimwebProcess, tmp_path: Path
     assert int(str(crawled.status["wire_bytes"])) > sum(received), "robots.txt counts too"
 
 
+@pytest.mark.promise("Bounds", "Every byte that a transfer receives is counted and bounded.")
 def test_they_reach_the_limit_of_bytes(simweb: SimwebProcess, tmp_path: Path) -> None:
     seeds = (flood(simweb, "extension"), *simweb.web.fronts)
     crawled = crawl(

@@ -23,6 +23,11 @@ from gossamer.state.store import store_options
 from tests.ring.crawls import OWN, Crawled, crawl, until
 from tests.ring.test_seeds import Site, serving
 
+pytestmark = pytest.mark.promise(
+    "Politeness",
+    "What a crawl learns of a host, the next crawl that uses the same hosts store knows, also after a crash.",
+)
+
 DELAY_S = 1.0
 POLITE = (*OWN, f"politeness.delay_s_min={DELAY_S}", "politeness.per_host=1")
 

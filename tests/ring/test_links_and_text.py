@@ -44,6 +44,7 @@ def path(url: object) -> str:
     return str(url).partition("://")[2].partition("/")[2]
 
 
+@pytest.mark.promise("What is fetched", "Each link found has a row, and each address is offered to the frontier once.")
 def test_each_link_found_has_its_row_and_each_address_its_visit(crawled: Crawled) -> None:
     assert crawled.critical() == ""
     found = [

@@ -20,6 +20,11 @@ from gossamer.config import seeds as seed_rules
 from tests.ring.crawls import OWN, crawl
 from tests.ring.test_seeds import Site, serving
 
+pytestmark = pytest.mark.promise(
+    "Order and fairness",
+    "With few hosts left, a crawl stops and saves the rest, or requests more seeds; it ends in both cases.",
+)
+
 SMALL = [f"h{number}.test" for number in range(5)]
 SLOW = ("politeness.delay_s_min=0.15", "politeness.per_host=1")
 LARGE_PAGES = 60

@@ -61,6 +61,7 @@ def shown(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.promise("Operation", "The examples in the documentation run.")
 def test_the_modules_of_the_documentation_add_what_it_says(
     server: HostileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,6 +104,9 @@ def test_all_of_ours_together(server: HostileServer, tmp_path: Path) -> None:
     assert ("p", 2) in tags
 
 
+@pytest.mark.promise(
+    "Components and Python", "A processing module that raises, hangs or crashes harms its own findings alone."
+)
 @pytest.mark.timeout(100, method="thread")  # Its other method uses the signal that ends what hangs.
 def test_what_fails_harms_only_itself(server: HostileServer, tmp_path: Path) -> None:
     (tmp_path / "failing.py").write_text(FAILING)

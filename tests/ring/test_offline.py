@@ -49,6 +49,7 @@ def offline(given: Path | None, directory: Path, hosts: Path, *sets: str, **opti
     return crawl(() if given is None else (str(given),), directory, *OFFLINE, *sets, hosts=str(hosts), **options)
 
 
+@pytest.mark.promise("Offline crawls", "An offline crawl fetches the URLs of its segments and nothing else.")
 def test_a_segment_is_fetched_and_nothing_else(site: Site, tmp_path: Path) -> None:
     segment = given(site, tmp_path / "one.parquet", "http://a.test/", "http://b.test/moved", "http://c.test/nothing")
     crawled = offline(segment, tmp_path / "crawl", tmp_path / "hosts", scope="host")
@@ -137,6 +138,7 @@ def test_with_few_hosts_left_the_rest_is_a_segment(site: Site, tmp_path: Path) -
     assert len(set(site.asked) - {url for url in site.asked if url.endswith("robots.txt")}) == len(urls_of(segment))
 
 
+@pytest.mark.promise("Offline crawls", "Each URL of a segment is fetched or listed in the remainder.")
 def test_a_limit_leaves_a_remainder_that_a_resumed_crawl_takes_back(site: Site, tmp_path: Path) -> None:
     large = [f"http://large.test/{number}" for number in range(60)]
     segment = given(site, tmp_path / "one.parquet", *large)

@@ -16,6 +16,11 @@ from tests.answering import Answering
 from tests.ring.crawls import BRIEF, Crawled, crawl
 from tests.ring.test_broken_hosts import closed_port, silent
 
+pytestmark = pytest.mark.promise(
+    "Politeness",
+    "An origin that does not answer takes at most a tenth of its host's time from the host's other origins.",
+)
+
 PAGES = 12
 DELAY_S = 0.1
 POLITE = (*BRIEF, f"politeness.delay_s_min={DELAY_S}", "politeness.delay_s_max=0.2", "politeness.address_delay_s=0.0")

@@ -30,6 +30,11 @@ from tests.archive import strict
 from tests.ring.crawls import OWN, Crawled, command_line, crawl, rows, until
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/fetching.md").read_text(encoding="utf-8")
+pytestmark = pytest.mark.promise(
+    "Components and Python",
+    "A URL scheme that a component adds has scope, politeness, robots.txt and archive like ours.",
+)
+
 SECTION = PAGE[PAGE.index("## Add a protocol") :]
 
 

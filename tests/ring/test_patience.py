@@ -54,6 +54,10 @@ def busy() -> Iterator[Busy]:
     site.server.server_close()
 
 
+@pytest.mark.promise(
+    "Order and fairness",
+    "A batch crawl waits no longer than its patience for a server, and names the URLs that it leaves queued.",
+)
 @pytest.mark.parametrize("robots", [404, 503])
 def test_a_server_that_asks_for_a_day_keeps_no_crawl_open(tmp_path: Path, busy: Busy, robots: int) -> None:
     busy.asked_s, busy.robots = "86400", robots
@@ -110,6 +114,10 @@ def test_the_delay_that_the_operator_asks_for_is_no_reason_to_end(tmp_path: Path
     assert crawled.end == "limit"
 
 
+@pytest.mark.promise(
+    "Order and fairness",
+    "A batch crawl waits no longer than its patience for a server, and names the URLs that it leaves queued.",
+)
 def test_the_command_names_what_it_did_not_wait_for_and_exits_with_4(tmp_path: Path, busy: Busy) -> None:
     busy.asked_s = "86400"
     sets = [argument for one in QUICK for argument in ("--set", one)]

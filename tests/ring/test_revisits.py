@@ -157,6 +157,7 @@ def test_changes_are_told_once_each(lived: tuple[Site, Path]) -> None:
     assert {path for change, path in found if change == "changed"} == {"/", "/words"}
 
 
+@pytest.mark.promise("Continuous crawls", "Requests are conditional, so that unchanged pages are not sent again.")
 def test_requests_are_conditional_and_unchanged_pages_cost_a_head(lived: tuple[Site, Path]) -> None:
     site, directory = lived
     same = [(headers, status) for path, headers, status in site.asked if path == "/same"]
@@ -174,6 +175,7 @@ def test_requests_are_conditional_and_unchanged_pages_cost_a_head(lived: tuple[S
     assert all(row["duplicate_of"] == "" for row in table), "nobody is a copy of himself"
 
 
+@pytest.mark.promise("Continuous crawls", "A revisit record refers to the response that holds the content.")
 def test_revisit_records_refer_to_the_response_that_stands(lived: tuple[Site, Path]) -> None:
     _, directory = lived
     profiles: Counter[str] = Counter()

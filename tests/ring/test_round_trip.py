@@ -78,6 +78,10 @@ def is_what_was_sent(record: Read, payload: bytes, answer: Answer) -> bool:
     return payload == body
 
 
+@pytest.mark.promise(
+    "Files and exports",
+    "WARC files hold what the servers sent, and each offset in `pages` and the index is one record.",
+)
 @pytest.mark.parametrize(("compression", "memory_bytes"), [("gzip", 1_048_576), ("zstd", 6_000)])
 def test_a_whole_web_comes_back_as_it_was_sent(tmp_path: Path, compression: str, memory_bytes: int) -> None:
     """The second time with most bodies too large for memory."""

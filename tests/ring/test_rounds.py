@@ -12,6 +12,11 @@ from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.offline.build import Order, build
 from tests.ring.crawls import OWN, Crawled, crawl
 
+pytestmark = pytest.mark.promise(
+    "Offline crawls",
+    "Rounds of fetching and building end with the pages and links of a live crawl, whatever is killed.",
+)
+
 ROUNDS_MAX = 40
 PLAIN = SimwebOptions.plain(seed=5, hosts=4, pages=60, links_per_page=8)
 ODD = SimwebOptions(

@@ -105,6 +105,7 @@ def shown_in(directory: Path) -> list[str]:
     return [place for place, data in contents(directory) for secret in SECRETS if secret.encode() in data]
 
 
+@pytest.mark.promise("Operation", "Credentials reach the origin that they are for, and no other.")
 def test_headers_of_an_origin_go_there_and_nowhere_else(
     tmp_path: Path, names: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,6 +227,7 @@ def test_through_a_proxy_requests_go_to_the_address_that_was_checked(tmp_path: P
     assert not shown_in(tmp_path / "crawl")
 
 
+@pytest.mark.promise("Operation", "No output shows credentials.")
 def test_commands_and_the_process_list_show_no_secret(tmp_path: Path, names: str) -> None:
     with sites() as (ours, _), command_line(tmp_path / "crawl") as running:
         secret = (
@@ -252,6 +254,7 @@ def test_commands_and_the_process_list_show_no_secret(tmp_path: Path, names: str
     assert PASSWORD not in running.errors.read_text()
 
 
+@pytest.mark.promise("Operation", "No output shows credentials.")
 def test_a_mistake_about_a_secret_does_not_repeat_it() -> None:
     with pytest.raises(ConfigError) as found:
         configure(sets=[f'fetch.origin_headers={{"http://a.test" = "{INLINE}"}}'])

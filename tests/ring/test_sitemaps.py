@@ -55,6 +55,7 @@ def pages(server: HostileServer, *names: str) -> set[str]:
     return {server.root + name for name in names}
 
 
+@pytest.mark.promise("What is fetched", "Pages that only sitemaps name are found, whichever robots.txt is read first.")
 def test_what_only_sitemaps_name_is_found_in_each_of_their_forms(site: HostileServer, tmp_path: Path) -> None:
     root = site.root
     site.answers |= {
@@ -98,6 +99,7 @@ def test_results_obey_the_scope_and_robots_txt(site: HostileServer, tmp_path: Pa
     assert not {"/denied.html", "/denied.xml", "/cut.html"} & site.counts.keys()
 
 
+@pytest.mark.promise("What is fetched", "A sitemap adds pages only of the hosts whose robots.txt names it.")
 def test_a_sitemap_speaks_for_its_own_host(site: HostileServer, away: HostileServer, tmp_path: Path) -> None:
     site.answers["/robots.txt"] = robots(f"{site.root}s.xml")
     site.answers["/s.xml"] = whole(sitemap(f"{site.root}own.html", f"{away.root}stolen.html"), "text/xml")
@@ -108,6 +110,7 @@ def test_a_sitemap_speaks_for_its_own_host(site: HostileServer, away: HostileSer
     assert not away.counts
 
 
+@pytest.mark.promise("What is fetched", "A sitemap adds pages only of the hosts whose robots.txt names it.")
 def test_a_sitemap_elsewhere_speaks_for_whose_robots_txt_names_it(
     site: HostileServer, away: HostileServer, tmp_path: Path
 ) -> None:
@@ -121,6 +124,7 @@ def test_a_sitemap_elsewhere_speaks_for_whose_robots_txt_names_it(
     assert set(away.counts) == {"/robots.txt", "/shared/index.xml", "/shared/1.xml"}
 
 
+@pytest.mark.promise("What is fetched", "Pages that only sitemaps name are found, whichever robots.txt is read first.")
 def test_a_sitemap_that_another_host_names_later_is_read_once_more(
     site: HostileServer, away: HostileServer, tmp_path: Path
 ) -> None:

@@ -55,6 +55,7 @@ def test_a_newer_lastmod_brings_one_page_back_and_no_other(site: HostileServer, 
     assert site.counts["/page7"] == 2, "one change is one visit"
 
 
+@pytest.mark.promise("Continuous crawls", "A sitemap or feed that reports every page as changed causes no visits.")
 def test_a_sitemap_that_says_always_now_brings_nobody_back(site: HostileServer, tmp_path: Path) -> None:
     names = [f"page{number}" for number in range(30)]
     site.answers |= {f"/{name}": html(name) for name in names}

@@ -13,6 +13,10 @@ from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.truth import Scope, Truth, Walked
 from tests.ring.crawls import OWN, Crawled, crawl
 
+pytestmark = pytest.mark.promise(
+    "What is fetched", "A crawl fetches exactly what the web and the scope define, in whatever order replies come."
+)
+
 SMALL = {"oversized_bytes": 3_000_000, "bomb_bytes": 8_000_000, "drip_s": 0.2, "crawl_delay_s": 0.1, "retry_after_s": 1}
 
 

@@ -16,6 +16,10 @@ from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.web import Web
 from tests.ring.crawls import BRIEF, crawl
 
+pytestmark = pytest.mark.promise(
+    "Bounds", "An answer of a name server serves the request that it was looked up for, however short its TTL."
+)
+
 FAMILIES = 2
 """Questions for one lookup."""
 SETTINGS = tuple(one for one in BRIEF if not one.startswith("resolve."))

@@ -87,6 +87,9 @@ def check(bucket: Bucket, crawl: Path, directory: Path) -> None:
     assert {name for name, count in written.items() if count > 1} <= {"manifest-sha256.txt", "index.cdxj"}
 
 
+@pytest.mark.promise(
+    "Files and exports", "A file counts as uploaded to an object store only after its content there was verified."
+)
 @pytest.mark.parametrize("keep", ["true", "false"])
 def test_the_whole_crawl_is_in_the_bucket(web: SimwebProcess, bucket: Bucket, tmp_path: Path, keep: str) -> None:
     one = crawler(web, tmp_path / "crawl", *bucket.sets, f"archive.store_keep_warc={keep}")

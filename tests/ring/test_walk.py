@@ -77,6 +77,7 @@ def test_a_crawl_that_swept_has_no_sample(site: Site, tmp_path: Path) -> None:
         sample_of(directory, 5)
 
 
+@pytest.mark.promise("What is fetched", "A walk does not continue a breadth-first crawl, nor the reverse.")
 def test_neither_form_goes_on_with_what_the_other_began(site: Site, tmp_path: Path) -> None:
     """A sweep went on as a walk and fetched its pages again; a walk as a sweep, and ended where walkers had stood."""
     hosts, seeds = str(tmp_path / "hosts"), (site.url("http://a.test/0"),)

@@ -99,6 +99,9 @@ def ask(url: str, body: bytes | None = None, headers: dict[str, str] | None = No
         return refused.code
 
 
+@pytest.mark.promise(
+    "Continuous crawls", "A WebSub notification that is answered with 2xx leads to a visit, whatever is killed."
+)
 def test_from_a_publishers_word_to_the_fetch_of_its_news_take_seconds_also_after_a_death(
     publisher: Publisher, hub: Hub, tmp_path: Path
 ) -> None:
@@ -167,6 +170,7 @@ def test_a_stop_leaves_the_hub_where_that_is_wished_and_a_stopped_crawl_finds_it
     assert hub.log[-1][0] == "unsubscribed"
 
 
+@pytest.mark.promise("Politeness", "Hubs that send bad, slow or too many notifications change nothing.")
 def test_hostile_callers_do_no_harm(publisher: Publisher, hub: Hub, tmp_path: Path) -> None:
     sets = ("console.request_s_max=1.0", "console.connections_max=12", "websub.body_bytes_max=200000")
     with crawling(publisher, tmp_path / "c", *sets) as (_, root):

@@ -35,6 +35,7 @@ DIFFERENT = [
 ]
 
 
+@pytest.mark.promise("Politeness", "Every difference from Google's robots.txt parser is listed in the documentation.")
 @pytest.mark.parametrize(("text", "path", "allowed"), DIFFERENT)
 def test_every_cause_is_listed_with_its_example(text: str, path: str, allowed: bool) -> None:
     assert Rules.parse(f"User-agent: *\n{text}\n".encode(), origin=HOST).allows(HOST + path) is allowed
@@ -42,6 +43,7 @@ def test_every_cause_is_listed_with_its_example(text: str, path: str, allowed: b
     assert f"| `{shown(text)}` | `{path}` | {ours} | {theirs} |" in SECTION
 
 
+@pytest.mark.promise("Politeness", "Every difference from Google's robots.txt parser is listed in the documentation.")
 def test_no_other_example_is_listed() -> None:
     examples = [line for line in SECTION.splitlines() if line.startswith("| ") and "` | `/" in line]
     assert len(examples) == len(DIFFERENT)

@@ -27,6 +27,8 @@ from gossamer.url.url import Url
 from gossamer.world.dice import Dice
 from tests.robots.test_rules import GROUPS, PATHS
 
+pytestmark = pytest.mark.promise("Politeness", "robots.txt is obeyed as RFC 9309 specifies.")
+
 NOW = 1_800_000_000.0
 HOUR_S, DAY_S = 3_600.0, 86_400.0
 OPTIONS = RobotsOptions()
@@ -319,6 +321,7 @@ def long_file(size: int) -> bytes:
     return (head + rules * (size // len(rules) + 1))[:size]
 
 
+@pytest.mark.promise("Politeness", "A robots.txt of any length costs no more than one of 500 KiB.")
 def test_a_file_of_five_megabytes_costs_what_one_of_its_bound_costs(gate: Gate) -> None:
     """Time and memory go by what is read (500 KiB), not by what a server sends: ratios within one run."""
 

@@ -112,6 +112,7 @@ def maze(path: str) -> tuple[list[object], list[str]]:
     return own(path), [f"/maze/{dice.getrandbits(60)}" for _ in range(5)]
 
 
+@pytest.mark.promise("What is fetched", "Traps are cut off, and no other page of their host.")
 @pytest.mark.parametrize(
     ("site", "start", "template", "pages"),
     [
@@ -166,6 +167,7 @@ def finite_calendar(path: str) -> tuple[list[object], list[str]]:
     return words, [one for one in to if 2005 <= int(one.split("/")[2]) <= 2026]
 
 
+@pytest.mark.promise("What is fetched", "Traps are cut off, and no other page of their host.")
 @pytest.mark.parametrize(
     ("site", "start", "pages"),
     [

@@ -28,6 +28,9 @@ def reached(web: ChangingWeb, policy: str, directory: Path, **options: object) -
     return watched(web, visits, BURN_IN_DAYS), visits
 
 
+@pytest.mark.promise(
+    "Continuous crawls", "The default policy keeps copies within 5 % of the best freshness that the budget allows."
+)
 def test_the_default_comes_near_the_best_and_proportional_loses(web: ChangingWeb, tmp_path: Path) -> None:
     default, visits = reached(web, RevisitOptions().policy, tmp_path)
     uniform, _ = reached(web, "uniform", tmp_path)

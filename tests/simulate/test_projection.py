@@ -12,6 +12,8 @@ from gossamer.lab.simulate.result import Simulated
 from gossamer.lab.simulate.simulation import simulate
 from tests.simulate.webs import LARGE
 
+pytestmark = pytest.mark.promise("Simulation", "A simulated sample of hosts predicts what all of them would do.")
+
 WEB = WebOptions(hosts=3_000, pages=120_000, zipf_exponent=0.6, dead_host_share=0.05, error_share=0.1)
 PAGES = 18_000
 REGIMES = {

@@ -46,6 +46,7 @@ def test_a_request_under_way_rests_as_if_it_had_ended_at_the_restart(tmp_path: P
         assert contacts.recovered.addresses == {21: NOW + 5, 22: NOW + 5, 23: NOW + 5}
 
 
+@pytest.mark.promise("Politeness", "A clock that is set, during a crawl or between two runs, makes no request early.")
 def test_a_clock_that_went_back_shortens_no_rest(tmp_path: Path) -> None:
     with opened(tmp_path) as contacts:
         contacts.begin(11, 21, NOW, Rest(2.0, 3.0, 60.0))
@@ -73,6 +74,10 @@ def test_the_latest_instant_of_several_counts(tmp_path: Path) -> None:
         assert contacts.recovered.addresses == {21: NOW + 90}
 
 
+@pytest.mark.promise(
+    "Politeness",
+    "Delays of hosts and addresses survive any crash; a host whose past is unknown waits its longest delay.",
+)
 def test_it_survives_a_killed_process(tmp_path: Path) -> None:
     script = f"""
 import os, signal, sys
@@ -104,6 +109,10 @@ def test_after_the_machine_started_anew_nobody_knows_and_that_is_remembered(tmp_
         assert contacts.recovered.unknown_at == NOW + 20
 
 
+@pytest.mark.promise(
+    "Politeness",
+    "Delays of hosts and addresses survive any crash; a host whose past is unknown waits its longest delay.",
+)
 def test_a_lost_file_makes_the_past_unknown_and_that_is_remembered(tmp_path: Path) -> None:
     with opened(tmp_path) as contacts:
         contacts.lost(NOW)
@@ -185,6 +194,7 @@ def test_tickets_come_back_and_their_number_is_bounded(tmp_path: Path) -> None:
         assert len(contacts.recovered.hosts) == UNDER_WAY_MAX
 
 
+@pytest.mark.promise("Politeness", "A clock that is set, during a crawl or between two runs, makes no request early.")
 def test_a_clock_that_was_set_between_two_processes_makes_nobody_early_nor_late(tmp_path: Path) -> None:
     offset_s = 1e9
     for jump_s in (3_600.0, -3_600.0):

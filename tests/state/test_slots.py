@@ -45,6 +45,10 @@ def test_a_page_that_killed_its_process_is_accused_and_suspected(tmp_path: Path)
     slots.close()
 
 
+@pytest.mark.promise(
+    "Crash safety",
+    "A page is blamed for a crash only if the process was working on it and ended in a way that a page can cause.",
+)
 def test_a_death_that_nobody_accused_accuses_nobody(tmp_path: Path) -> None:
     die_of(tmp_path, f"slots.enter(0, 77, {PROCESS}, {NOW})")
 
@@ -54,6 +58,10 @@ def test_a_death_that_nobody_accused_accuses_nobody(tmp_path: Path) -> None:
     assert accuse(tmp_path) == 0, "what was found is cleared, so a later death is not laid at its door"
 
 
+@pytest.mark.promise(
+    "Crash safety",
+    "A page is blamed for a crash only if the process was working on it and ended in a way that a page can cause.",
+)
 def test_a_death_with_no_slot_set_accuses_nobody(tmp_path: Path) -> None:
     die_of(tmp_path, f"slots.enter(0, 77, {DECODE}, {NOW}); slots.leave(0)")
 

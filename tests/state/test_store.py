@@ -143,6 +143,9 @@ def test_an_empty_epoch_counts(opened: Open, tmp_path: Path) -> None:
     assert opened(tmp_path / "store").epoch == 1
 
 
+@pytest.mark.promise(
+    "Crash safety", "After a crash of the process or the machine, each commit is there whole or not at all."
+)
 @pytest.mark.parametrize("applied", [True, False])
 def test_a_log_that_ends_anywhere_gives_one_epoch_or_the_next_and_nothing_between(
     opened: Open, tmp_path: Path, applied: bool
@@ -212,6 +215,9 @@ def files_of(folder: Path) -> set[tuple[str, int, int]]:
     return {(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in folder.iterdir()}
 
 
+@pytest.mark.promise(
+    "Crash safety", "After a crash of the process or the machine, each commit is there whole or not at all."
+)
 def test_a_copy_taken_at_any_moment_of_a_commit_is_whole(opened: Open, tmp_path: Path) -> None:
     store = opened(tmp_path / "store")
     states = [content(store)]
@@ -288,6 +294,7 @@ def _log(path: Path) -> Path:
     return max(path.glob("*.log"))
 
 
+@pytest.mark.promise("Bounds", "Compaction that lags delays a commit, never the event loop.")
 def test_compaction_that_lags_holds_up_the_commit_and_nobody_else(tmp_path: Path) -> None:
     """RocksDB holds the interpreter lock while it holds back a write: here its background work is made very slow."""
     store = Store(tmp_path / "store", 1 << 20, 1 << 20, 2 << 20)

@@ -42,6 +42,10 @@ from gossamer.testing import (
 from gossamer.url.url import Url
 from gossamer.world.clock import WallClock
 
+pytestmark = pytest.mark.promise(
+    "Components and Python", "A component that replaces ours is checked by the same contract as ours."
+)
+
 
 @pytest.fixture
 def fresh_epochs(tmp_path: Path) -> Iterator[Callable[[], Epochs]]:

@@ -63,6 +63,9 @@ DISTINCT = [
 ]  # fmt: skip
 
 
+@pytest.mark.promise(
+    "What is fetched", "The default URL rules never merge two resources that a server may distinguish."
+)
 def test_default_rules_keep_distinct_what_a_server_may_distinguish() -> None:
     keys = [DEFAULT.key(str(absolute(url))) for url in DISTINCT]
     doubles = [(a, b) for (a, x), (b, y) in itertools.combinations(zip(DISTINCT, keys, strict=True), 2) if x == y]

@@ -192,6 +192,9 @@ def host_rules(draw: st.DrawFn) -> HostRules:
             continue
 
 
+@pytest.mark.promise(
+    "Several shards", "Equal keys and all hosts of a site belong to one shard, whatever the host rules say."
+)
 @given(host_rules(), st.lists(hosts, min_size=2, max_size=12), st.lists(st.sampled_from(list(RULES)), unique=True))
 def test_equal_keys_have_one_partition_and_so_has_each_site(rules: HostRules, some: list[str], more: list[str]) -> None:
     note(f"{rules._starts} {rules._ends} {rules._synonyms}")

@@ -60,6 +60,7 @@ def test_host(text: str, host: str) -> None:
     assert url.text == absolute(text)
 
 
+@pytest.mark.promise("What is fetched", "Addresses that are queued, requested or compared hold no credentials.")
 @pytest.mark.parametrize(
     ("text", "bare"),
     [

@@ -17,6 +17,10 @@ from gossamer.url.name import SCHEMES, Namer
 
 from .wpt import UPSTREAM, cases
 
+pytestmark = pytest.mark.promise(
+    "What is fetched", "Addresses are parsed and joined as the web platform tests specify."
+)
+
 
 def expected(case: dict[str, Any]) -> str | None:
     """Return the address that a case wants. Ours have no fragment: it is never sent."""

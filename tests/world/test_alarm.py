@@ -34,6 +34,7 @@ def test_a_run_that_does_not_end_is_interrupted_and_the_next_is_not() -> None:
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
+@pytest.mark.promise("Components and Python", "A module's time limit counts its own processor time alone.")
 def test_a_busy_machine_interrupts_nobody_and_a_run_that_waits_is_interrupted() -> None:
     processor, now = [5.0], [100.0]
     alarm = Alarm(600.0, 1_800.0, lambda: processor[0], lambda: now[0])  # Its own ticks do not come.

@@ -40,6 +40,7 @@ def have_huge_pages() -> bool:
     return enabled.exists() and "[never]" not in enabled.read_text() and release >= (6, 1)
 
 
+@pytest.mark.promise("Bounds", "Moving memory into huge pages does not change its content.")
 def test_what_is_held_moves_into_large_pages_and_stays_what_it_was() -> None:
     memory = mmap.mmap(-1, SPAN_BYTES, flags=PRIVATE)
     memory.madvise(mmap.MADV_NOHUGEPAGE)  # Else the kernel might have begun with large ones.

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from gossamer.world.reaper import began
 from tests.ring.crawls import until
 
@@ -27,6 +29,9 @@ time.sleep(60)
 """
 
 
+@pytest.mark.promise(
+    "Several shards", "A crawl on Ray that ends or is killed leaves no process and no file outside its directory."
+)
 def test_daemons_of_a_killed_process_end_and_their_folder_goes(tmp_path: Path) -> None:
     folder = tmp_path / "daemons"
     folder.mkdir()

@@ -3,9 +3,10 @@
 Takes    seeds, options, a directory
 Gives    Crawler, what a crawl that does not run knows of itself, and exports
 Keeps    one assembled shard while it runs
-Imports  assembly, config, model, crawl's values
+Imports  archive, assembly, cluster, config, crawl, frontier, model, offline, ports, report, revisit, scope, state,
+         url, world
 Touches  the crawl's directory, through what is assembled
-Never    names a concrete room
+Never    builds the components of a shard: assembly does
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Assembly: a configuration becomes a shard. The one place that names concrete rooms.
+"""Assembly: a configuration becomes a shard. The one place that builds its components.
 
 Takes    Config, a directory
 Gives    Kept, Ring, Outputs and Controls, closed together as Assembled; Opened, to be asked
 Keeps    nothing
-Imports  every room
+Imports  archive, cluster, config, crawl, fetch, frontier, model, plugins, ports, process, resolve, revisit, robots,
+         scope, seen, state, url, world
 Touches  the crawl's directory, its lock, checkpoints, the index
-Never    decides what a room does
+Never    decides what a component decides
 """
 
 from gossamer.archive.cdxj import INDEX

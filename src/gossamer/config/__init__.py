@@ -3,7 +3,8 @@
 Takes    TOML, options by name, `key=value`
 Gives    Config, frozen and checked; each value knows where it came from
 Keeps    nothing
-Imports  the rooms' options, model
+Imports  archive, cluster, crawl, fetch, frontier, model, process, resolve, revisit, robots, scope, seen, state, url,
+         world
 Touches  the files it is told to read
 Never    guesses: what it does not know is an error that names the nearest it does
 """

@@ -3,7 +3,7 @@
 Takes    a suspect page, pages for isolated modules, or questions to a full-text index
 Gives    what they came to, or one line that says why there is none
 Keeps    processes
-Imports  assembly, archive's search, config, crawl, model, world
+Imports  archive, assembly, config, crawl, model, process, world
 Touches  a crawl's directory; its own standard input and output
 Never    lets a crash, a loop or a full memory reach the process that asked
 """

@@ -6,7 +6,7 @@ Gives    when each page is due again, by a policy that may be replaced; how fres
          be followed, notices for the schedule, requests to hubs
 Keeps    a page's memory in the family `revisit`, a host's rhythm in `rhythm`, sums over all pages in `meta`, a record
          for each sitemap and feed in `told`, subscriptions in `websub`; in memory a bounded number of hosts
-Imports  url, model, ports, state, world
+Imports  model, ports, state, url, world
 Touches  the shard's store, through its epochs
 Never    reads a clock, makes a request, looks at all pages at once, or believes a hint without looking
 """

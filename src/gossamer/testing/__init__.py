@@ -3,7 +3,7 @@
 Takes    nothing, or the component under test
 Gives    FakeClock, FakeWeb, MemoryArchive, FixedResolver; contracts that say which promise was broken
 Keeps    what it was asked, for a test to look at
-Imports  anything; nothing imports it
+Imports  model, ports, url, world
 Touches  nothing: no clock, no disk, no network
 Never    is a mock: a fake keeps the promises of what it stands for, and passes the same contracts
 """

@@ -197,6 +197,9 @@ def test_a_limit_that_is_none_is_refused(crawled: Path, limit: int) -> None:
         ask(crawled, "fox", limit=limit)
 
 
+@pytest.mark.promise(
+    "Files and exports", "The full-text index holds the last version of every fetched page once, whatever is killed."
+)
 def test_a_page_fetched_again_takes_the_place_of_what_was_there(tmp_path: Path) -> None:
     crawl = Crawled(Shard(tmp_path))
     crawl.add(page("http://a.example/", text="the first version"))
@@ -231,6 +234,9 @@ def test_memory_is_bounded_within_an_epoch(tmp_path: Path) -> None:
     assert ask(tmp_path, "word").total == 50
 
 
+@pytest.mark.promise(
+    "Files and exports", "The full-text index holds the last version of every fetched page once, whatever is killed."
+)
 @pytest.mark.parametrize("moment", ["logged", "put", "indexed", "settled", "committed"])
 def test_a_crash_at_any_step_loses_and_doubles_nothing(tmp_path: Path, moment: str) -> None:
     crawl = Crawled(Shard(tmp_path))

@@ -59,6 +59,9 @@ def contents(target: Path) -> dict[str, str]:
     return {str(path.relative_to(target)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
+@pytest.mark.promise(
+    "Files and exports", "An export is whole or absent under its name; a killed one continues and ends the same."
+)
 @pytest.mark.parametrize("to", FORMATS)
 def test_killed_at_any_step_it_goes_on_and_ends_the_same(to: str, exporter: Exporter, tmp_path: Path) -> None:
     whole = tmp_path / "whole"

@@ -65,6 +65,7 @@ print(before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
 
+@pytest.mark.promise("Files and exports", "An export keeps within its memory budget.")
 @pytest.mark.parametrize("to", ["parquet", "jsonl", "csv"])
 def test_memory_stays_within_its_budget(to: str, tmp_path: Path) -> None:
     """The rows would take several times of what they may."""

@@ -96,6 +96,7 @@ def test_the_made_crawl_has_what_it_takes(crawled: Path) -> None:
     assert {row["title"] for row in pages} >= set(HOSTILE_TITLES)
 
 
+@pytest.mark.promise("Files and exports", "An export holds what the WARC files and tables hold.")
 @pytest.mark.parametrize("table", ["pages", "links"])
 def test_json_lines_hold_every_row_and_column(crawled: Path, exporting: Exporting, tmp_path: Path, table: str) -> None:
     done = exporting("jsonl", tmp_path / "out", table=table)
@@ -127,6 +128,7 @@ def test_a_crawl_without_rows_has_their_columns(exporting: Exporting, tmp_path: 
     exporting("markdown", tmp_path / "pages", directory=tmp_path / "empty", where=where)
 
 
+@pytest.mark.promise("Files and exports", "An export holds what the WARC files and tables hold.")
 def test_parquet_is_sorted_by_host_and_loses_nothing(crawled: Path, exporting: Exporting, tmp_path: Path) -> None:
     exporting("parquet", tmp_path / "out")
     pages, links = (rows(tmp_path / "out", table) for table in ("pages", "links"))

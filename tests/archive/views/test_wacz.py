@@ -148,6 +148,7 @@ def test_beyond_what_plain_zip_can_say_it_is_zip64(tmp_path: Path) -> None:
         assert [info.file_size for info in read.infolist()] == [200, 5_000_000_000]
 
 
+@pytest.mark.promise("Files and exports", "No file that was cut short is exported or indexed as if it were whole.")
 @pytest.mark.parametrize("cut", ["within a record of a page", "behind the last of them", "to nothing"])
 def test_a_warc_file_that_was_cut_short_is_named_and_nothing_is_made(
     crawled: Path, exporting: Exporting, tmp_path: Path, cut: str
