@@ -7,11 +7,13 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from gossamer.world.process import DirectoryLock
+from tests import commands
 from tests.cli.conftest import Gossamer
 
 CAP_DAC_OVERRIDE, PR_CAPBSET_DROP = 1, 24
@@ -22,6 +24,7 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 """
 """Modes of files hold for root too, once it has let go of its right to pass them by."""
 FOLDER, FILE = 0o555, 0o444
+Run = Callable[..., tuple[int, str, str]]
 
 
 def real(directory: Path) -> Gossamer:
@@ -30,23 +33,32 @@ def real(directory: Path) -> Gossamer:
     return run
 
 
-def finished(directory: Path) -> Gossamer:
-    """Crawl one page."""
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a page, and a crawl of it."""
+    directory = tmp_path_factory.mktemp("original")
     page = directory / "page.html"
     page.write_text("<title>Here</title>")
-    run = real(directory)
-    status, _, err = run(
+    status, _, err = real(directory)(
         "crawl", page.as_uri(), "--allow-private", "-o", "crawl", "--quiet", "--set", "scope.schemes=['file']",
         "--set", f"fetch.file_roots=['{directory}']", "--set", "search.enabled=true",
     )  # fmt: skip
     assert (status, err) == (0, "")
-    return run
+    return directory
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Path:
+def run(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs commands beside a copy of the crawl: `resume` as a process, the others in this one."""
+    shutil.copytree(original / "crawl", tmp_path / "crawl")
+    monkeypatch.chdir(tmp_path)
+    resume = real(tmp_path)
+    return lambda *arguments: resume(*arguments) if arguments[0] == "resume" else commands.run(*arguments)
+
+
+@pytest.fixture
+def kept(run: Run, tmp_path: Path) -> Path:
     """A finished crawl that nobody may write."""
-    finished(tmp_path)
     for folder, _, files in os.walk(tmp_path / "crawl"):
         for file in files:
             Path(folder, file).chmod(FILE)
@@ -64,8 +76,8 @@ def as_anybody(directory: Path, *arguments: str) -> tuple[int, str, str]:
 
 
 @pytest.mark.promise("Operation", "A crawl in a read-only directory can be inspected.")
-def test_what_only_looks_needs_not_write(kept: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    url = (kept / "page.html").as_uri()
+def test_what_only_looks_needs_not_write(kept: Path, original: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    url = (original / "page.html").as_uri()
     status, out, err = as_anybody(kept, "status", "crawl", "--json")
     assert (status, err) == (0, "")
     assert (json.loads(out)["state"], json.loads(out)["pages"]) == ("finished", 1)
@@ -116,9 +128,8 @@ def test_a_lock_that_is_read_is_a_lock(kept: Path) -> None:
     "arguments", [("resume", "crawl", "--quiet"), ("status", "crawl"), ("why", "crawl", "file:///x")]
 )
 def test_a_crawl_that_lost_its_state_is_not_begun_anew_over_what_it_has(
-    tmp_path: Path, arguments: tuple[str, ...]
+    run: Run, tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
-    run = finished(tmp_path)
     shutil.rmtree(tmp_path / "crawl/state")
     before = {
         path: path.read_bytes() for folder in ("warc", "pages") for path in (tmp_path / "crawl" / folder).iterdir()
@@ -134,8 +145,9 @@ def test_a_crawl_that_lost_its_state_is_not_begun_anew_over_what_it_has(
 
 @pytest.mark.promise("Files and exports", "No file that was cut short is exported or indexed as if it were whole.")
 @pytest.mark.parametrize(("folder", "to"), [("warc", "markdown"), ("pages", "csv")])
-def test_files_that_end_early_are_not_exported_as_if_they_were_whole(tmp_path: Path, folder: str, to: str) -> None:
-    run = finished(tmp_path)
+def test_files_that_end_early_are_not_exported_as_if_they_were_whole(
+    run: Run, tmp_path: Path, folder: str, to: str
+) -> None:
     [file] = (tmp_path / "crawl" / folder).iterdir()
     os.truncate(file, file.stat().st_size // 2)
     status, _, err = run("export", "crawl", "--to", to, "-o", "made", "--quiet")
@@ -146,8 +158,7 @@ def test_files_that_end_early_are_not_exported_as_if_they_were_whole(tmp_path: P
     assert not (tmp_path / "made").exists()
 
 
-def test_a_damaged_page_of_a_table_is_told_like_one_that_is_cut(tmp_path: Path) -> None:
-    run = finished(tmp_path)
+def test_a_damaged_page_of_a_table_is_told_like_one_that_is_cut(run: Run, tmp_path: Path) -> None:
     [file] = (tmp_path / "crawl/pages").iterdir()
     data = file.read_bytes()
     file.write_bytes(data[:4] + bytes(200) + data[204:])
@@ -159,8 +170,7 @@ def test_a_damaged_page_of_a_table_is_told_like_one_that_is_cut(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("damage", ["cut", "a bit of the footer", "other bytes", "empty"])
-def test_a_damaged_table_is_named_by_resume_and_nothing_is_lost(tmp_path: Path, damage: str) -> None:
-    run = finished(tmp_path)
+def test_a_damaged_table_is_named_by_resume_and_nothing_is_lost(run: Run, tmp_path: Path, damage: str) -> None:
     crawl = tmp_path / "crawl"
     [table] = (crawl / "pages").iterdir()
     index, sound = (crawl / "index.cdxj").read_text(), table.read_bytes()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from gossamer.lab.simweb.process import SimwebProcess
+from tests.commands import run
 
 Victim = Literal["child", "supervisor", "both"]
 VICTIMS: tuple[Victim, ...] = ("child", "supervisor", "both")
@@ -105,10 +106,9 @@ class Crawl:
 
     def ask(self, *arguments: str) -> dict[str, object]:
         """Return what a command that answers in JSON says of the crawl."""
-        command = [sys.executable, "-m", "gossamer", arguments[0], str(self.directory), *arguments[1:], "--json"]
-        done = subprocess.run(command, env=environment(), capture_output=True, check=False, timeout=END_S_MAX)
-        assert done.returncode == 0, done.stderr.decode()
-        answer = json.loads(done.stdout)
+        status, out, err = run(arguments[0], str(self.directory), *arguments[1:], "--json")
+        assert status == 0, err
+        answer = json.loads(out)
         assert isinstance(answer, dict)
         return answer
 

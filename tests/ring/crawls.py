@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 import gossamer
 from gossamer import Crawler
-from gossamer.api.status import why_of
+from gossamer.assembly import open_stopped
 from gossamer.config import configure
 from gossamer.config.gather import reopen
 from gossamer.lab.simweb.truth import Walked
@@ -71,10 +71,8 @@ class Crawled:
     def ends(self, walked: Walked) -> dict[str, str]:
         """The outcomes, with those of the URLs that ended with their host: they have no row, but `why` knows."""
         found = self.outcomes
-        for url, expected in walked.pages.items():
-            if url not in found and expected.allows("host_closed"):
-                found[url] = str(why_of(self.directory, url)["state"])
-        return found
+        closed = [url for url, end in walked.pages.items() if url not in found and end.allows("host_closed")]
+        return found | states(self.directory, closed)
 
     @property
     def links(self) -> set[tuple[str, str]]:
@@ -89,6 +87,22 @@ class Crawled:
 def rows(directory: Path) -> list[dict[str, object]]:
     """Return all rows of a table."""
     return [row for file in sorted(directory.glob("*.parquet")) for row in pq.read_table(file).to_pylist()]
+
+
+@contextmanager
+def opened(directory: Path) -> Iterator[Callable[[str], dict[str, object]]]:
+    """Give what `why_of` answers of a URL; to open a crawl once for many URLs saves a tenth of a second for each."""
+    crawl = open_stopped(reopen(directory / "crawl.toml"), directory)
+    try:
+        yield crawl.story.why
+    finally:
+        crawl.close()
+
+
+def states(directory: Path, urls: Iterable[str]) -> dict[str, str]:
+    """Return the state that a crawl which does not run has for each URL."""
+    with opened(directory) as why:
+        return {url: str(why(url)["state"]) for url in urls}
 
 
 def crawl(seeds: tuple[str, ...], directory: Path, *sets: str, resuming: bool = False, **options: object) -> Crawled:

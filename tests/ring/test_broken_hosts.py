@@ -20,7 +20,7 @@ from gossamer.lab.simweb.rates import rates
 from gossamer.lab.simweb.truth import Truth
 from gossamer.report.report import summary
 from gossamer.report.text import as_text
-from tests.ring.crawls import BRIEF, Crawled, crawl
+from tests.ring.crawls import BRIEF, Crawled, crawl, states
 
 PROMISE = Promise(delay_s_min=0.1, factor=10, delay_s_max=0.5, address_delay_s=0.01)
 POLITE = (
@@ -70,7 +70,7 @@ def closed_port() -> int:
 
 def ends_of(crawled: Crawled, urls: list[str]) -> set[str]:
     """Return how URLs ended, those without a row included."""
-    return {str(why_of(crawled.directory, url)["state"]) for url in urls}
+    return set(states(crawled.directory, urls).values())
 
 
 def test_a_host_that_refuses_connections_is_given_up(tmp_path: Path) -> None:

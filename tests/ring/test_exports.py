@@ -5,9 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import subprocess
-import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,26 +12,15 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-import gossamer
 from gossamer.archive.cdxj import entries_of_warcs, write_index
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from tests.archive.views.test_views import bodies, latest, lines, rows
+from tests.commands import run
 from tests.crash.crawls import crawl_of, until
 from tests.ring.crawls import OWN, crawl
 
 SMALL_FILES = ("archive.warc_segment_bytes_max=60_000", "archive.table_segment_rows_max=80", "crawl.commit_pages=40")
-
-
-def run(*arguments: str) -> tuple[int, str, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "gossamer", *arguments],
-        env={**os.environ, "PYTHONPATH": str(Path(gossamer.__file__).parents[1])},
-        capture_output=True,
-        check=False,
-        timeout=100,
-    )
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
 def exported(directory: Path, to: str, target: Path, *options: str) -> str:

@@ -10,8 +10,8 @@ import pytest
 
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
+from tests.commands import run
 from tests.crash.crawls import crawl_of, until
-from tests.ring.test_exports import run
 
 OFTEN = ("crawl.commit_pages=10", "crawl.commit_s=0.2")
 SLOW = ("politeness.per_host=1", "politeness.delay_s_min=0.5")

@@ -15,7 +15,7 @@ from gossamer.config.gather import reopen
 from gossamer.frontier.walked import all_pages
 from gossamer.model.errors import ConfigError
 from gossamer.state.epoch import Epochs
-from tests.ring.crawls import OWN, crawl
+from tests.ring.crawls import OWN, crawl, states
 from tests.ring.test_seeds import Site, serving
 
 PAGES = 40
@@ -62,8 +62,7 @@ def test_a_url_that_no_walker_went_to_is_found_but_not_queued(site: Site, tmp_pa
     steps = ("frontier.form=walk", "walk.steps_max=3", "walk.walkers=1")
     crawl((site.url("http://a.test/0"),), directory, *OWN, *steps, hosts=str(tmp_path / "hosts"))
     named = {str(row["to_key"]) for row in rows_of_links(directory)}
-    went = {page for page in named if why_of(directory, page)["state"] == "fetched"}
-    assert {why_of(directory, page)["state"] for page in named - went} == {"found"}
+    assert set(states(directory, named).values()) == {"fetched", "found"}
 
 
 def rows_of_links(directory: Path) -> list[dict[str, object]]:

@@ -14,7 +14,7 @@ from gossamer.api.status import status_of, why_of
 from gossamer.config import configure
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
-from tests.ring.crawls import BRIEF, OWN, crawl
+from tests.ring.crawls import BRIEF, OWN, crawl, opened
 from tests.ring.test_seeds import NAMES, Site, crawled, serving
 
 
@@ -42,9 +42,12 @@ def test_every_outcome_and_every_rejection_is_told_after_the_end(site: Site, tmp
     result = crawled(site, tmp_path, "http://a.test/", hosts=hosts, sets=sets, scope="any", max_depth=2)
     assert result.end == "finished"
 
-    def why(text: str) -> dict[str, object]:
-        return why_of(tmp_path / "crawl", site.url(text) if text.startswith("http://a.test") else text)
+    with opened(tmp_path / "crawl") as known:
+        assert_told(lambda text: known(site.url(text) if text.startswith("http://a.test") else text), site)
+    assert why_of(tmp_path / "crawl", site.url("http://a.test/"))["state"] == "fetched"
 
+
+def assert_told(why: Callable[[str], dict[str, object]], site: Site) -> None:
     states = {
         "http://a.test/": "fetched",
         "http://a.test/ok": "fetched",
