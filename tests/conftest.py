@@ -10,7 +10,10 @@ from collections.abc import Iterator
 
 import pytest
 
-KEPT = ("PATH", "HOME", "TMPDIR", "REPLAY", "GOSSAMER_EXAMPLES", "PYTHONHASHSEED", "PYTEST_", "COV_", "COVERAGE_")
+KEPT = (
+    "PATH", "HOME", "TMPDIR", "REPLAY", "GOSSAMER_EXAMPLES", "GOSSAMER_VICTIMS", "PYTHONHASHSEED", "PYTEST_", "COV_",
+    "COVERAGE_",
+)  # fmt: skip
 """Names of variables that tests may see of the caller's, or beginnings of such names."""
 SET = {"LANG": "C.UTF-8", "TERM": "xterm-256color", "TZ": "UTC"}
 

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
-from tests.crash.crawls import VICTIMS, Crawl, Victim, crawl_of, environment, until
+from tests.commands import run
+from tests.crash.crawls import CHOSEN_VICTIMS, Crawl, Victim, crawl_of, until
 
 WEB = SimwebOptions.plain(hosts=4, pages=200, latency_s=0.15, bytes_median=3_000)
 
 
 def commanded(crawl: Crawl, *arguments: str) -> str:
-    command = [sys.executable, "-m", "gossamer", arguments[0], str(crawl.directory), *arguments[1:]]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    status, out, err = run(arguments[0], str(crawl.directory), *arguments[1:])
+    assert status == 0, err
+    return out
 
 
 @pytest.mark.promise(
     "Crash safety", "Values set while a crawl runs take effect together or not at all, and survive any crash."
 )
-@pytest.mark.parametrize("victim", VICTIMS)
+@pytest.mark.parametrize("victim", CHOSEN_VICTIMS)
 def test_what_was_set_holds_after_a_kill(victim: Victim, tmp_path: Path) -> None:
     with SimwebProcess(WEB, tmp_path / "web") as served:
         crawl = crawl_of(served, tmp_path / "crawl", "crawl.concurrency=1")
