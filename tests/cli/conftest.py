@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import gossamer
+from tests import commands
 
 FAKES = Path(__file__).parent / "fakes"
 DEADLINE_S = 30.0
@@ -65,6 +67,20 @@ class Gossamer:
         assert err.startswith("gossamer: ")
         assert err.count("\n") == 1
         return err
+
+
+class Real(Gossamer):
+    """Runs commands without the fakes: those that crawl or serve as processes, all others in this one."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self.environment["PYTHONPATH"] = str(Path(gossamer.__file__).parent.parent)
+
+    def __call__(self, *arguments: str, text: str | None = None) -> tuple[int, str, str]:
+        if text is not None or arguments[0] in {"crawl", "resume", "demo", "conformance"}:
+            return super().__call__(*arguments, text=text)
+        with contextlib.chdir(self.directory):
+            return commands.run(*arguments)
 
 
 @pytest.fixture

@@ -13,8 +13,7 @@ import pytest
 
 from gossamer.cli.output import Exit
 from tests.answering import Answering
-from tests.cli.conftest import Gossamer
-from tests.cli.test_reading import real
+from tests.cli.conftest import Gossamer, Real
 
 pytestmark = pytest.mark.promise(
     "Operation", "A crawl that fetches no seed has an exit status of its own and names seeds and reasons."
@@ -56,7 +55,7 @@ def site() -> Iterator[str]:
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Gossamer]:
     (tmp_path / "hosts").write_text(f"127.0.0.1 open.test {CLOSED}\n")
-    gossamer = real(tmp_path)
+    gossamer = Real(tmp_path)
     yield gossamer
     for process in gossamer.started:
         process.kill()

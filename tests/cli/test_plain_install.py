@@ -20,7 +20,6 @@ from gossamer.cli.output import Exit
 from gossamer.model.extras import EXTRAS
 from tests.answering import Answering
 from tests.cli.conftest import Gossamer, until
-from tests.cli.test_reading import real
 from tests.plain import plain_python
 
 pytestmark = pytest.mark.promise(
@@ -103,7 +102,8 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(python: Path, tmp_path: Path) -> Iterator[Gossamer]:
-    gossamer = real(tmp_path)
+    gossamer = Gossamer(tmp_path)
+    gossamer.environment["PYTHONPATH"] = str(REPOSITORY / "src")  # Without the fakes.
     gossamer.python = str(python)
     gossamer.deadline_s = 100.0
     yield gossamer

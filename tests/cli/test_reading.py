@@ -7,14 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from gossamer.world.process import DirectoryLock
-from tests import commands
-from tests.cli.conftest import Gossamer
+from tests.cli.conftest import Real
 
 CAP_DAC_OVERRIDE, PR_CAPBSET_DROP = 1, 24
 AS_ANYBODY = f"""
@@ -24,13 +22,6 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 """
 """Modes of files hold for root too, once it has let go of its right to pass them by."""
 FOLDER, FILE = 0o555, 0o444
-Run = Callable[..., tuple[int, str, str]]
-
-
-def real(directory: Path) -> Gossamer:
-    run = Gossamer(directory)
-    run.environment["PYTHONPATH"] = run.environment["PYTHONPATH"].partition(os.pathsep)[2]  # Without the fakes.
-    return run
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +30,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("original")
     page = directory / "page.html"
     page.write_text("<title>Here</title>")
-    status, _, err = real(directory)(
+    status, _, err = Real(directory)(
         "crawl", page.as_uri(), "--allow-private", "-o", "crawl", "--quiet", "--set", "scope.schemes=['file']",
         "--set", f"fetch.file_roots=['{directory}']", "--set", "search.enabled=true",
     )  # fmt: skip
@@ -48,16 +39,14 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs commands beside a copy of the crawl: `resume` as a process, the others in this one."""
+def run(original: Path, tmp_path: Path) -> Real:
+    """Runs commands beside a copy of the crawl."""
     shutil.copytree(original / "crawl", tmp_path / "crawl")
-    monkeypatch.chdir(tmp_path)
-    resume = real(tmp_path)
-    return lambda *arguments: resume(*arguments) if arguments[0] == "resume" else commands.run(*arguments)
+    return Real(tmp_path)
 
 
 @pytest.fixture
-def kept(run: Run, tmp_path: Path) -> Path:
+def kept(run: Real, tmp_path: Path) -> Path:
     """A finished crawl that nobody may write."""
     for folder, _, files in os.walk(tmp_path / "crawl"):
         for file in files:
@@ -70,7 +59,7 @@ def kept(run: Run, tmp_path: Path) -> Path:
 def as_anybody(directory: Path, *arguments: str) -> tuple[int, str, str]:
     done = subprocess.run(
         [sys.executable, "-c", AS_ANYBODY, "-m", "gossamer", *arguments],
-        cwd=directory, env=real(directory).environment, capture_output=True, text=True, check=False, timeout=60,
+        cwd=directory, env=Real(directory).environment, capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     return done.returncode, done.stdout, done.stderr
 
@@ -128,7 +117,7 @@ def test_a_lock_that_is_read_is_a_lock(kept: Path) -> None:
     "arguments", [("resume", "crawl", "--quiet"), ("status", "crawl"), ("why", "crawl", "file:///x")]
 )
 def test_a_crawl_that_lost_its_state_is_not_begun_anew_over_what_it_has(
-    run: Run, tmp_path: Path, arguments: tuple[str, ...]
+    run: Real, tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
     shutil.rmtree(tmp_path / "crawl/state")
     before = {
@@ -146,7 +135,7 @@ def test_a_crawl_that_lost_its_state_is_not_begun_anew_over_what_it_has(
 @pytest.mark.promise("Files and exports", "No file that was cut short is exported or indexed as if it were whole.")
 @pytest.mark.parametrize(("folder", "to"), [("warc", "markdown"), ("pages", "csv")])
 def test_files_that_end_early_are_not_exported_as_if_they_were_whole(
-    run: Run, tmp_path: Path, folder: str, to: str
+    run: Real, tmp_path: Path, folder: str, to: str
 ) -> None:
     [file] = (tmp_path / "crawl" / folder).iterdir()
     os.truncate(file, file.stat().st_size // 2)
@@ -158,7 +147,7 @@ def test_files_that_end_early_are_not_exported_as_if_they_were_whole(
     assert not (tmp_path / "made").exists()
 
 
-def test_a_damaged_page_of_a_table_is_told_like_one_that_is_cut(run: Run, tmp_path: Path) -> None:
+def test_a_damaged_page_of_a_table_is_told_like_one_that_is_cut(run: Real, tmp_path: Path) -> None:
     [file] = (tmp_path / "crawl/pages").iterdir()
     data = file.read_bytes()
     file.write_bytes(data[:4] + bytes(200) + data[204:])
@@ -170,7 +159,7 @@ def test_a_damaged_page_of_a_table_is_told_like_one_that_is_cut(run: Run, tmp_pa
 
 
 @pytest.mark.parametrize("damage", ["cut", "a bit of the footer", "other bytes", "empty"])
-def test_a_damaged_table_is_named_by_resume_and_nothing_is_lost(run: Run, tmp_path: Path, damage: str) -> None:
+def test_a_damaged_table_is_named_by_resume_and_nothing_is_lost(run: Real, tmp_path: Path, damage: str) -> None:
     crawl = tmp_path / "crawl"
     [table] = (crawl / "pages").iterdir()
     index, sound = (crawl / "index.cdxj").read_text(), table.read_bytes()

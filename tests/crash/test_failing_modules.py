@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.api.metrics import metrics_of
+from tests.commands import run
 from tests.crash.crawls import Crawl, environment
 from tests.crash.harvest import Harvest
 from tests.crash.site import Site, linked
@@ -21,10 +22,10 @@ ONE_AT_A_TIME = ("crawl.concurrency=1", "crawl.commit_s=0.1")
 
 def shown(crawl: Crawl, *words: str) -> str:
     """Return what a command prints for people."""
-    command = [sys.executable, "-m", "gossamer", *words]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True, timeout=60)
     assert crawl.directory.exists()
-    return done.stdout
+    status, out, err = run(*words)
+    assert status == 0, err
+    return out
 
 
 @pytest.mark.promise("Components and Python", "Failures of a processing module are counted and shown.")

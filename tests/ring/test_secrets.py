@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 import socket
 import stat
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,13 +16,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-import gossamer
 from gossamer.config import configure
 from gossamer.config.gather import reopen
 from gossamer.config.secret import holds_secrets, redacted, secret_keys
 from gossamer.config.sections import Config, keys, sections
 from gossamer.model.errors import ConfigError
 from tests.answering import Answering
+from tests.commands import run
 from tests.ring.crawls import OWN, Crawled, command_line, crawl, until
 
 BEARER, COOKIE, PASSWORD, INLINE = "b3arer-XYZZY", "c00kie-PLUGH", "pr0xy-FROTZ", "inl1ne-GNUSTO"
@@ -243,13 +240,11 @@ def test_commands_and_the_process_list_show_no_secret(tmp_path: Path, names: str
         assert listed.count(b"gossamer") >= 1
         assert not [name for name in SECRETS if name.encode() in listed]
         running.wait()
-    command = [sys.executable, "-m", "gossamer"]
-    environment = {**os.environ, "PYTHONPATH": str(Path(gossamer.__file__).parents[1])}
     for words in (["config", "show"], ["status", "--json"], ["report", "--json"], ["why"]):
         words = [*words, str(tmp_path / "crawl")] + ([f"http://ours.test:{ours.port}/"] if words == ["why"] else [])
-        ran = subprocess.run([*command, *words], env=environment, capture_output=True, text=True, timeout=60)
-        assert ran.returncode == 0, ran.stderr
-        assert not [name for name in SECRETS if name in ran.stdout + ran.stderr]
+        status, out, err = run(*words)
+        assert status == 0, err
+        assert not [name for name in SECRETS if name in out + err]
     assert not shown_in(tmp_path / "crawl")
     assert PASSWORD not in running.errors.read_text()
 

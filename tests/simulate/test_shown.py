@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 import re
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -21,6 +19,7 @@ from gossamer.lab.simulate.revisits import RevisitsOptions
 from gossamer.lab.simulate.simulation import simulate
 from gossamer.lab.simulate.text import as_text, duration
 from gossamer.revisit.policies import POLICIES
+from tests.commands import run
 
 REPOSITORY = Path(gossamer.__file__).parents[2]
 SMALL = ("--preset", "web2025", "--pages", "4e3", "--set", "web.hosts=200", "--set", "web.pages=1e5")
@@ -36,10 +35,9 @@ def result(options: SimulateOptions) -> Simulated:
     return simulate(options)
 
 
-def gossamer_simulate(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(Path(gossamer.__file__).parents[1])}
-    command = [sys.executable, "-m", "gossamer", "simulate", *arguments]
-    return subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, timeout=100)
+def gossamer_simulate(directory: Path, *arguments: str) -> tuple[int, str, str]:
+    with contextlib.chdir(directory):
+        return run("simulate", *arguments)
 
 
 def test_the_text_says_what_how_fast_why_and_on_what_grounds(result: Simulated, options: SimulateOptions) -> None:
@@ -100,25 +98,25 @@ def test_durations_are_said_as_people_say_them() -> None:
 
 
 def test_the_command_prints_a_table_or_json_and_draws(tmp_path: Path) -> None:
-    shown = gossamer_simulate(tmp_path, *SMALL, "--figure", "crawl.html", "--shards", "2")
-    assert (shown.returncode, shown.stderr) == (0, "")
-    assert "4,000 pages in" in shown.stdout
+    status, out, err = gossamer_simulate(tmp_path, *SMALL, "--figure", "crawl.html", "--shards", "2")
+    assert (status, err) == (0, "")
+    assert "4,000 pages in" in out
     assert (tmp_path / "crawl.html").read_text().count("<svg") == 1
-    again = gossamer_simulate(tmp_path, *SMALL, "--json", "--figure", "crawl.svg", "--seed", "3")
-    assert json.loads(again.stdout)["pages"] == 4_000
-    assert json.loads(again.stdout)["options"]["seed"] == 3
+    _, out, _ = gossamer_simulate(tmp_path, *SMALL, "--json", "--figure", "crawl.svg", "--seed", "3")
+    assert json.loads(out)["pages"] == 4_000
+    assert json.loads(out)["options"]["seed"] == 3
     ET.parse(tmp_path / "crawl.svg")
 
 
 def test_revisits_are_told_policy_by_policy(tmp_path: Path) -> None:
     few = ("--revisits", "--pages", "60", "--set", "changing.hosts=6", "--set", "changing.days=30")
-    shown = gossamer_simulate(tmp_path, *few)
-    assert (shown.returncode, shown.stderr) == (0, "")
-    rows = {line.split()[0]: line.split()[1:] for line in shown.stdout.splitlines()[-len(POLICIES) :]}
+    status, out, err = gossamer_simulate(tmp_path, *few)
+    assert (status, err) == (0, "")
+    rows = {line.split()[0]: line.split()[1:] for line in out.splitlines()[-len(POLICIES) :]}
     assert list(rows) == list(POLICIES)
     assert all(0 < float(row[0].rstrip("%")) < 100 for row in rows.values())
     assert float(rows["optimal"][0].rstrip("%")) > float(rows["proportional"][0].rstrip("%"))
-    told = json.loads(gossamer_simulate(tmp_path, *few, "--set", "revisit.policy=uniform", "--json").stdout)
+    told = json.loads(gossamer_simulate(tmp_path, *few, "--set", "revisit.policy=uniform", "--json")[1])
     assert told["options"]["changing"]["pages"] == 60
     assert [one["policy"] for one in told["policies"]] == ["uniform"]
     assert f"{told['policies'][0]['freshness']:.1%}" == rows["uniform"][0], "the same pages, visited the same way"
@@ -139,16 +137,16 @@ def test_revisits_are_told_policy_by_policy(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_is_one_line(tmp_path: Path, arguments: list[str], says: str) -> None:
-    refused = gossamer_simulate(tmp_path, *arguments)
-    assert (refused.returncode, refused.stdout) == (2, "")
-    assert refused.stderr.startswith(f"gossamer: {says}")
-    assert refused.stderr.count("\n") == 1
+    status, out, err = gossamer_simulate(tmp_path, *arguments)
+    assert (status, out) == (2, "")
+    assert err.startswith(f"gossamer: {says}")
+    assert err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 
 def test_help_and_presets_come_without_what_simulates(tmp_path: Path) -> None:
-    assert "--simulated-pages" in gossamer_simulate(tmp_path, "--help").stdout
-    assert "irlbot2007" in gossamer_simulate(tmp_path, "--list-presets").stdout
+    assert "--simulated-pages" in gossamer_simulate(tmp_path, "--help")[1]
+    assert "irlbot2007" in gossamer_simulate(tmp_path, "--list-presets")[1]
 
 
 def test_every_key_is_documented() -> None:
