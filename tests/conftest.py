@@ -7,6 +7,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ KEPT = (
     "COVERAGE_",
 )  # fmt: skip
 """Names of variables that tests may see of the caller's, or beginnings of such names."""
+ACCEPTANCE = Path(__file__).parent / "acceptance"
 SET = {"LANG": "C.UTF-8", "TERM": "xterm-256color", "TZ": "UTC"}
 
 
@@ -31,6 +33,11 @@ def pytest_configure() -> None:
     os.umask(0o022)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` and background jobs of scripts have them ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the folder of which no test is selected by default: what its tests import takes long."""
+    return True if collection_path == ACCEPTANCE and config.option.markexpr == "not acceptance" else None
 
 
 @pytest.fixture(autouse=True)

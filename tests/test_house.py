@@ -313,6 +313,12 @@ def test_every_dependency_has_its_reason() -> None:
         assert f"`{name}`" in table, f"{name} is not in the decision on libraries"
 
 
+def test_every_acceptance_test_is_marked() -> None:
+    """The folder is not even imported where tests with the mark are left out."""
+    files = (REPOSITORY / "tests/acceptance").glob("test_*.py")
+    assert [file.name for file in files if "mark.acceptance" not in file.read_text(encoding="utf-8")] == []
+
+
 ARCHITECTURE_LINES_MAX = 150
 
 

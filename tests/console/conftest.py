@@ -16,11 +16,10 @@ from typing import Any
 
 import pytest
 
-import gossamer
 from gossamer.console.folder import OWN
 from gossamer.world.process import birth_of
 from tests.answering import Answering
-from tests.cli.conftest import Gossamer
+from tests.cli.conftest import Real
 
 DEADLINE_S = 60.0
 SMALL = ("crawl.commit_s=0.1", "state.cache_bytes=1048576", "state.write_buffer_bytes=1048576")
@@ -96,14 +95,10 @@ class Caller:
         return self.get(f"{prefix}status").json
 
 
-class Commands(Gossamer):
-    """Runs `python -m gossamer`, with what really crawls and serves, in a directory of its own."""
+class Commands(Real):
+    """Runs commands, with what really crawls and serves, in a directory of its own."""
 
     deadline_s = DEADLINE_S
-
-    def __init__(self, directory: Path) -> None:
-        super().__init__(directory)
-        self.environment["PYTHONPATH"] = str(Path(gossamer.__file__).parent.parent)
 
     def served(self, *arguments: str) -> tuple[Caller, subprocess.Popen[str]]:
         """Start what serves, and return who can call it."""
