@@ -11,10 +11,7 @@ from pathlib import Path
 
 import pytest
 
-KEPT = (
-    "PATH", "HOME", "TMPDIR", "REPLAY", "GOSSAMER_EXAMPLES", "GOSSAMER_VICTIMS", "PYTHONHASHSEED", "PYTEST_", "COV_",
-    "COVERAGE_",
-)  # fmt: skip
+KEPT = ("PATH", "HOME", "TMPDIR", "REPLAY", "GOSSAMER_EXAMPLES", "PYTHONHASHSEED", "PYTEST_", "COV_", "COVERAGE_")
 """Names of variables that tests may see of the caller's, or beginnings of such names."""
 ACCEPTANCE = Path(__file__).parent / "acceptance"
 SET = {"LANG": "C.UTF-8", "TERM": "xterm-256color", "TZ": "UTC"}

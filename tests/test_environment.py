@@ -13,6 +13,7 @@ import pytest
 
 import gossamer
 from tests.answering import Answering
+from tests.further import with_further
 
 pytestmark = pytest.mark.promise(
     "Operation", "Neither a crawl nor the tests depend on the caller's environment variables."
@@ -32,7 +33,7 @@ SELECTED = (
     "tests/cli/test_progress.py",
     "tests/report/test_report.py",
 )
-ENVIRONMENTS = pytest.mark.parametrize("environment", [BARE, HOSTILE], ids=["bare", "hostile"])
+ENVIRONMENTS = pytest.mark.parametrize("environment", with_further(HOSTILE, BARE))
 
 
 class Site(Answering):

@@ -10,14 +10,19 @@ import pytest
 from tests import promises
 
 
-def test_the_page_is_up_to_date() -> None:
+@pytest.fixture(scope="module")
+def found() -> list[promises.Promise]:
+    return promises.promises()
+
+
+def test_the_page_is_up_to_date(found: list[promises.Promise]) -> None:
     written = promises.PAGE.read_text(encoding="utf-8")
-    assert written == promises.page(promises.promises()), "`make docs` writes it"
+    assert written == promises.page(found), "`make docs` writes it"
 
 
-def test_each_promise_is_one_sentence_in_one_area() -> None:
+def test_each_promise_is_one_sentence_in_one_area(found: list[promises.Promise]) -> None:
     areas = defaultdict(set)
-    for one in promises.promises():
+    for one in found:
         areas[one.sentence].add(one.area)
         assert one.sentence.endswith(".")
         assert ". " not in one.sentence

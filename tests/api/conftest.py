@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from gossamer import Crawler
+from tests.further import with_further
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
 Make = Callable[..., Crawler]
 
 
-@pytest.fixture(params=["asyncio", "uvloop"])
+@pytest.fixture(params=with_further("uvloop", "asyncio"))
 def run(request: pytest.FixtureRequest) -> Run:
     """Run a test's coroutine on either loop that a crawl may run on, for so long and no longer."""
     start: Any = asyncio.run if request.param == "asyncio" else pytest.importorskip("uvloop").run

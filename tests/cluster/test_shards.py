@@ -16,6 +16,7 @@ from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.truth import Scope, Truth
 from tests.answering import Answering
 from tests.cluster.crawls import config_of, crawl
+from tests.further import with_further
 from tests.ring.test_truth import SMALL
 
 ODD = SimwebOptions(
@@ -36,7 +37,7 @@ def test_two_shards_ask_for_each_page_of_a_plain_web_once(tmp_path: Path) -> Non
 
 
 @pytest.mark.promise("Several shards", "A batch crawl ends with the same pages on one shard and on several.")
-@pytest.mark.parametrize("shards", [2, 3, 8])
+@pytest.mark.parametrize("shards", with_further(3, 2, 8))
 def test_the_final_set_of_pages_is_that_of_one_shard(tmp_path: Path, shards: int) -> None:
     """The truth is what one shard ends with too: `tests/ring/test_truth.py`."""
     with SimwebProcess(ODD, tmp_path / "web") as simweb:
@@ -62,7 +63,7 @@ def test_what_redirects_of_seeds_bring_in_is_found_on_every_shard(tmp_path: Path
         assert Truth(web).walk(seeds, scope).differences(ends, web) == []
 
 
-@pytest.mark.parametrize(("seed", "depth"), [(3, 4), (5, 6)])
+@pytest.mark.parametrize(("seed", "depth"), with_further((5, 6), (3, 4)))
 def test_a_depth_reaches_what_it_reaches_in_one_shard(tmp_path: Path, seed: int, depth: int) -> None:
     """A shorter way may come from another shard after the longer one was gone."""
     behaviours = ("redirects", "slow", "robots_part", "nofollow", "frames", "distinct", "copies", "mirror")

@@ -17,8 +17,6 @@ from tests.commands import run
 
 Victim = Literal["child", "supervisor", "both"]
 VICTIMS: tuple[Victim, ...] = ("child", "supervisor", "both")
-CHOSEN_VICTIMS = VICTIMS if "GOSSAMER_VICTIMS" in os.environ else VICTIMS[-1:]
-"""Of tests that are run for each victim: all of them where GOSSAMER_VICTIMS is set, as `.ci/run` does."""
 END_S_MAX = 60.0
 SOURCE = Path(__file__).parents[2] / "src"
 

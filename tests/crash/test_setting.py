@@ -9,7 +9,8 @@ import pytest
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from tests.commands import run
-from tests.crash.crawls import CHOSEN_VICTIMS, Crawl, Victim, crawl_of, until
+from tests.crash.crawls import Crawl, Victim, crawl_of, until
+from tests.further import with_further
 
 WEB = SimwebOptions.plain(hosts=4, pages=200, latency_s=0.15, bytes_median=3_000)
 
@@ -23,7 +24,7 @@ def commanded(crawl: Crawl, *arguments: str) -> str:
 @pytest.mark.promise(
     "Crash safety", "Values set while a crawl runs take effect together or not at all, and survive any crash."
 )
-@pytest.mark.parametrize("victim", CHOSEN_VICTIMS)
+@pytest.mark.parametrize("victim", with_further("both", "child", "supervisor"))
 def test_what_was_set_holds_after_a_kill(victim: Victim, tmp_path: Path) -> None:
     with SimwebProcess(WEB, tmp_path / "web") as served:
         crawl = crawl_of(served, tmp_path / "crawl", "crawl.concurrency=1")

@@ -18,6 +18,7 @@ from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.rates import rates
 from gossamer.lab.simweb.truth import Truth
+from tests.further import with_further
 from tests.ring.crawls import BRIEF, command_line, crawl, rows
 
 PROMISES = {
@@ -80,7 +81,7 @@ def robots_asked_again(log: Sequence[Logged], kills: Sequence[float], commit_s: 
     return [one for one in found if one.path == "/robots.txt"]
 
 
-@pytest.mark.parametrize("preset", PROMISES)
+@pytest.mark.parametrize("preset", with_further(*PROMISES))
 def test_no_promise_is_broken(tmp_path: Path, preset: str) -> None:
     """At least five names share an address; hosts with a backlog get most of the visits that they permit."""
     promise = PROMISES[preset]

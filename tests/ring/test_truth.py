@@ -11,6 +11,7 @@ from gossamer.lab.simweb.behaviors.traps import KINDS
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.truth import Scope, Truth, Walked
+from tests.further import with_further
 from tests.ring.crawls import OWN, Crawled, crawl
 
 pytestmark = pytest.mark.promise(
@@ -75,7 +76,7 @@ def test_the_scope_is_what_the_seeds_bring_in(tmp_path: Path, scope: Scope) -> N
     assert_right(crawled, Truth(web).walk(seeds, scope, links=True), simweb)
 
 
-@pytest.mark.parametrize(("seed", "depth"), [(3, 4), (5, 4), (5, 6), (7, 5)])
+@pytest.mark.parametrize(("seed", "depth"), with_further((5, 6), (3, 4), (5, 4), (7, 5)))
 def test_what_a_depth_reaches_does_not_depend_on_the_order(tmp_path: Path, seed: int, depth: int) -> None:
     """Slow hosts and random order make long ways come first; shorter ones are passed on without another request."""
     behaviours = ("redirects", "slow", "robots_part", "nofollow", "frames", "distinct", "copies", "mirror")

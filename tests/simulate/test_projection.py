@@ -10,6 +10,7 @@ from gossamer.frontier.options import FrontierOptions
 from gossamer.lab.simulate.options import MachineOptions, SimulateOptions, WebOptions
 from gossamer.lab.simulate.result import Simulated
 from gossamer.lab.simulate.simulation import simulate
+from tests.further import with_further
 from tests.simulate.webs import LARGE
 
 pytestmark = pytest.mark.promise("Simulation", "A simulated sample of hosts predicts what all of them would do.")
@@ -30,7 +31,7 @@ COARSEST = {"politeness": 100, "workbench": 10, "cpu": 100}
 """With 1 of 100 a workbench of 600 would have 6 hosts; `tests/acceptance/test_simulate.py` takes a larger one."""
 
 
-@pytest.mark.parametrize("limit", REGIMES)
+@pytest.mark.parametrize("limit", with_further(*REGIMES))
 def test_a_sample_tells_what_the_whole_does(limit: str) -> None:
     def result(scale: int, seed: int) -> Simulated:
         values = {"pages": PAGES, "web": WEB, "scale": scale, "seed": seed, **REGIMES[limit]}
@@ -59,7 +60,7 @@ def test_a_crawl_to_the_end_takes_as_long_as_its_largest_host_at_any_scale() -> 
     assert sample.time_s == pytest.approx(whole.time_s, rel=0.06)
 
 
-@pytest.mark.parametrize("cpu_us", [1_000, 15_000])
+@pytest.mark.parametrize("cpu_us", with_further(1_000, 15_000))
 def test_one_shard_of_four_tells_what_all_four_do(cpu_us: int) -> None:
     web = WEB.model_copy(update={"hosts": 2_000, "pages": 60_000})
     machine = MachineOptions(cpu_us_per_page=cpu_us, concurrency=300)

@@ -16,6 +16,7 @@ import pytest
 from gossamer.archive.schema import LINKS, PAGES
 from gossamer.archive.views import tables
 from tests.archive.views.conftest import Exporting
+from tests.further import with_further
 
 ROOT = Path(__file__).parents[3]
 HOSTS = 100
@@ -85,7 +86,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.promise("Files and exports", "An export keeps within its memory budget.")
-@pytest.mark.parametrize("to", ["parquet", "jsonl", "csv"])
+@pytest.mark.parametrize("to", with_further("parquet", "jsonl", "csv"))
 def test_memory_stays_within_its_budget(to: str, large: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", MEASURED, str(large), to, str(tmp_path / "out")],

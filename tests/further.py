@@ -1,0 +1,18 @@
+"""Further cases of a test: more of what its first one shows. `make acceptance` runs them, `make test` does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+
+def with_further(first: object, *further: object) -> list[Any]:
+    """Return parameters for `parametrize` or a fixture, of which all but the first are left to `make acceptance`.
+
+    Args:
+        first: a value, or a tuple where a test takes several.
+        further: more of the same.
+    """
+    cases = (one if isinstance(one, tuple) else (one,) for one in further)
+    return [first, *(pytest.param(*case, marks=pytest.mark.acceptance) for case in cases)]
