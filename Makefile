@@ -64,8 +64,9 @@ TRIALS ?= 1000
 faults: $(VENV)/dev.stamp  ## crawl TRIALS simulated worlds with kills, and look for broken promises
 	$(BIN)/python -m gossamer.lab.faults.trial --trials $(TRIALS)
 
-figures: $(VENV)/bin/python  ## print the figures of the code's structure
+figures: $(VENV)/run.stamp  ## print the figures of the code's structure, and of a page's way through it
 	@$(BIN)/python benchmarks/figures.py
+	@$(BIN)/python benchmarks/page_way.py
 
 clean:  ## remove what was made here: environment, caches, the demo's output
 	rm -rf $(VENV) $(REPLAY) demo build dist site .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
