@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shlex
@@ -18,6 +19,7 @@ import pytest
 
 from gossamer.cli.output import Exit
 from gossamer.model.extras import EXTRAS
+from tests import commands
 from tests.answering import Answering
 from tests.cli.conftest import Gossamer, until
 from tests.plain import plain_python
@@ -136,6 +138,13 @@ def one_by_one(run: Gossamer, lines: list[list[str]]) -> None:
     assert "Traceback" not in done.stderr
 
 
+def pages_of(run: Gossamer, crawl: str) -> int:
+    """Return how many pages a crawl has, asked from this process: to start another one takes longer than the crawl."""
+    with contextlib.chdir(run.directory):
+        pages: int = json.loads(commands.run("status", crawl, "--json")[1] or "{}").get("pages", 0)
+    return pages
+
+
 def test_no_extra_is_in_the_environment(python: Path) -> None:
     code = "import sys; from importlib.util import find_spec; print([one for one in sys.argv[1:] if find_spec(one)])"
     found = subprocess.run([python, "-c", code, *EXTRAS, "pytest"], capture_output=True, text=True, check=True)
@@ -175,7 +184,7 @@ def test_commands_where_nothing_runs(run: Gossamer, site: str, commands: dict[st
 def test_commands_on_a_crawl_that_runs(run: Gossamer, site: str) -> None:
     crawling = run.start("crawl", site, "--allow-private", "--mode", "continuous", "--quiet", "-o", "on")
     until((run.directory / "on/state/control.sock").exists)
-    until(lambda: json.loads(run("status", "on", "--json")[1] or "{}").get("pages"))
+    until(lambda: pages_of(run, "on") > 0)
     one_by_one(run, [[word.replace("SEED", site) for word in line] for lines in RUNNING.values() for line in lines])
     assert crawling.communicate(timeout=60) == ("", "")
     assert crawling.returncode == Exit.INTERRUPTED
@@ -196,7 +205,7 @@ def test_the_web_and_the_demo(run: Gossamer) -> None:
 @pytest.mark.timeout(300)
 def test_a_demo_that_was_killed_is_resumed_with_its_web(run: Gossamer) -> None:
     demo = run.start("demo")
-    until(lambda: json.loads(run("status", "demo", "--json")[1] or "{}").get("pages", 0) > 20, run.deadline_s)
+    until(lambda: pages_of(run, "demo") > 20, run.deadline_s)
     demo.kill()
     demo.communicate()
     status, _, err = run("resume", "demo", "--quiet")

@@ -10,7 +10,7 @@ from gossamer.testing.fakes import Answers, page
 from tests.crawl.ring import Ring, url_of
 
 ROOT = "http://example.org/"
-MONTHS = 2_000
+MONTHS = 1_000
 
 
 def month(number: int) -> str:

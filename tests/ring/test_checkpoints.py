@@ -18,6 +18,7 @@ from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import ConfigError
 from tests.archive.bucket import KEYS, NAME, Bucket
+from tests.further import with_further
 from tests.ring.crawls import OWN, Crawled
 
 WEB = SimwebOptions.plain(seed=4, hosts=4, pages=300, bytes_median=3000)
@@ -30,7 +31,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimwebProcess]:
         yield simweb
 
 
-@pytest.fixture(params=["file", "s3"])
+@pytest.fixture(params=with_further("s3", "file"))
 def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, ...]]:
     """Where checkpoints go, as settings: a directory, or a bucket of a real S3 server."""
     if request.param == "file":
