@@ -1,4 +1,4 @@
-"""Ports: the doors between rooms. Rooms import these and never each other."""
+"""Ports: what people outside replace, each with its check in `gossamer.testing.conformance`."""
 
 from __future__ import annotations
 

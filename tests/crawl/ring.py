@@ -15,6 +15,7 @@ import msgspec
 from gossamer.crawl.commit import Committer
 from gossamer.crawl.copies import Copies, NearCopies
 from gossamer.crawl.examine import Examiner, Look
+from gossamer.crawl.explain import Explainer
 from gossamer.crawl.history import History, PageRecord, UrlMemory
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.memory import ScopeMemory
@@ -23,9 +24,8 @@ from gossamer.crawl.permit import Permit
 from gossamer.crawl.pipeline import Pipeline
 from gossamer.crawl.quarantine import Quarantine
 from gossamer.crawl.ring import Retries
-from gossamer.crawl.rooms import Rooms
 from gossamer.crawl.shard import Shard
-from gossamer.crawl.story import Story
+from gossamer.crawl.stages import Stages
 from gossamer.crawl.tally import Tally, Telemetry, Totals
 from gossamer.crawl.trapping import Trapping, watch_key
 from gossamer.fetch.decoding import BoundedDecoder
@@ -135,7 +135,7 @@ class Ring:
         near_seen = NearContentSeen(self.epochs, near) if near else None
         modules = Modules(standard_modules(process), process)
         self.memory = memory = ScopeMemory(self.epochs, self.roots, self.exclusions, self.chain.counts)
-        self.rooms: Rooms = Rooms(
+        self.stages: Stages = Stages(
             namer=self.namer,
             chain=self.chain,
             roots=self.roots,
@@ -156,7 +156,7 @@ class Ring:
                 follow=self.options.follow_copies, process=self.options.process_copies,
             ),
             trapping=self.trapping,
-            beyond=memory.beyond,
+            pending_scope=memory.pending_scope,
         )  # fmt: skip
         storage = Storage(self.store, self.epochs, self.journals, self.contacts, self.slots)
         self.telemetry = Telemetry(self.clock, self.logs, self.tally)
@@ -168,12 +168,12 @@ class Ring:
         )
         self.limits = LimitsOptions.model_validate(limits or {})
         self.pipeline = self.joined()
-        self.story = Story(self.urls, self.chain, self.frontier.facts, self.frontier.lent)
+        self.explainer = Explainer(self.urls, self.chain, self.frontier.facts, self.frontier.lent)
 
-    def joined(self, **rooms: object) -> Pipeline:
+    def joined(self, **stages: object) -> Pipeline:
         """Join the rooms to a ring, some of them replaced."""
-        self.rooms = dataclasses.replace(self.rooms, **rooms)  # type: ignore[arg-type]
-        self.pipeline = Pipeline(self.rooms, self._retries, self.options, self.clock, self.logs, self.tally)
+        self.stages = dataclasses.replace(self.stages, **stages)  # type: ignore[arg-type]
+        self.pipeline = Pipeline(self.stages, self._retries, self.options, self.clock, self.logs, self.tally)
         return self.pipeline
 
     def shard(self) -> Shard:

@@ -199,6 +199,6 @@ def test_what_the_scope_learned_is_in_the_commit(tmp_path: Path) -> None:
         ring.exclusions.add("b.example")
         asyncio.run(ring.committer.commit())
     with Ring(tmp_path, scope={"scope": "host"}) as ring:
-        assert ring.story.why(ROOT + "x")["state"] == "unknown"
-        assert ring.story.why("http://c.example/")["rule"] == "scope"
+        assert ring.explainer.why(ROOT + "x")["state"] == "unknown"
+        assert ring.explainer.why("http://c.example/")["rule"] == "scope"
         assert ring.exclusions.covers("b.example")

@@ -127,7 +127,7 @@ def test_hosts_without_end_that_say_nothing_new_are_cut_off(tmp_path: Path, web:
         assert trap.says().startswith(f"{NAME} is a trap (score ")
         assert "hosts say nothing new, and they go on naming others" in trap.says()
         assert any(f"`gossamer release DIR '{NAME}'` lets it go on" in note for note in ring.tally.notes)
-        never = ring.story.why("http://never.farm.example/")
+        never = ring.explainer.why("http://never.farm.example/")
         assert (never["state"], never["rule"]) == ("rejected", "trapped")
         assert NAME in str(never["reason"])
 
@@ -138,7 +138,7 @@ def test_what_was_queued_of_a_farm_ends_without_a_lookup_or_a_request(tmp_path: 
         ends = Counter(ring.outcomes.values())
         assert ends["trapped"] > 500
         assert len(ring.resolver.counts) <= ends["fetched"] + 4 + ends["fetched"] // 16
-        (told,) = {ring.story.why(url)["reason"] for url, end in ring.outcomes.items() if end == "trapped"}
+        (told,) = {ring.explainer.why(url)["reason"] for url, end in ring.outcomes.items() if end == "trapped"}
         assert NAME in str(told)
 
 

@@ -64,13 +64,13 @@ def test_every_live_key_of_the_scope_holds_for_what_is_queued(tmp_path: Path, ke
     with Ring(tmp_path, pages, scope={"useless_paths": []}) as ring:
         queue(ring, key, (rejected, kept))
         change(ring, **{key: value})
-        told = ring.story.why(ROOT + rejected)
+        told = ring.explainer.why(ROOT + rejected)
         assert told["state"] == "queued"
         if key not in ("include", "media_types"):  # Seeds are let in, and it may be one.
             assert "rejects it now" in str(told["reason"])
         ring.run(ring.turns())
         assert ring.outcomes == {ROOT + rejected: "excluded", ROOT + kept: "fetched"}
-        told = ring.story.why(ROOT + rejected)
+        told = ring.explainer.why(ROOT + rejected)
         assert (told["state"], told["rule"]) == ("excluded", "excluded")
         assert "rejects it now" in str(told["reason"])
 
@@ -109,7 +109,7 @@ def test_a_redirect_that_is_one_too_many_is_named_by_why(tmp_path: Path) -> None
     pages = {f"{ROOT}{n}": moved(f"/{n + 1}") for n in range(9)}
     with Ring(tmp_path, pages, scope={"hops_max": 2}) as ring:
         ring.crawl(ROOT + "0")
-        told = ring.story.why(ROOT + "3")
+        told = ring.explainer.why(ROOT + "3")
         assert (told["state"], told["rule"]) == ("rejected", "hops")
         assert (told["hops"], told["referrer"]) == (3, ROOT + "2")
         assert told["reason"] == (
@@ -117,18 +117,18 @@ def test_a_redirect_that_is_one_too_many_is_named_by_why(tmp_path: Path) -> None
             "at most 2 are followed"
         )
         change(ring, hops_max=5)
-        told = ring.story.why(ROOT + "3")
+        told = ring.explainer.why(ROOT + "3")
         assert told["state"] == "unknown"
         assert f"{ROOT}2 redirected to it" in str(told["reason"])
         ring.pipeline.discover([Link(url_of(ROOT + "3"), "seed", 0, 0, "", SEED_ARGUMENT)])
         ring.run(ring.turns())
-        assert ring.story.why(ROOT + "3")["state"] == "redirected"
+        assert ring.explainer.why(ROOT + "3")["state"] == "redirected"
 
 
 def test_a_redirect_to_itself_says_why_it_ended(tmp_path: Path) -> None:
     with Ring(tmp_path, {ROOT: moved(ROOT)}, scope={"hops_max": 2}) as ring:
         ring.crawl(ROOT)
-        assert ring.story.why(ROOT)["reason"] == f"it redirects once more, to {ROOT}: at most 2 are followed"
+        assert ring.explainer.why(ROOT)["reason"] == f"it redirects once more, to {ROOT}: at most 2 are followed"
 
 
 def test_chains_whose_files_differ_judge_again() -> None:

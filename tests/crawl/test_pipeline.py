@@ -438,7 +438,7 @@ def test_a_mistake_of_ours_ends_one_page_and_no_other(tmp_path: Path, room: str,
     bad = "http://bad.example/bad"
     pages = {ROOT: page("/a", "/b"), bad: page("/bad/x"), ROOT + "a": page(), ROOT + "b": page()}
     with Ring(tmp_path, pages) as ring:
-        ring.joined(**{room: Broken(getattr(ring.rooms, room), method, KeyError("ours"))})
+        ring.joined(**{room: Broken(getattr(ring.stages, room), method, KeyError("ours"))})
         ring.crawl(bad, ROOT)
 
         assert {url: ring.outcomes[url] for url in (ROOT, ROOT + "a", ROOT + "b")} == dict.fromkeys(
@@ -454,8 +454,8 @@ def test_a_mistake_of_ours_ends_one_page_and_no_other(tmp_path: Path, room: str,
         assert ring.tally.fatal_error is None
         if (room, method) not in {("archive", "add"), ("history", "put")}:
             assert ring.outcomes[bad] == "internal_error"
-            assert ring.story.why(bad)["state"] == "internal_error"
-            assert "KeyError" in str(ring.story.why(bad)["reason"])
+            assert ring.explainer.why(bad)["state"] == "internal_error"
+            assert "KeyError" in str(ring.explainer.why(bad)["reason"])
 
 
 def test_the_host_of_a_page_that_we_failed_on_is_asked_on(tmp_path: Path) -> None:

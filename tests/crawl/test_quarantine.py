@@ -59,7 +59,7 @@ def test_a_second_death_condemns_a_page_and_the_crawl_goes_on(tmp_path: Path, co
         assert crashed.row.warc_file
         assert crashed.links == []
         assert ring.quarantine.suspects(url_of(ROOT).fingerprint)
-        assert ring.story.why(ROOT)["state"] == "process_crashed"
+        assert ring.explainer.why(ROOT)["state"] == "process_crashed"
 
 
 def test_a_page_that_is_harmless_alone_is_cleared(tmp_path: Path) -> None:

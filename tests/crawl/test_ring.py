@@ -21,13 +21,13 @@ class Driven:
     """The ring of a shard whose driver is the test: the test takes each lease and carries out each step."""
 
     def __init__(self, shard: Shard) -> None:
-        rooms = shard.rooms
+        stages = shard.stages
         self.frontier = shard.frontier
         self.now = shard.clock.now()
         self.refused: list[tuple[str, str]] = []
-        errands = Errands(rooms.permit, rooms.frontier.control, rooms.namer.name, lambda _errand, _why: None)
+        errands = Errands(stages.permit, stages.frontier.control, stages.namer.name, lambda _errand, _why: None)
         self.rejected: set[str] = set()
-        self.ring = Ring(rooms.frontier, rooms.permit, errands, lambda _host: None, self._refuse, self._rejects)
+        self.ring = Ring(stages.frontier, stages.permit, errands, lambda _host: None, self._refuse, self._rejects)
 
     def _refuse(self, lease: Lease, failure: Failure, now: float) -> None:
         self.refused.append((lease.url.text, failure.outcome))

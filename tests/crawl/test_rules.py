@@ -35,10 +35,10 @@ def test_a_page_with_names_on_several_hosts_is_fetched_once_as_it_was_written_fi
         assert (row.url, row.key, row.host, row.site) == (
             f"{OLD}a", f"{NEW}a", "www.uni-muenchen.de", "uni-muenchen.de",
         )  # fmt: skip
-        told = ring.story.why("http://www.lmu.de/a")
+        told = ring.explainer.why("http://www.lmu.de/a")
         assert (told["state"], told["key"]) == ("fetched", f"{NEW}a")
         assert told["key_rules"] == [f"hosts: {NEW}a"]
-        assert "key_rules" not in ring.story.why(f"{NEW}a")
+        assert "key_rules" not in ring.explainer.why(f"{NEW}a")
 
 
 def test_a_redirect_to_another_name_of_the_page_is_the_next_hop_of_the_same_entry(tmp_path: Path) -> None:
@@ -116,9 +116,9 @@ def test_content_of_a_kind_that_is_not_wanted_ends_as_unsupported(tmp_path: Path
         assert kept.body == b""
         assert asked[0].media_types == ("text/html",)
         assert ring.chain.counts["media_type"] == 2, "one by its name, one by its header"
-        told = ring.story.why(root + "fish")
+        told = ring.explainer.why(root + "fish")
         assert (told["state"], told["reason"]) == ("unsupported", "the filter `media_type` rejects image/png")
-        told = ring.story.why(root + "fish.jpg")
+        told = ring.explainer.why(root + "fish.jpg")
         assert told["reason"] == "the filter `media_type` rejects it: its name promises image/jpeg"
         assert ring.adds_up()
 
@@ -151,7 +151,7 @@ def test_links_of_a_page_in_another_language_are_recorded_and_not_followed(tmp_p
         french = next(visited for visited in ring.archive.added if visited.row.url == root + "fr")
         assert [found.url for found in french.links] == [root + "from-fr"]
         assert ring.chain.counts["language"] == 1
-        assert "`language` rejects fr" in str(ring.story.why(root + "fr")["reason"])
+        assert "`language` rejects fr" in str(ring.explainer.why(root + "fr")["reason"])
 
 
 def test_what_is_queued_for_a_host_that_a_list_excludes_ends_as_excluded(tmp_path: Path) -> None:

@@ -184,7 +184,7 @@ def test_a_host_whose_crawl_delay_is_beyond_our_patience_closes(tmp_path: Path) 
     with Ring(tmp_path, pages, obey=True) as ring:
         ring.crawl(ROOT)
         assert ring.frontier.counts.terminal == {"host_closed": 1}
-        assert "Crawl-delay" in str(ring.story.why(ROOT)["reason"])
+        assert "Crawl-delay" in str(ring.explainer.why(ROOT)["reason"])
 
 
 def test_an_errand_that_failed_is_logged_with_its_address(tmp_path: Path) -> None:

@@ -53,10 +53,10 @@ def test_a_trap_ends_and_the_good_pages_do_not(tmp_path: Path) -> None:
         assert any(note.startswith(f"{TRAP} is a trap (score 0.9") for note in ring.tally.notes)
         queued = next(url for url, outcome in ring.outcomes.items() if outcome == "trapped")
         assert ring.web.counts[queued] == 0, "what was queued of it is not asked for"
-        told = ring.story.why(queued)
+        told = ring.explainer.why(queued)
         assert told["state"] == "trapped"
         assert f"{TRAP} is a trap (score 0.9" in str(told["reason"])
-        never = ring.story.why(f"{ROOT}cal/1999/01/")
+        never = ring.explainer.why(f"{ROOT}cal/1999/01/")
         assert (never["state"], never["rule"]) == ("rejected", "trapped")
         assert f"{TRAP} is a trap (score 0.9" in str(never["reason"])
         assert ring.chain.counts["trapped"] > 0
@@ -72,7 +72,7 @@ def test_what_is_released_is_crawled_to_its_end(tmp_path: Path, name: str) -> No
             name, ring.namer, ring.history, ring.pipeline.discover, lambda link: ring.frontier.add(link, 0, now)
         )
         assert ring.run(release) == [TRAP]
-        assert ring.story.why(f"{ROOT}cal/2026/01/")["rule"] != "trapped"
+        assert ring.explainer.why(f"{ROOT}cal/2026/01/")["rule"] != "trapped"
         ring.run(ring.turns())
         assert ends(ring) == {"fetched": MONTHS + 21, "http_error": 1}
         assert max(ring.web.counts.values()) == 1

@@ -78,9 +78,9 @@ def test_embeds_are_looked_for_only_when_they_are_followed() -> None:
 def test_isolated_modules_run_apart() -> None:
     made = choose({"text/html": ("a", "b", "c"), "*/*": ()}, Named("b", isolated=True), isolated=("c",))
     assert ran(made.inside, "text/html") == ["a"]
-    assert ran(made.apart, "text/html") == ["b", "c"]
-    assert [made.apart.process_one(n, page("")).findings.text for n in (0, 1)] == ["b ", "c "]
-    assert not made.apart.wants("text/plain")
+    assert ran(made.isolated, "text/html") == ["b", "c"]
+    assert [made.isolated.process_one(n, page("")).findings.text for n in (0, 1)] == ["b ", "c "]
+    assert not made.isolated.wants("text/plain")
 
 
 def test_what_modules_declare_is_gathered() -> None:

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from gossamer.config import Config
-from gossamer.crawl.story import offered_to
+from gossamer.crawl.explain import offered_to
 from gossamer.frontier.overview import remaining
 from gossamer.model.links import Link
 from gossamer.model.product import PRODUCT, __version__

@@ -51,7 +51,7 @@ def running_status(shard: Assembled, *, detail: bool = False) -> Status:
     loop, frontier, tally, now = ring.loop, ring.frontier, telemetry.tally, telemetry.clock.now()
     counts, totals, elapsed_s = frontier.counts, tally.totals, loop.elapsed_s()
     status = _common(counts, totals, elapsed_s, config)
-    status.seeds = seeds_told(totals.seeds, controls.story.why)
+    status.seeds = seeds_told(totals.seeds, controls.explainer.why)
     status.state = loop.state
     if loop.state == "running" and (loop.paused or loop.held):  # What ends goes on ending.
         status.state = "paused"
@@ -130,7 +130,7 @@ def _status_of(config: Config, directory: Path, shard: int) -> Status:
         counts = Counts() if stored is None else msgspec.msgpack.decode(stored, type=Counts)
         totals, now = opened.totals, WallClock().now()
         status = _common(counts, totals, totals.elapsed_s, config)
-        status.seeds = seeds_told(totals.seeds, opened.story.why)
+        status.seeds = seeds_told(totals.seeds, opened.explainer.why)
         status.state = _state_of(counts, totals, config)
         status.queued = counts.pending
         if status.hosts_deferred is not UNSET:
@@ -218,7 +218,7 @@ def why_of(directory: str | Path, url: str) -> dict[str, object]:
 def _why_of(config: Config, directory: Path, shard: int, url: str) -> dict[str, object]:
     opened = open_stopped(config, directory, shard, config.cluster.workers)
     try:
-        found = opened.story.why(url)
+        found = opened.explainer.why(url)
         lost = [damage.says() for damage in (*opened.lost, *lost_views(directory))]
         return {**found, "damage": lost} if lost else found
     finally:

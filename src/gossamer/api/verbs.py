@@ -62,7 +62,7 @@ class Queries:
         return {"metrics": metrics_of(self._status(detail=True)).decode()}
 
     async def why(self, request: Why) -> object:
-        return self._controls.story.why(request.url)
+        return self._controls.explainer.why(request.url)
 
     async def hosts(self, request: HostsOf) -> object:
         """Tell of hosts in memory: about 1 µs for each."""

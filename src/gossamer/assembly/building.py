@@ -19,7 +19,6 @@ from gossamer.assembly.home import OWNED, Home
 from gossamer.assembly.integrity import lost, manifest_of, opened_store, require_sound
 from gossamer.assembly.live import reconfigure
 from gossamer.assembly.parts import (
-    apart_of,
     archives_of,
     chosen_modules,
     close,
@@ -29,6 +28,7 @@ from gossamer.assembly.parts import (
     examiner,
     filters_of,
     held,
+    isolated_of,
     judges_again,
     keep_mode,
     locked,
@@ -54,16 +54,16 @@ from gossamer.assembly.values import Controls, Kept, Outputs, Recrawl, Ring, Sco
 from gossamer.cluster.exchange import Exchange
 from gossamer.config import Config
 from gossamer.config.lists import scope_lists
-from gossamer.crawl.apart import WALL_FACTOR
 from gossamer.crawl.commit import Committer, Cuts
+from gossamer.crawl.explain import Explainer
 from gossamer.crawl.history import History, UrlMemory
+from gossamer.crawl.isolation import WALL_FACTOR
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.memory import ScopeMemory
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.pipeline import Pipeline
-from gossamer.crawl.rooms import Rooms
 from gossamer.crawl.shard import Shard
-from gossamer.crawl.story import Story
+from gossamer.crawl.stages import Stages
 from gossamer.crawl.tally import Tally, Telemetry, Totals
 from gossamer.crawl.trapping import Trapping
 from gossamer.frontier.frontier import Frontier
@@ -225,7 +225,7 @@ def ring_of(
     exchange = exchange_of(setup, storage, namer, tally.totals.incarnation)
     scope = scope_of(config, epochs, tally)
     memory = ScopeMemory(epochs, scope.roots, scope.exclusions, scope.chain.counts, alone=exchange is None)
-    beyond = memory.beyond if scoped(config).scope.scope != "any" else None
+    pending_scope = memory.pending_scope if scoped(config).scope.scope != "any" else None
     rules, prioritizer = patient(politeness_of(config), config), prioritizer_of(config)
     frontier = frontier_for(config, storage, rules, prioritizer, namer, setup.dice, clock.now())
     urls = UrlMemory(namer, url_seen_of(config, epochs, storage.journals), History(epochs))
@@ -236,7 +236,7 @@ def ring_of(
     # A hub's host may belong to another shard, which alone may send requests to it.
     recrawl = recrawl_of(setup, storage, frontier, namer, permit if exchange is None else None)
     content_seen, spills = content_seen_of(config, epochs), Spills(setup.home.state / "spill", config.archive.digests)
-    rooms = Rooms(
+    stages = Stages(
         namer=namer, chain=scope.chain, roots=scope.roots, url_seen=urls.url_seen, prioritizer=prioritizer,
         frontier=frontier, resolver=resolver,
         permit=permit,
@@ -249,16 +249,16 @@ def ring_of(
         history=urls.history,
         copies=copies_of(config, epochs, content_seen, urls),
         trapping=scope.trapping,
-        apart=(apart := apart_of(config, setup.home.directory, modules.apart)),
+        isolated=(isolated := isolated_of(config, setup.home.directory, modules.isolated)),
         revisiting=recrawl.revisiting if recrawl is not None else None,
         hints=hints_of(config, epochs, namer, recrawl.schedule if recrawl is not None else None),
         hubs=recrawl.hubs if recrawl is not None else None,
-        beyond=beyond,
+        pending_scope=pending_scope,
         exchange=exchange,
     )  # fmt: skip
-    for one in (resolver, protocols, apart):
+    for one in (resolver, protocols, isolated):
         setup.closing.push_async_callback(one.close)
-    pipeline = Pipeline(rooms, retries_of(config, setup.dice), config.crawl, clock, telemetry.logs, tally)
+    pipeline = Pipeline(stages, retries_of(config, setup.dice), config.crawl, clock, telemetry.logs, tally)
     pipeline.judges_again = judges_again(scope.chain, epochs)
     schedule = recrawl.schedule if recrawl is not None else None
     _join(kept, (frontier, memory, scope.trapping, urls.url_seen, schedule))
@@ -268,7 +268,7 @@ def ring_of(
     kept.committer.measure = measuring(tally.counters, frontier, schedule)
     loop = Shard(frontier, pipeline, kept.committer, telemetry, crawl_options_of(config), config.limits)
     ring = Ring(loop, pipeline, frontier, scope, urls, recrawl)
-    return ring, membership_of(exchange, ring, telemetry, beyond, kept.committer)
+    return ring, membership_of(exchange, ring, telemetry, pending_scope, kept.committer)
 
 
 def scope_of(config: Config, epochs: Epochs, tally: Tally) -> Scope:
@@ -339,9 +339,9 @@ def controls_of(setup: Setup, kept: Kept, ring: Ring, telemetry: Telemetry, *, a
     config, epochs, frontier = setup.config, kept.storage.epochs, ring.frontier
     watchdogs = watchdogs_of(config, setup.home.directory, ring.loop, kept.committer, telemetry, alone=alone)
     setup.closing.callback(watchdogs.close)
-    story = Story(ring.urls, ring.scope.chain, frontier.facts, frontier.lent, partial(page_facts, epochs))
+    explainer = Explainer(ring.urls, ring.scope.chain, frontier.facts, frontier.lent, partial(page_facts, epochs))
     settings = Settings(config, partial(reconfigure, ring, telemetry, watchdogs, epochs, setup.dice))
-    return Controls(settings, telemetry, watchdogs, story)
+    return Controls(settings, telemetry, watchdogs, explainer)
 
 
 # ---- inside

@@ -21,10 +21,10 @@ class Counts(Protocol):
     def count(self, into: Counters) -> None: ...
 
 
-def counters_of(rooms: Iterable[object]) -> Counters:
+def counters_of(stages: Iterable[object]) -> Counters:
     """Return what all of them counted since the process began."""
     found = Counters()
-    for room in rooms:
+    for room in stages:
         if isinstance(room, Counts):
             room.count(found)
     return found

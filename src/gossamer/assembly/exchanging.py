@@ -11,8 +11,8 @@ from gossamer.cluster.exchange import Exchange, ShardStart
 from gossamer.cluster.lease_server import Terms
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import Orders, Report
-from gossamer.crawl.beyond import Beyond
 from gossamer.crawl.commit import Committer
+from gossamer.crawl.pending_scope import PendingScope
 from gossamer.crawl.tally import Telemetry
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.politeness import politeness
@@ -69,14 +69,14 @@ class Membership:
         exchange: Exchange,
         ring: Ring,
         telemetry: Telemetry,
-        beyond: Beyond | None,
+        pending_scope: PendingScope | None,
     ) -> None:
         assert isinstance(ring.frontier, Frontier), "others are for one shard (`exchange_of`)"
         self.exchange = exchange
         self._loop = ring.loop
         self._pipeline = ring.pipeline
         self._frontier = frontier = ring.frontier
-        self._beyond = beyond
+        self._pending_scope = pending_scope
         self._clock, self._logs = telemetry.clock, telemetry.logs
         self._tally = tally = telemetry.tally
         self.seeding: Callable[[], bool] = lambda: False
@@ -119,7 +119,7 @@ class Membership:
             and (awaits or not self._frontier.counts.pending)
             and self._committed_activity == self._activity
         )
-        seeds = self._beyond is not None and (self._beyond.seeds_open or exchange.has_seeds)
+        seeds = self._pending_scope is not None and (self._pending_scope.seeds_open or exchange.has_seeds)
         return Report(
             exchange.shard,
             exchange.opening,
@@ -129,7 +129,7 @@ class Membership:
             exchange.sent(),
             exchange.taken(),
             seeding or seeds,
-            self._beyond.activity if self._beyond is not None else 0,
+            self._pending_scope.activity if self._pending_scope is not None else 0,
             exchange.seeds_sent(),
             self._pages_committed,
             totals.pages - self._pages_committed + loop.visits,
@@ -142,8 +142,8 @@ class Membership:
         """Do what the coordinator says. Orders may come twice or late: an older quota is no order."""
         if orders.quota_serial >= self._serial:
             self._loop.quota, self._serial = orders.quota, orders.quota_serial
-        if self._beyond is not None:
-            self._beyond.set_final(final=orders.scope_final)
+        if self._pending_scope is not None:
+            self._pending_scope.set_final(final=orders.scope_final)
         if orders.paused != self._loop.paused:
             (self._loop.pause if orders.paused else self._loop.unpause)()
         if orders.end == "stopped":
@@ -216,11 +216,15 @@ class Membership:
 
 
 def membership_of(
-    exchange: Exchange | None, ring: Ring, telemetry: Telemetry, beyond: Beyond | None, committer: Committer
+    exchange: Exchange | None,
+    ring: Ring,
+    telemetry: Telemetry,
+    pending_scope: PendingScope | None,
+    committer: Committer,
 ) -> Membership | None:
     """Return a shard's part in a crawl of several; None where it is alone."""
     if exchange is None:
         return None
-    membership = Membership(exchange, ring, telemetry, beyond)
+    membership = Membership(exchange, ring, telemetry, pending_scope)
     membership.join(committer)
     return membership

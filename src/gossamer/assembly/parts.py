@@ -20,11 +20,11 @@ from gossamer.assembly.home import Home
 from gossamer.assembly.schemes import keep_schemes, namer_for
 from gossamer.config import Config, effective_toml
 from gossamer.config.secret import common_headers, origin_headers, redacted
-from gossamer.crawl.apart import Apart
 from gossamer.crawl.commit import Committer
 from gossamer.crawl.copies import Copies, NearCopies
 from gossamer.crawl.examine import Examiner
 from gossamer.crawl.history import UrlMemory
+from gossamer.crawl.isolation import IsolatedModules
 from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.quarantine import Quarantine
@@ -203,11 +203,11 @@ def quarantine_of(config: Config, directory: Path, epochs: Epochs, slots: Slots)
     return Quarantine(epochs, slots.take_suspects(), _isolated(directory), limit_s, _environment())
 
 
-def apart_of(config: Config, directory: Path, modules: Modules) -> Apart:
+def isolated_of(config: Config, directory: Path, modules: Modules) -> IsolatedModules:
     """Return the modules that run in processes of their own."""
     options = config.process
     command = (*_isolated(directory), "modules")
-    return Apart(command, modules.chosen, options.module_s_max, options.isolated_processes, _environment())
+    return IsolatedModules(command, modules.chosen, options.module_s_max, options.isolated_processes, _environment())
 
 
 def _isolated(directory: Path) -> tuple[str, ...]:

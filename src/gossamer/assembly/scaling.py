@@ -24,7 +24,7 @@ from gossamer.cluster.channels import Kept, Repacked, batch_key
 from gossamer.cluster.frames import Batch, decode_batch, encode, links_of
 from gossamer.cluster.partitions import FILE, PartitionMap
 from gossamer.config import Config
-from gossamer.crawl.beyond import counted as beyond_counted
+from gossamer.crawl.pending_scope import counted as beyond_counted
 from gossamer.crawl.tally import SEEDS_NAMED_MAX, Totals
 from gossamer.frontier.record import Counts, decode_record
 from gossamer.model.errors import ConfigError

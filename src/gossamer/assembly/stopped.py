@@ -25,9 +25,9 @@ from gossamer.assembly.parts import (
 from gossamer.assembly.told import scope_options
 from gossamer.config import Config
 from gossamer.config.lists import scope_lists
+from gossamer.crawl.explain import Explainer
 from gossamer.crawl.history import History, UrlMemory
 from gossamer.crawl.memory import ScopeMemory
-from gossamer.crawl.story import Story
 from gossamer.crawl.tally import Tally, Totals
 from gossamer.crawl.trapping import Trapping
 from gossamer.frontier.overview import facts_of
@@ -56,7 +56,7 @@ class Opened:
     store: Store
     totals: Totals
     rejected: dict[str, int]
-    story: Story
+    explainer: Explainer
     url_seen: UrlSeen
     traps: Traps
     uploads: Counts | None
@@ -101,11 +101,11 @@ def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 
         undo.callback(close, url_seen)
         facts = partial(facts_of, epochs, budget=budget_of(config))
         urls = UrlMemory(namer, url_seen, History(epochs))
-        story = Story(urls, chain, facts, lambda _: False, partial(page_facts, epochs))
+        explainer = Explainer(urls, chain, facts, lambda _: False, partial(page_facts, epochs))
         totals = stored(store, TALLY, Totals, Totals())
         undo.pop_all()
         uploads = counts_of(config.archive.store, manifest)
         return Opened(
-            lock, store, totals, chain.counts, story, url_seen, traps, uploads, stored_state(epochs),
+            lock, store, totals, chain.counts, explainer, url_seen, traps, uploads, stored_state(epochs),
             found,
         )  # fmt: skip

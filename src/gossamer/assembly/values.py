@@ -15,11 +15,11 @@ from gossamer.assembly.integrity import changed, lost, require_sound
 from gossamer.config import Config
 from gossamer.crawl.commit import Committer
 from gossamer.crawl.enrolment import Enrolment
+from gossamer.crawl.explain import Explainer
 from gossamer.crawl.history import UrlMemory
 from gossamer.crawl.pipeline import Pipeline
 from gossamer.crawl.revisiting import Revisiting
 from gossamer.crawl.shard import Shard
-from gossamer.crawl.story import Story
 from gossamer.crawl.tally import Telemetry
 from gossamer.crawl.trapping import Trapping
 from gossamer.crawl.watchdogs import Watchdogs
@@ -169,5 +169,5 @@ class Controls:
     settings: Settings
     telemetry: Telemetry
     watchdogs: Watchdogs
-    story: Story
+    explainer: Explainer
     """Explains the state of a URL."""

@@ -45,7 +45,7 @@ class Committer:
         self._journals = storage.journals
         self._contacts = storage.contacts
         self._archive = archive
-        self._rooms: list[Cuts] = []
+        self._components: list[Cuts] = []
         self._tally = telemetry.tally
         self._logs = telemetry.logs
         self._clock = clock = telemetry.clock
@@ -83,7 +83,7 @@ class Committer:
 
     def join(self, room: Cuts) -> None:
         """Add a component that gives the open epoch what it holds, after all others."""
-        self._rooms.append(room)
+        self._components.append(room)
 
     async def commit(self) -> None:
         """Close the open epoch and return when it is durable. A cancellation waits for that: the disk's part runs in
@@ -153,7 +153,7 @@ class Committer:
         totals = self._tally.totals
         totals.elapsed_s += now - self._since
         self._since = now
-        for room in self._rooms:
+        for room in self._components:
             room.cut(now)
         if self._hosts is not None:
             self._hosts.cut()

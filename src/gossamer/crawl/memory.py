@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from gossamer.crawl.beyond import Beyond
+from gossamer.crawl.pending_scope import PendingScope
 from gossamer.scope.lists import ExcludedHost
 from gossamer.scope.roots import Roots
 from gossamer.state.epoch import Epochs
@@ -27,7 +27,7 @@ class ScopeMemory:
         self._roots = roots
         self._exclusions = exclusions
         self._rejected = rejected
-        self.beyond = Beyond(epochs, alone=alone)
+        self.pending_scope = PendingScope(epochs, alone=alone)
         """Links that may come into scope yet."""
         for _, dumped in list(epochs.scan("meta", *under(ROOTS))):
             roots.load(dumped)
@@ -48,5 +48,5 @@ class ScopeMemory:
         if self._exclusions.revision != self._revision:
             self._revision = self._exclusions.revision
             self._epochs.put("meta", EXCLUDED, self._exclusions.dump())
-        self.beyond.cut()
+        self.pending_scope.cut()
         self._epochs.put("meta", REJECTED, msgspec.msgpack.encode(self._rejected))

@@ -94,7 +94,7 @@ class LogsOptions(BaseModel):
 
     @field_validator("levels")
     @classmethod
-    def _rooms(cls, levels: dict[str, Level]) -> dict[str, Level]:
+    def _stages(cls, levels: dict[str, Level]) -> dict[str, Level]:
         for room in levels:
             if room not in ROOMS:
                 near = difflib.get_close_matches(room, ROOMS, n=1)

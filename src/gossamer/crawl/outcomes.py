@@ -17,7 +17,7 @@ from gossamer.crawl.history import attempt_row, digest_text, page_record
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.revisiting import NOT_MODIFIED
 from gossamer.crawl.ring import Retries
-from gossamer.crawl.rooms import Rooms
+from gossamer.crawl.stages import Stages
 from gossamer.crawl.tally import Tally
 from gossamer.frontier.host import Lease
 from gossamer.model.errors import CrawlFailedError
@@ -36,8 +36,8 @@ DISK_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, err
 class Outcomes:
     """Every attempt ends here, once: in a row, an archive record, a page record and a count."""
 
-    def __init__(self, rooms: Rooms, retries: Retries, logs: Logs, tally: Tally) -> None:
-        self._rooms = rooms
+    def __init__(self, stages: Stages, retries: Retries, logs: Logs, tally: Tally) -> None:
+        self._stages = stages
         self._retries = retries
         self._logs = logs
         self._tally = tally
@@ -73,7 +73,7 @@ class Outcomes:
         """What we have is what the page is: the record says so and refers to it (WARC 1.1, section 6.7.3)."""
         visit = self.visit(lease)
         row = self._reply_row(visit, reply, "not_modified")
-        row.digest = digest_text(self._rooms.digest_algorithm, held.payload) if held.payload else ""
+        row.digest = digest_text(self._stages.digest_algorithm, held.payload) if held.payload else ""
         self._conclude(lease, Visited(visit.url, row, reply, revisit_of=held.original, digest=held.payload), now)
 
     def failure(self, lease: Lease, failure: Failure, now: float) -> None:
@@ -104,7 +104,7 @@ class Outcomes:
 
     def _redirect(self, lease: Lease, reply: Reply, target: Url, now: float) -> list[Link]:
         """A redirect is a link: its target goes through the whole ring, unless it is this very entry's next hop."""
-        visit, rooms = self.visit(lease), self._rooms
+        visit, stages = self.visit(lease), self._stages
         row = self._reply_row(visit, reply, "redirected")
         row.redirect_to = target.text
         visited = self._digested(visit, reply, row, [Found(target.text, "redirect")], [target.key])
@@ -115,38 +115,38 @@ class Outcomes:
             hops = visit_of(lease).hops  # Of this very entry: a shorter way to it must not make a loop endless.
             link = Link(target, "redirect", visit.depth, hops, visit.url.text, seed)
             # Where the entry was ours, so is its next hop, whatever host the operator's rules take for the same.
-            few = hops < rooms.chain.hops_max
-            within = few and rooms.chain.explain(link) in {None, *rooms.chain.by_place}
+            few = hops < stages.chain.hops_max
+            within = few and stages.chain.explain(link) in {None, *stages.chain.by_place}
             if not few:
-                row.error = f"it redirects once more, to {target.text}: at most {rooms.chain.hops_max} are followed"
+                row.error = f"it redirects once more, to {target.text}: at most {stages.chain.hops_max} are followed"
             self._conclude(lease, visited, now, Again(target, now, 1, hops + 1) if within else None)
             return []
         self._conclude(lease, visited, now)
         kind = visit.link_type if visit.link_type in (EMBED, *ANNOUNCING) else "redirect"
         link = Link(target, kind, visit.depth, visit.hops + 1, visit.url.text, seed)
-        if link.hops > rooms.chain.hops_max and (rooms.exchange is None or rooms.exchange.has(target)):
-            rooms.history.stop(link)
+        if link.hops > stages.chain.hops_max and (stages.exchange is None or stages.exchange.has(target)):
+            stages.history.stop(link)
         return [link]
 
     def _seed(self, visit: Visit) -> int:
         """Return how a visit's URL is a seed, if it is one: also one that was queued as an ordinary link before."""
-        beyond = self._rooms.beyond
-        return visit.seed or (beyond.seed(visit.url) if beyond is not None else NOT_SEED)
+        pending_scope = self._stages.pending_scope
+        return visit.seed or (pending_scope.seed(visit.url) if pending_scope is not None else NOT_SEED)
 
     def widen(self, url: Url, target: Url, seed: int) -> None:
         """Bring into scope where a seed redirects, as far as its kind allows, and tell people and other shards."""
         note = self.widen_here(url, target, seed)
         if note:
             self._tally.note(note)
-            if self._rooms.exchange is not None:
-                self._rooms.exchange.widened(url, target, seed)
+            if self._stages.exchange is not None:
+                self._stages.exchange.widened(url, target, seed)
 
     def widen_here(self, url: Url, target: Url, seed: int) -> str | None:
         """Do the same in this shard alone; return what people are told, None when nothing changed."""
-        rooms = self._rooms
-        note = rooms.roots.redirected(url, target, from_argument=seed == SEED_ARGUMENT)
-        if note and rooms.beyond is not None:
-            rooms.beyond.widened(target, rooms.chain, rooms.namer)
+        stages = self._stages
+        note = stages.roots.redirected(url, target, from_argument=seed == SEED_ARGUMENT)
+        if note and stages.pending_scope is not None:
+            stages.pending_scope.widened(target, stages.chain, stages.namer)
         return note
 
     def _http_error(self, lease: Lease, reply: Reply, now: float) -> None:
@@ -161,7 +161,7 @@ class Outcomes:
 
     def document(self, lease: Lease, reply: Reply, examined: Examined | None, now: float) -> list[Link]:
         """End the visit of a document by what is in it, None where a process died of it; return its links to follow."""
-        visit, url, rooms = self.visit(lease), lease.url, self._rooms
+        visit, url, stages = self.visit(lease), lease.url, self._stages
         row = self._reply_row(visit, reply, "fetched")
         if examined is None:
             row.outcome, row.error = "process_crashed", "a process died of it twice; archived unparsed"
@@ -172,22 +172,22 @@ class Outcomes:
         visited = self._digested(visit, reply, row)
         links = self._linked(visit, examined.findings, visited)
         visited.content, visited.findings = examined.content, examined.findings
-        follow = rooms.copies.judge(visit, examined.content, links, row)
+        follow = stages.copies.judge(visit, examined.content, links, row)
         if not visit.revisit:  # A page that is seen twice is nobody's sign of a trap.
-            rooms.trapping.fetched(url, examined.content, row)
+            stages.trapping.fetched(url, examined.content, row)
         links = self._followed(reply, examined, row, links)
         links = self._named(visit, examined.findings, links)
         self._conclude(lease, visited, now, outlinks=self._kept_outlinks(links))
-        if examined.findings.announcement is not None and rooms.hints is not None:
-            rooms.hints.heard(url, examined.findings.announcement, reply.headers, now)
-        if rooms.hubs is not None:
-            rooms.hubs.found(url, examined.findings.links, now)
+        if examined.findings.announcement is not None and stages.hints is not None:
+            stages.hints.heard(url, examined.findings.announcement, reply.headers, now)
+        if stages.hubs is not None:
+            stages.hubs.found(url, examined.findings.links, now)
         return links if follow else []
 
     def _is_unwanted(self, visit: Visit, reply: Reply) -> bool:
         """Say whether a reply is a document of a type that is not wanted."""
         fetched = 200 <= reply.status < 300
-        return fetched and visit.link_type not in ANNOUNCING and self._rooms.chain.unwanted(reply) is not None
+        return fetched and visit.link_type not in ANNOUNCING and self._stages.chain.unwanted(reply) is not None
 
     def _unwanted(self, lease: Lease, reply: Reply, now: float) -> None:
         """Content of a type that is not wanted: its headers are kept and its body is not, however much of it came."""
@@ -202,7 +202,7 @@ class Outcomes:
         """Return a page's links where its language is wanted, and none where it is not."""
         found_out = examined.findings.columns.get("language")
         language = found_out if isinstance(found_out, str) else ""
-        spoken = self._rooms.chain.leads_nowhere(reply, examined.content.body, language)
+        spoken = self._stages.chain.leads_nowhere(reply, examined.content.body, language)
         if spoken is None:
             return links
         examined.findings.nofollow = True  # For whoever reads the tables.
@@ -211,7 +211,7 @@ class Outcomes:
 
     def _named(self, visit: Visit, findings: Findings, links: list[Link]) -> list[Link]:
         """Return those links that their page may name: a sitemap speaks for whom it may alone."""
-        hints, told = self._rooms.hints, findings.announcement
+        hints, told = self._stages.hints, findings.announcement
         if hints is None:
             return links
         if told is not None:
@@ -239,9 +239,9 @@ class Outcomes:
         chain of them ends. Of what lies beyond the scope only these lead on.
         """
         texts = list(dict.fromkeys([found.url for found in findings.links]))
-        named = dict(zip(texts, self._rooms.namer.names(texts), strict=True))
+        named = dict(zip(texts, self._stages.namer.names(texts), strict=True))
         links: dict[tuple[str, str], Link] = {}
-        beyond = visit.link_type == EMBED and self._is_beyond(visit)
+        pending_scope = visit.link_type == EMBED and self._is_beyond(visit)
         embed_hops = visit.hops + 1 if visit.link_type == EMBED else 0
         for found in findings.links:
             url = named[found.url]
@@ -253,16 +253,16 @@ class Outcomes:
                     continue
                 if found.link_type == EMBED:
                     links[key] = Link(url, EMBED, visit.depth + 1, embed_hops, visit.url.text)
-                elif not (found.nofollow or findings.nofollow or beyond):
+                elif not (found.nofollow or findings.nofollow or pending_scope):
                     links[key] = Link(url, found.link_type, visit.depth + 1, 0, visit.url.text)
         return list(links.values())
 
     def _is_beyond(self, visit: Visit) -> bool:
         """Say whether a page that was embedded would not have been ours otherwise."""
-        return self._rooms.chain.explain(Link(visit.url, "anchor", visit.depth, 0, visit.referrer)) is not None
+        return self._stages.chain.explain(Link(visit.url, "anchor", visit.depth, 0, visit.referrer)) is not None
 
     def _kept_outlinks(self, links: list[Link]) -> list[str]:
-        chain = self._rooms.chain
+        chain = self._stages.chain
         if not chain.depth_limited:
             return []
         return [link.url.text for link in links if link.link_type != EMBED and chain.reason_but_depth(link) is None]
@@ -270,14 +270,14 @@ class Outcomes:
     def visit(self, lease: Lease) -> Visit:
         """Return the visit with the shortest way that is known by now: it may have waited long."""
         visit = visit_of(lease)
-        way = self._rooms.url_seen.way(visit.url)
+        way = self._stages.url_seen.way(visit.url)
         if way is None or way == (visit.depth, visit.hops):
             return visit
         return msgspec.structs.replace(visit, depth=min(way[0], visit.depth), hops=min(way[1], visit.hops))
 
     def _target(self, reply: Reply) -> Url | None:
         text = redirect_target(reply.url, reply.headers)
-        return self._rooms.namer.name(text) if text else None
+        return self._stages.namer.name(text) if text else None
 
     def _reply_row(self, visit: Visit, reply: Reply, outcome: str) -> PageRow:
         row = attempt_row(visit, outcome, reply.started_at)
@@ -291,14 +291,14 @@ class Outcomes:
     ) -> Visited:
         """The digest stage: whose payload is this? Empty bodies are nobody's copy."""
         digest = (
-            hashlib.new(self._rooms.digest_algorithm, reply.body, usedforsecurity=False).digest()
+            hashlib.new(self._stages.digest_algorithm, reply.body, usedforsecurity=False).digest()
             if reply.file is None
             else reply.file.digest
         )
-        row.digest = digest_text(self._rooms.digest_algorithm, digest)
+        row.digest = digest_text(self._stages.digest_algorithm, digest)
         original = None
         if reply.body_bytes and not reply.truncated:
-            original = self._rooms.content_seen.find(digest, visit.url)
+            original = self._stages.content_seen.find(digest, visit.url)
         if original is not None and original.url != visit.url.text:
             row.duplicate_of = original.url
         return Visited(visit.url, row, reply, links or [], keys or [], original, digest)
@@ -307,27 +307,27 @@ class Outcomes:
         self, lease: Lease, visited: Visited, now: float, again: Again | None = None, outlinks: Sequence[str] = ()
     ) -> None:
         """Record the attempt and give the URL back: for good, or for another time. All or nothing is the commit's."""
-        rooms, row, visit = self._rooms, visited.row, visit_of(lease)
-        revisiting = rooms.revisiting if again is None else None
+        stages, row, visit = self._stages, visited.row, visit_of(lease)
+        revisiting = stages.revisiting if again is None else None
         sight = revisiting.look(visit, visited) if revisiting is not None else None
-        archived = rooms.archive.add(visited)
+        archived = stages.archive.add(visited)
         if self._logs.tells_visits:
             self._logs.debug("visited", url=row.url, outcome=row.outcome, status=row.status, fetch_s=row.fetch_s)
         reply = visited.reply
         if reply is not None and reply.body_bytes and not reply.truncated and visited.revisit_of is None:
             original = Original(row.url, reply.started_at, archived.record_id)
-            rooms.content_seen.remember(visited.digest, visit.url, original)
-        rooms.history.put(visit.url, page_record(row, final=again is None, outlinks=outlinks))
+            stages.content_seen.remember(visited.digest, visit.url, original)
+        stages.history.put(visit.url, page_record(row, final=again is None, outlinks=outlinks))
         seed = not self._tally.totals.seeds.any_fetched and self._seed(visit) != NOT_SEED
         if again is None:
             if revisiting is not None and sight is not None:
                 revisiting.conclude(lease, visited, sight, archived, now)
             else:
-                rooms.frontier.finish(lease, row.outcome, now)
-            if rooms.beyond is not None and rooms.beyond.is_open:
-                rooms.beyond.conclude(visit.url)
+                stages.frontier.finish(lease, row.outcome, now)
+            if stages.pending_scope is not None and stages.pending_scope.is_open:
+                stages.pending_scope.conclude(visit.url)
         else:
-            rooms.frontier.retry(lease, again, now)
+            stages.frontier.retry(lease, again, now)
         self._tally.ended(visited, seed=seed)
 
     def internal_error(self, lease: Lease, error: Exception, now: float) -> None:
@@ -341,7 +341,7 @@ class Outcomes:
             if is_fatal(again):
                 self._tally.fatal(again)
             elif not lease.is_finished:  # Recording is what fails; the URL must end nevertheless.
-                self._rooms.frontier.finish(lease, "internal_error", now)
+                self._stages.frontier.finish(lease, "internal_error", now)
 
 
 def visit_of(lease: Lease) -> Visit:

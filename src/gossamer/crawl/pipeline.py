@@ -18,15 +18,15 @@ from typing import Any
 import msgspec
 
 from gossamer.cluster.exchange import Exchange
-from gossamer.crawl.beyond import SCOPE, Beyond
 from gossamer.crawl.examine import Examined, page_of
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.options import CrawlOptions
 from gossamer.crawl.outcomes import Outcomes, is_fatal
+from gossamer.crawl.pending_scope import SCOPE, PendingScope
 from gossamer.crawl.permit import Errands
 from gossamer.crawl.revisiting import Revisiting
 from gossamer.crawl.ring import Retries, Ring, Step
-from gossamer.crawl.rooms import Rooms
+from gossamer.crawl.stages import Stages
 from gossamer.crawl.tally import Tally
 from gossamer.frontier.host import Lease
 from gossamer.model.links import ANNOUNCING, SITEMAP_FILE, Link
@@ -53,10 +53,10 @@ class Pipeline:
     """Leads leases through the parts of a shard. Every lease is returned, whatever happens."""
 
     def __init__(
-        self, rooms: Rooms, retries: Retries, options: CrawlOptions, clock: Clock, logs: Logs, tally: Tally
+        self, stages: Stages, retries: Retries, options: CrawlOptions, clock: Clock, logs: Logs, tally: Tally
     ) -> None:
-        self._rooms = rooms
-        self._outcomes = Outcomes(rooms, retries, logs, tally)
+        self._stages = stages
+        self._outcomes = Outcomes(stages, retries, logs, tally)
         self._options = options
         self._follows = options.mode != "offline"
         self._clock = clock
@@ -69,13 +69,13 @@ class Pipeline:
         self._admitted: dict[int, int] = {}
         """Fingerprints of links that the filters let in lately, and the depth and hops by which each came."""
         self.errands = Errands(
-            rooms.permit, rooms.frontier.control, rooms.namer.name, self._robots_failed, rooms.exchange, rooms.hubs
+            stages.permit, stages.frontier.control, stages.namer.name, self._robots_failed, stages.exchange, stages.hubs
         )
         self._ring = Ring(
-            rooms.frontier,
-            rooms.permit,
+            stages.frontier,
+            stages.permit,
             self.errands,
-            rooms.resolver.cached,
+            stages.resolver.cached,
             self._outcomes.failure,
             self._rejected_now,
         )
@@ -89,7 +89,7 @@ class Pipeline:
     @property
     def is_accused(self) -> bool:
         """A page is suspected of the last death: commit before another is processed."""
-        return self._rooms.quarantine.accused
+        return self._stages.quarantine.accused
 
     # ---- discover → admit → route → dedupe → enqueue
 
@@ -98,22 +98,22 @@ class Pipeline:
 
         `page` is the one that was just finished and has all these links, where there is one.
         """
-        rooms, now = self._rooms, self._clock.now()
-        if rooms.beyond is None or not rooms.beyond.is_open:
+        stages, now = self._stages, self._clock.now()
+        if stages.pending_scope is None or not stages.pending_scope.is_open:
             admitted = self._let_in(links, page)
         else:
-            admitted = self._admitted_or_kept(links, rooms.beyond)
-        if rooms.exchange is not None:
-            links, admitted = self._routed(links, admitted, page, rooms.exchange)
-        if page is not None and rooms.frontier.watches_links:
-            rooms.frontier.linked(page, admitted)
-        answers = rooms.url_seen.offer(
+            admitted = self._admitted_or_kept(links, stages.pending_scope)
+        if stages.exchange is not None:
+            links, admitted = self._routed(links, admitted, page, stages.exchange)
+        if page is not None and stages.frontier.watches_links:
+            stages.frontier.linked(page, admitted)
+        answers = stages.url_seen.offer(
             [link.url for link in admitted], [link.depth for link in admitted], [link.hops for link in admitted]
         )
-        rooms.trapping.found(links, admitted, answers)
+        stages.trapping.found(links, admitted, answers)
         for link, answer in zip(admitted, answers, strict=True):
             if answer == NEW:
-                rooms.frontier.add(link, rooms.prioritizer.level(link), now)
+                stages.frontier.add(link, stages.prioritizer.level(link), now)
             if link.seed:
                 self._open_seed(link, answer)
             if answer == SHORTER and self._follows:
@@ -127,7 +127,7 @@ class Pipeline:
         in a circle end by their hops. So are links to another site than the page's: `own_site` rejects a link for the
         page that has it.
         """
-        admitted, reason = self._admitted, self._rooms.chain.reason
+        admitted, reason = self._admitted, self._stages.chain.reason
         if len(admitted) > ADMITTED_MAX:
             admitted.clear()
         found = []
@@ -147,7 +147,7 @@ class Pipeline:
         self, links: Sequence[Link], admitted: list[Link], page: Url | None, exchange: Exchange
     ) -> tuple[Sequence[Link], list[Link]]:
         """Send what is another shard's to it; return what is ours of all links, and of those that were admitted."""
-        if page is not None and self._rooms.frontier.watches_links:
+        if page is not None and self._stages.frontier.watches_links:
             exchange.linked(page, admitted)
         ours = exchange.own(admitted)
         if len(ours) < len(admitted) or len(admitted) < len(links):
@@ -156,66 +156,66 @@ class Pipeline:
 
     def take_in(self, links: Sequence[Link], levels: Sequence[int]) -> None:
         """Queue a segment's URLs, as urgent as it has them, where they are ours and new. About 10 µs each."""
-        rooms, now = self._rooms, self._clock.now()
-        ours = [(link, level) for link, level in zip(links, levels, strict=True) if rooms.chain.reason(link) is None]
-        if rooms.exchange is not None:  # Every shard is fed all of it, and takes its own.
-            ours = [(link, level) for link, level in ours if rooms.exchange.has(link.url)]
-        answers = rooms.url_seen.offer(
+        stages, now = self._stages, self._clock.now()
+        ours = [(link, level) for link, level in zip(links, levels, strict=True) if stages.chain.reason(link) is None]
+        if stages.exchange is not None:  # Every shard is fed all of it, and takes its own.
+            ours = [(link, level) for link, level in ours if stages.exchange.has(link.url)]
+        answers = stages.url_seen.offer(
             [link.url for link, _ in ours], [link.depth for link, _ in ours], [link.hops for link, _ in ours]
         )
         for (link, level), answer in zip(ours, answers, strict=True):
             if answer == NEW:
-                rooms.frontier.add(link, level, now)
+                stages.frontier.add(link, level, now)
 
-    def _admitted_or_kept(self, links: Sequence[Link], beyond: Beyond) -> list[Link]:
+    def _admitted_or_kept(self, links: Sequence[Link], pending_scope: PendingScope) -> list[Link]:
         """Return the links that are ours, and keep those that may come into scope yet."""
         admitted = []
         for link in links:
-            reason = self._rooms.chain.reason(link)
+            reason = self._stages.chain.reason(link)
             if reason is None:
                 admitted.append(link)
             elif reason == SCOPE:
-                beyond.keep(link)
+                pending_scope.keep(link)
         return admitted
 
     def widen_from_afar(self, seed: Url, target: Url, kind: int) -> None:
         """Bring into scope what the redirect of another shard's seed does, and take in what was kept for that."""
         self._outcomes.widen_here(seed, target, kind)
-        if self._rooms.beyond is not None and (regained := self._rooms.beyond.regained()):
+        if self._stages.pending_scope is not None and (regained := self._stages.pending_scope.regained()):
             self.discover(regained)
 
     def _open_seed(self, link: Link, answer: int) -> None:
         """Note that a seed will be fetched, or was as an ordinary link before: its redirect widens the scope."""
-        rooms, beyond = self._rooms, self._rooms.beyond
-        if beyond is None and answer == NEW:
+        stages, pending_scope = self._stages, self._stages.pending_scope
+        if pending_scope is None and answer == NEW:
             return
-        record = rooms.history.get(link.url)
+        record = stages.history.get(link.url)
         if record is not None and record.outcome in WITH_CONTENT:
             self._tally.totals.seeds.any_fetched = True
-        if beyond is None:
+        if pending_scope is None:
             return
         if record is None or not record.final:
-            beyond.open(link.url, link.seed)
+            pending_scope.open(link.url, link.seed)
             return
-        target = rooms.namer.name(record.redirect_to) if record.redirect_to else None
+        target = stages.namer.name(record.redirect_to) if record.redirect_to else None
         if target is not None and target.key != link.url.key:
             self._outcomes.widen(link.url, target, link.seed)
             self.discover([Link(target, "redirect", link.depth, link.hops + 1, record.url, link.seed)])
-            self.discover(beyond.regained())
+            self.discover(pending_scope.regained())
 
     def _relax(self, link: Link) -> None:
         """Pass a shorter way on to where a URL led when it was visited by a longer one, without asking again."""
-        rooms = self._rooms
-        record = rooms.history.get(link.url)
+        stages = self._stages
+        record = stages.history.get(link.url)
         if record is None or not (record.outlinks or record.redirect_to):
             return  # When it is visited it will know its shortest way.
-        depth, hops = rooms.url_seen.way(link.url) or (link.depth, link.hops)
+        depth, hops = stages.url_seen.way(link.url) or (link.depth, link.hops)
         if record.redirect_to:
-            target = rooms.namer.name(record.redirect_to)
+            target = stages.namer.name(record.redirect_to)
             if target is not None and target.key != link.url.key:
                 self.discover([Link(target, "redirect", depth, hops + 1, record.url, link.seed)])
             return
-        named = rooms.namer.names(record.outlinks)
+        named = stages.namer.names(record.outlinks)
         self.discover([Link(url, "anchor", depth + 1, 0, record.url) for url in named if url is not None])
 
     # ---- select → permit → fetch → digest → process → record
@@ -244,7 +244,7 @@ class Pipeline:
             self._caught(lease, error)
 
     async def _resolve(self, lease: Lease) -> None:
-        found = await self._rooms.resolver.resolve(lease.url.host)
+        found = await self._stages.resolver.resolve(lease.url.host)
         self._ring.resolved(lease, found, self._clock.now())
 
     async def _visit(self, lease: Lease) -> None:
@@ -265,24 +265,24 @@ class Pipeline:
             links = self._outcomes.document(lease, result, examined, self._clock.now())
         if self._follows:  # Else they are recorded; an offline round chooses among them.
             self.discover(links, lease.url)
-            if self._rooms.beyond is not None and (regained := self._rooms.beyond.regained()):
+            if self._stages.pending_scope is not None and (regained := self._stages.pending_scope.regained()):
                 self.discover(regained)
 
     async def _examine(self, lease: Lease, reply: Reply) -> Examined | None:
         """Return what is in a document; None where a process died of it. Waits for what runs in other processes."""
-        rooms, url, visit = self._rooms, lease.url, lease.visit
+        stages, url, visit = self._stages, lease.url, lease.visit
         link_type = visit.link_type if visit is not None else ""
-        if rooms.quarantine.suspects(url.fingerprint):
-            examined = await rooms.quarantine.examine(reply, url.fingerprint)
+        if stages.quarantine.suspects(url.fingerprint):
+            examined = await stages.quarantine.examine(reply, url.fingerprint)
         else:
             is_left = None
-            if not rooms.copies.processes_all and link_type not in ANNOUNCING:  # A sitemap speaks for its host alone.
-                is_left = partial(rooms.copies.is_left, url, truncated=reply.truncated)
-            examined = rooms.examiner.examine(reply, url.fingerprint, link_type, is_left)
-        if examined is None or rooms.apart is None or examined.left or not rooms.apart.wants(reply.media_type):
+            if not stages.copies.processes_all and link_type not in ANNOUNCING:  # A sitemap speaks for its host alone.
+                is_left = partial(stages.copies.is_left, url, truncated=reply.truncated)
+            examined = stages.examiner.examine(reply, url.fingerprint, link_type, is_left)
+        if examined is None or stages.isolated is None or examined.left or not stages.isolated.wants(reply.media_type):
             return examined
-        examined.errors += await rooms.apart.look(page_of(reply, examined.content), examined.findings)
-        examined.ran += rooms.apart.names(reply.media_type)
+        examined.errors += await stages.isolated.look(page_of(reply, examined.content), examined.findings)
+        examined.ran += stages.isolated.names(reply.media_type)
         return examined
 
     def _rejected_now(self, lease: Lease) -> str:
@@ -291,12 +291,12 @@ class Pipeline:
             return ""
         visit = self._outcomes.visit(lease)
         link = Link(lease.url, visit.link_type, visit.depth, visit.hops, visit.referrer, visit.seed)
-        rejected = self._rooms.chain.rejects_again(link)
+        rejected = self._stages.chain.rejects_again(link)
         return rejected[1] if rejected is not None else ""
 
     def _held(self, lease: Lease) -> Held | None:
         """Return what the last visit left, where the request is to be conditional on it."""
-        revisiting, visit = self._rooms.revisiting, lease.visit
+        revisiting, visit = self._stages.revisiting, lease.visit
         return revisiting.held(visit) if revisiting is not None and visit is not None else None
 
     async def _fetch(self, lease: Lease, started: float, held: Held | None = None) -> Reply | Failure:
@@ -304,7 +304,7 @@ class Pipeline:
         result: Reply | Failure = Failure("internal_error", "the request was not finished", host_level=True)
         try:
             async with asyncio.timeout(self._options.request_s_max):
-                result = await self._rooms.protocols.fetch(self._request(lease, held))
+                result = await self._stages.protocols.fetch(self._request(lease, held))
         except TimeoutError:
             result = Failure(
                 "timeout", "no end of it", retry=True, host_level=True, started_at=started, ip=lease.address
@@ -320,14 +320,14 @@ class Pipeline:
 
     def _request(self, lease: Lease, held: Held | None) -> Request:
         url, visit = lease.url, lease.visit
-        port = self._rooms.namer.port(url)
+        port = self._stages.namer.port(url)
         if lease.errand is not None and lease.errand.form:
             return Request(url.text, lease.address, port, body_bytes_max=HUB_BYTES_MAX, form=lease.errand.form)
-        hints = self._rooms.hints
+        hints = self._stages.hints
         if hints is not None and visit is not None and visit.link_type == SITEMAP_FILE:
             most = hints.sitemap_bytes_max
             return Request(url.text, lease.address, port, Revisiting.conditions(held), body_bytes_max=most)
-        wanted = self._rooms.chain.media_types if visit is not None else ()
+        wanted = self._stages.chain.media_types if visit is not None else ()
         again = visit is not None and visit.attempt > 1
         headers = Revisiting.conditions(held)
         return Request(url.text, lease.address, port, headers, media_types=wanted, fresh=again)
@@ -342,35 +342,35 @@ class Pipeline:
             return
         reply = result if isinstance(result, Reply) else result.came
         if reply is not None:
-            self._rooms.archive.add_prerequisite(reply, errand.origin.text, "robots")
+            self._stages.archive.add_prerequisite(reply, errand.origin.text, "robots")
         if isinstance(result, Reply) and 200 <= result.status < 300:
-            if self._rooms.quarantine.suspects(errand.url.fingerprint):
+            if self._stages.quarantine.suspects(errand.url.fingerprint):
                 result = Failure("process_crashed", "a process died of it", ip=result.ip)
             else:
-                body = self._rooms.examiner.decode(result, errand.url.fingerprint)
+                body = self._stages.examiner.decode(result, errand.url.fingerprint)
         self._ring.answered(errand, body, result, self._clock.now())
-        if isinstance(result, Reply) and self._rooms.hints is not None:
-            self._look_into_sitemaps(errand.origin, self._rooms.hints)
+        if isinstance(result, Reply) and self._stages.hints is not None:
+            self._look_into_sitemaps(errand.origin, self._stages.hints)
 
     def _robots_failed(self, errand: Errand, why: str) -> None:
         self._logs.info("robots", url=errand.url.text, error=why)
 
     def _look_into_sitemaps(self, origin: Url, hints: SitemapHints) -> None:
         """Discover the sitemaps that an origin's robots.txt names."""
-        rooms, now = self._rooms, self._clock.now()
-        links, again = hints.named(origin, rooms.permit.robots.sitemaps(origin))
+        stages, now = self._stages, self._clock.now()
+        links, again = hints.named(origin, stages.permit.robots.sitemaps(origin))
         self.discover(links)
         for link in again:
-            if rooms.exchange is not None and not rooms.exchange.has(link.url):
+            if stages.exchange is not None and not stages.exchange.has(link.url):
                 continue  # Its owner looks into it in its own time.
-            if rooms.revisiting is not None:
+            if stages.revisiting is not None:
                 notice = Notice(link.url, "sitemap", due_now=True, not_before=now + SITEMAP_GATHER_S)
-                rooms.revisiting.revisits.told(notice, now)
+                stages.revisiting.revisits.told(notice, now)
                 continue
-            record = rooms.history.get(link.url)
-            if record is not None and record.final and rooms.chain.explain(link) is None:
-                rooms.history.put(link.url, msgspec.structs.replace(record, final=False))
-                rooms.frontier.add(link, rooms.prioritizer.level(link), now)
+            record = stages.history.get(link.url)
+            if record is not None and record.final and stages.chain.explain(link) is None:
+                stages.history.put(link.url, msgspec.structs.replace(record, final=False))
+                stages.frontier.add(link, stages.prioritizer.level(link), now)
 
     def _caught(self, lease: Lease, error: Exception) -> None:
         if is_fatal(error):
@@ -385,7 +385,7 @@ class Pipeline:
         now = self._clock.now()
         self._tally.failed(error, now)
         if not lease.is_ended:
-            self._rooms.frontier.ended(lease, None, now)
+            self._stages.frontier.ended(lease, None, now)
         if lease.errand is not None:
             self._ring.answered(lease.errand, b"", Failure("internal_error", str(error)), now)
         elif not lease.is_finished:

@@ -53,10 +53,10 @@ def _look_at_pages() -> None:
 
 def _answer_for_modules(config: Config, spills: Spills) -> None:
     from gossamer.assembly import chosen_modules  # noqa: PLC0415
-    from gossamer.crawl.apart import answer_questions  # noqa: PLC0415
+    from gossamer.crawl.isolation import answer_questions  # noqa: PLC0415
     from gossamer.world.alarm import ProcessorLimit  # noqa: PLC0415
 
-    modules = chosen_modules(config).apart
+    modules = chosen_modules(config).isolated
     limit_memory(config.process.isolated_bytes_max)
     questions, answers = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # What a module prints must not be taken for an answer.

@@ -141,7 +141,7 @@ class Stop(Request, frozen=True):
     now: Annotated[bool, Meta(description="Do not wait for requests in flight.")] = False
 
 
-class Story(msgspec.Struct, frozen=True, kw_only=True):
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a URL. More fields than these come where more is known."""
 
     url: str
@@ -301,7 +301,7 @@ class Verb(NamedTuple):
 VERBS: Mapping[str, Verb] = {
     "status": Verb(StatusOf, Status, False, "Return counts, rates and state."),
     "metrics": Verb(Nothing, Metrics, False, "Return the metrics in the text format of Prometheus."),
-    "why": Verb(Why, Story, False, "Explain the state of one URL."),
+    "why": Verb(Why, Explanation, False, "Explain the state of one URL."),
     "hosts": Verb(
         HostsOf, HostsTold, False, "List hosts that are active, slow, failing or closed, and what limits them."
     ),

@@ -62,7 +62,7 @@ class Chosen(NamedTuple):
 
     inside: Modules
     """Those that run in the crawl's process."""
-    apart: Modules
+    isolated: Modules
     """Those that run in a process of their own."""
     columns: dict[str, str]
     """Columns that they declare, by kind."""
@@ -90,7 +90,7 @@ def chosen(options: ProcessOptions, make: Make, *, embeds: bool = False, watch: 
     unknown = set(options.isolated) - made.keys()
     if unknown:
         raise ConfigError(f"process.isolated: {min(unknown)!r} is not among the modules of this crawl")
-    apart = {name for name, module in made.items() if name in options.isolated or getattr(module, "isolated", False)}
+    outside = {name for name, module in made.items() if name in options.isolated or getattr(module, "isolated", False)}
     columns: dict[str, str] = {}
     tables: dict[str, dict[str, str]] = {}
     for name, module in made.items():
@@ -103,7 +103,7 @@ def chosen(options: ProcessOptions, make: Make, *, embeds: bool = False, watch: 
 
     def modules(*, isolated: bool) -> Modules:
         def those(names: tuple[str, ...]) -> list[ProcessingModule]:
-            return [made[name] for name in names if (name in apart) == isolated]
+            return [made[name] for name in names if (name in outside) == isolated]
 
         by_type = {kind: those(names) for kind, names in types.items()}
         # For a module in a process of its own, the caller that waits keeps the time.

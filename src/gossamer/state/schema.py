@@ -102,7 +102,9 @@ ROOTS: Final = _key("meta", b"roots:", "gossamer.crawl.memory", "bytes", _COPIED
 """The number of the epoch follows."""
 EXCLUDED: Final = _key("meta", b"excluded", "gossamer.crawl.memory", "bytes", _COPIED)
 REJECTED: Final = _key("meta", b"rejected", "gossamer.crawl.memory", "dict[str, int]", _OWN)
-PENDING_SCOPE: Final = _key("meta", b"beyond", "gossamer.crawl.beyond", "gossamer.crawl.beyond.Counts", _OWN)
+PENDING_SCOPE: Final = _key(
+    "meta", b"beyond", "gossamer.crawl.pending_scope", "gossamer.crawl.pending_scope.Counts", _OWN
+)
 """Counted anew after scaling."""
 
 # What was done.

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-import gossamer.crawl.beyond as module
-from gossamer.crawl.beyond import Beyond
+import gossamer.crawl.pending_scope as module
+from gossamer.crawl.pending_scope import PendingScope
 from gossamer.model.links import SEED_ARGUMENT, SEED_FILE, Link
 from gossamer.scope.chain import scope_chain
 from gossamer.scope.options import ScopeOptions
@@ -54,7 +54,7 @@ def test_a_link_that_came_before_the_redirect_that_brings_it_in_is_followed(
         "http://b.test/deep/x": "fetched",
         "http://b.test/deep/y": "fetched",
     }
-    assert not found.memory.beyond.is_open
+    assert not found.memory.pending_scope.is_open
 
 
 def test_what_the_redirect_does_not_bring_in_stays_out(tmp_path: Path) -> None:
@@ -105,51 +105,51 @@ def test_a_loop_of_seeds_that_redirect_to_each_other_ends(tmp_path: Path) -> Non
     found.crawl("http://a.test/", "http://b.test/")
     found.crawl("http://b.test/", "http://a.test/")
     assert fetched(found) == {"http://a.test/": "redirected", "http://b.test/": "redirected"}
-    assert not found.memory.beyond.is_open
+    assert not found.memory.pending_scope.is_open
 
 
 def test_with_no_seed_open_nothing_is_kept(tmp_path: Path) -> None:
     found = ring(tmp_path, {"http://a.test/": page(*(f"http://x{number}.test/" for number in range(50)))})
     found.crawl("http://a.test/")
-    assert found.memory.beyond._counts.kept == 0
+    assert found.memory.pending_scope._counts.kept == 0
 
 
 class Opened:
     def __init__(self, path: Path) -> None:
         self.store = Store(path, 1 << 20, 1 << 20)
         self.epochs = Epochs(self.store)
-        self.beyond = Beyond(self.epochs)
+        self.pending_scope = PendingScope(self.epochs)
         self.roots = Roots("host")
         self.chain = scope_chain(ScopeOptions(scope="host"), self.roots)
 
     def commit(self) -> None:
-        self.beyond.cut()
+        self.pending_scope.cut()
         self.epochs.close_at_once()
 
 
 def test_what_is_kept_survives_a_death_and_what_no_commit_holds_does_not(tmp_path: Path) -> None:
     opened = Opened(tmp_path)
     seed, link = url_of("http://seed.test/"), Link(url_of("http://b.test/x"), "anchor", 3, 0, "http://a.test/")
-    opened.beyond.open(seed, SEED_FILE)
-    opened.beyond.open(seed, SEED_FILE)
-    opened.beyond.keep(link)
-    opened.beyond.keep(Link(link.url, "anchor", 2, 0, "http://nearer.test/"))
+    opened.pending_scope.open(seed, SEED_FILE)
+    opened.pending_scope.open(seed, SEED_FILE)
+    opened.pending_scope.keep(link)
+    opened.pending_scope.keep(Link(link.url, "anchor", 2, 0, "http://nearer.test/"))
     opened.commit()
-    opened.beyond.keep(Link(url_of("http://b.test/later"), "anchor", 1))
+    opened.pending_scope.keep(Link(url_of("http://b.test/later"), "anchor", 1))
     opened.store.close()
     opened = Opened(tmp_path)
-    assert opened.beyond.seed(seed) == SEED_FILE
-    assert opened.beyond.seed(link.url) == 0
+    assert opened.pending_scope.seed(seed) == SEED_FILE
+    assert opened.pending_scope.seed(link.url) == 0
     opened.roots.redirected(seed, url_of("http://b.test/"), from_argument=True)
-    opened.beyond.widened(url_of("http://b.test/"), opened.chain, Namer())
-    regained = opened.beyond.regained()
+    opened.pending_scope.widened(url_of("http://b.test/"), opened.chain, Namer())
+    regained = opened.pending_scope.regained()
     assert [(one.url.text, one.depth, one.referrer) for one in regained] == [
         ("http://b.test/x", 2, "http://nearer.test/")
     ]
-    assert opened.beyond.regained() == []
-    opened.beyond.keep(Link(url_of("http://far.test/"), "anchor", 1))
-    opened.beyond.conclude(seed)
-    assert not opened.beyond.is_open
+    assert opened.pending_scope.regained() == []
+    opened.pending_scope.keep(Link(url_of("http://far.test/"), "anchor", 1))
+    opened.pending_scope.conclude(seed)
+    assert not opened.pending_scope.is_open
     opened.commit()
     assert not list(opened.store.scan("scope", b"\0\0", b"\xff\xff"))
     opened.store.close()
@@ -158,10 +158,10 @@ def test_what_is_kept_survives_a_death_and_what_no_commit_holds_does_not(tmp_pat
 def test_what_is_kept_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LINKS_MAX", 10)
     opened = Opened(tmp_path)
-    opened.beyond.open(url_of("http://seed.test/"), SEED_ARGUMENT)
+    opened.pending_scope.open(url_of("http://seed.test/"), SEED_ARGUMENT)
     for number in range(25):
-        opened.beyond.keep(Link(url_of(f"http://b.test/{number}"), "anchor", 1))
+        opened.pending_scope.keep(Link(url_of(f"http://b.test/{number}"), "anchor", 1))
     opened.commit()
     assert len(list(opened.store.scan("scope", b"\0\0", b"\xff\xff"))) == 11
-    assert opened.beyond.lost == 15
+    assert opened.pending_scope.lost == 15
     opened.store.close()

@@ -1,4 +1,4 @@
-"""Story: everything known about one URL, and the rule that decided."""
+"""Explain: everything known about one URL, and the rule that decided."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXCLUDED = "excluded_host"
 """The filter of hosts whose owners asked us not to come."""
 
 
-class Story:
+class Explainer:
     """Tells why a URL is where it is. Works on a running shard and on the store of a stopped one."""
 
     def __init__(

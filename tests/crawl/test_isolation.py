@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from gossamer.crawl.apart import Apart, answer_questions, merge
+from gossamer.crawl.isolation import IsolatedModules, answer_questions, merge
 from gossamer.model.links import Found
 from gossamer.model.visits import Findings, Page
 from gossamer.process.chain import Modules, Processed
@@ -31,7 +31,7 @@ COMMAND = (
     "-c",
     f"""import sys
 sys.path[:0] = [{str(HERE)!r}, {str(HERE / "src")!r}]
-from tests.crawl.test_apart import answer
+from tests.crawl.test_isolation import answer
 answer()
 """,
 )
@@ -105,14 +105,14 @@ def answer() -> None:
 
 
 @asynccontextmanager
-async def asking(folder: Path, limit_s: float = 20.0, processes: int = 1) -> AsyncIterator[Apart]:
+async def asking(folder: Path, limit_s: float = 20.0, processes: int = 1) -> AsyncIterator[IsolatedModules]:
     chosen = Modules([Obedient(), Second()], ProcessOptions()).chosen
-    apart = Apart(COMMAND, chosen, limit_s, processes, {**os.environ, "SPILL": str(folder)})
+    isolated = IsolatedModules(COMMAND, chosen, limit_s, processes, {**os.environ, "SPILL": str(folder)})
     try:
         async with asyncio.timeout(60):
-            yield apart
+            yield isolated
     finally:
-        await apart.close()
+        await isolated.close()
 
 
 def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
@@ -127,17 +127,17 @@ def html(body: bytes) -> Page:
     return Page("https://e.example/", "text/html", "", (), body)
 
 
-async def look(apart: Apart, body: bytes) -> tuple[Findings, list[str]]:
+async def look(isolated: IsolatedModules, body: bytes) -> tuple[Findings, list[str]]:
     findings = Findings()
-    return findings, [str(error) for error in await apart.look(html(body), findings)]
+    return findings, [str(error) for error in await isolated.look(html(body), findings)]
 
 
 @in_loop
 async def test_one_process_answers_for_many_pages(tmp_path: Path) -> None:
-    async with asking(tmp_path) as apart:
-        assert apart.wants("text/html")
-        assert not apart.wants("image/png")
-        seen = [await look(apart, b"x" * size) for size in (0, 10, 100)]
+    async with asking(tmp_path) as isolated:
+        assert isolated.wants("text/html")
+        assert not isolated.wants("image/png")
+        seen = [await look(isolated, b"x" * size) for size in (0, 10, 100)]
         assert [errors for _, errors in seen] == [[], [], []]
         assert [findings.columns["size"] for findings, _ in seen] == [0, 10, 100]
         assert len({findings.columns["pid"] for findings, _ in seen}) == 1
@@ -159,11 +159,11 @@ async def test_one_process_answers_for_many_pages(tmp_path: Path) -> None:
 )
 @in_loop
 async def test_a_module_that_fails_harms_only_itself(tmp_path: Path, body: bytes, error: str) -> None:
-    async with asking(tmp_path) as apart:
-        findings, errors = await look(apart, body)
+    async with asking(tmp_path) as isolated:
+        findings, errors = await look(isolated, body)
         assert errors == [error]
         assert [link.url for link in findings.links] == ["https://e.example/second"]
-        assert (await look(apart, b"fine"))[1] == []
+        assert (await look(isolated, b"fine"))[1] == []
 
 
 @pytest.mark.promise(
@@ -178,17 +178,17 @@ async def test_a_module_that_fails_harms_only_itself(tmp_path: Path, body: bytes
 )
 @in_loop
 async def test_a_module_that_hangs_is_ended(tmp_path: Path, body: bytes, error: str) -> None:
-    async with asking(tmp_path, limit_s=LIMIT_S) as apart:
-        await look(apart, b"begin")
-        findings, errors = await look(apart, body)
+    async with asking(tmp_path, limit_s=LIMIT_S) as isolated:
+        await look(isolated, b"begin")
+        findings, errors = await look(isolated, body)
         assert errors == [error]
         assert [link.url for link in findings.links] == ["https://e.example/second"]
 
 
 @in_loop
 async def test_what_a_module_prints_is_no_answer(tmp_path: Path) -> None:
-    async with asking(tmp_path) as apart:
-        assert (await look(apart, b"print"))[1] == []
+    async with asking(tmp_path) as isolated:
+        assert (await look(isolated, b"print"))[1] == []
 
 
 @in_loop
@@ -196,26 +196,26 @@ async def test_large_content_goes_through_in_pieces(tmp_path: Path) -> None:
     spill = Spills(tmp_path, "sha1").make()
     spill.write(b"size" + b"y" * 3_000_000)
     page = Page("https://e.example/", "text/html", "", (), b"size", spill)
-    async with asking(tmp_path) as apart:
+    async with asking(tmp_path) as isolated:
         findings = Findings()
-        assert await apart.look(page, findings) == []
+        assert await isolated.look(page, findings) == []
         assert findings.columns["size"] == findings.columns["read"] == 3_000_004
 
 
 @in_loop
 async def test_processes_are_bounded_and_work_side_by_side(tmp_path: Path) -> None:
-    async with asking(tmp_path, processes=2) as apart:
-        seen = await asyncio.gather(*[look(apart, b"x") for _ in range(12)])
+    async with asking(tmp_path, processes=2) as isolated:
+        seen = await asyncio.gather(*[look(isolated, b"x") for _ in range(12)])
         assert len({findings.columns["pid"] for findings, _ in seen}) <= 2
 
 
 @in_loop
 async def test_a_cancelled_question_leaves_no_process(tmp_path: Path) -> None:
-    async with asking(tmp_path) as apart:
-        pid = int(str((await look(apart, b"x"))[0].columns["pid"]))
+    async with asking(tmp_path) as isolated:
+        pid = int(str((await look(isolated, b"x"))[0].columns["pid"]))
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.2):
-                await look(apart, b"sleep")
+                await look(isolated, b"sleep")
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
 

@@ -1,4 +1,4 @@
-"""Apart: processing modules that run in processes of their own, which may hang, grow or die without harm to the crawl.
+"""Isolation: processing modules in processes of their own, which may hang, grow or die without harm to the crawl.
 
 A question is one page for one module: a head, then the page's content; the answer is what the module found. Both are
 framed by their length, so that a process answers many.
@@ -51,7 +51,7 @@ _decode_question = msgspec.msgpack.Decoder(Question).decode
 _decode_answer = msgspec.msgpack.Decoder(Answer).decode
 
 
-class Apart:
+class IsolatedModules:
     """Asks processes that `command` starts, `processes_max` at once; each is started when first needed.
 
     A module that takes more than `limit_s` of processor time (of which its process ends by SIGPROF) or `WALL_FACTOR`

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.crawl.explain import Explainer
 from gossamer.crawl.history import UrlMemory
-from gossamer.crawl.story import Story
 from gossamer.model.visits import Failure
 from gossamer.seen.bloom import BloomUrlSeen
 from gossamer.seen.options import SeenOptions
@@ -21,7 +21,7 @@ GONE = Failure("timeout", "it took too long", retry=True)
 
 def test_what_is_no_address(tmp_path: Path) -> None:
     with Ring(tmp_path) as ring:
-        told = ring.story.why("not an address")
+        told = ring.explainer.why("not an address")
         assert (told["state"], "cannot" in str(told["reason"]) or "not an address" in str(told["reason"])) == (
             "unknown", True,
         )  # fmt: skip
@@ -29,7 +29,7 @@ def test_what_is_no_address(tmp_path: Path) -> None:
 
 def test_what_was_never_named(tmp_path: Path) -> None:
     with Ring(tmp_path) as ring:
-        told = ring.story.why(ROOT)
+        told = ring.explainer.why(ROOT)
         assert told["state"] == "unknown"
         assert "no seed, page or redirect that was followed has named it" in str(told["reason"])
         assert told["rule"] is None
@@ -49,7 +49,7 @@ def test_what_a_filter_rejects(tmp_path: Path, scope: dict[str, object], url: st
     with Ring(tmp_path, scope=scope) as ring:
         ring.seed(ROOT)
         before = dict(ring.chain.counts)
-        told = ring.story.why(url)
+        told = ring.explainer.why(url)
         assert (told["state"], told["rule"]) == ("rejected", rule)
         assert ring.chain.counts == before
 
@@ -57,7 +57,7 @@ def test_what_a_filter_rejects(tmp_path: Path, scope: dict[str, object], url: st
 def test_what_is_queued_and_in_flight_and_fetched(tmp_path: Path) -> None:
     with Ring(tmp_path, {ROOT: page("/a", title="Home")}) as ring:
         ring.seed(ROOT)
-        told = ring.story.why(ROOT)
+        told = ring.explainer.why(ROOT)
         assert (told["state"], told["depth"], told["hops"]) == ("queued", 0, 0)
         ring.web.held = asyncio.Event()
 
@@ -65,28 +65,30 @@ def test_what_is_queued_and_in_flight_and_fetched(tmp_path: Path) -> None:
             async with asyncio.TaskGroup() as group:
                 group.create_task(ring.turns())
                 await ring.web.asked(1)
-                assert ring.story.why(ROOT)["state"] == "in_flight"
+                assert ring.explainer.why(ROOT)["state"] == "in_flight"
                 assert ring.web.held is not None
                 ring.web.held.set()
 
         asyncio.run(look())
-        told = ring.story.why(ROOT)
+        told = ring.explainer.why(ROOT)
         assert (told["state"], told["status"], told["reason"]) == ("fetched", 200, "HTTP 200")
         assert (told["warc_file"], told["warc_offset"]) == ("memory.warc.gz", 0)
         assert str(told["fetched_at"]).endswith("+00:00")
-        assert ring.story.why(ROOT + "a")["referrer"] == ROOT
+        assert ring.explainer.why(ROOT + "a")["referrer"] == ROOT
 
 
 def test_what_an_eliminator_without_ways_was_offered(tmp_path: Path) -> None:
     with Ring(tmp_path, {ROOT: page("/a")}) as ring:
         seen = BloomUrlSeen(ring.epochs, ring.journals, SeenOptions())
         ring.joined(url_seen=seen)
-        story = Story(UrlMemory(ring.namer, seen, ring.history), ring.chain, ring.frontier.facts, ring.frontier.lent)
+        explainer = Explainer(
+            UrlMemory(ring.namer, seen, ring.history), ring.chain, ring.frontier.facts, ring.frontier.lent
+        )
         ring.seed(ROOT)
-        assert story.why(ROOT)["state"] == "queued"
-        assert story.why(ROOT + "a")["state"] == "unknown"
+        assert explainer.why(ROOT)["state"] == "queued"
+        assert explainer.why(ROOT + "a")["state"] == "unknown"
         ring.run(ring.turns())
-        told = story.why(ROOT)
+        told = explainer.why(ROOT)
         assert (told["state"], told["reason"]) == ("fetched", "HTTP 200")
         assert "depth" not in told
         seen.close()
@@ -95,7 +97,7 @@ def test_what_an_eliminator_without_ways_was_offered(tmp_path: Path) -> None:
 def test_what_failed_and_waits_for_its_next_attempt(tmp_path: Path) -> None:
     with Ring(tmp_path, {ROOT: GONE}, frontier={"retry_s_first": 100}) as ring:
         ring.crawl(ROOT, until=ring.clock.now() + 50)
-        told = ring.story.why(ROOT)
+        told = ring.explainer.why(ROOT)
         assert told["state"] == "waiting"
         assert told["reason"] == "attempt 2 is due after: it took too long"
         assert told["next_due"]
@@ -114,7 +116,7 @@ def test_what_failed_and_waits_for_its_next_attempt(tmp_path: Path) -> None:
 def test_what_ended(tmp_path: Path, answer: object, state: str, reason: str) -> None:
     with Ring(tmp_path, {ROOT: answer}) as ring:  # type: ignore[dict-item]
         ring.crawl(ROOT)
-        told = ring.story.why(ROOT)
+        told = ring.explainer.why(ROOT)
         assert (told["state"], told["reason"], told["rule"]) == (state, reason, state)
 
 
@@ -127,7 +129,7 @@ def test_what_waits_for_robots_txt(tmp_path: Path) -> None:
             async with asyncio.TaskGroup() as group:
                 group.create_task(ring.turns())
                 await ring.web.asked(1)
-                told = ring.story.why(ROOT)
+                told = ring.explainer.why(ROOT)
                 assert (told["state"], told["reason"]) == ("queued", "its host waits for robots.txt")
                 assert ring.web.held is not None
                 ring.web.held.set()
@@ -139,7 +141,7 @@ def test_what_robots_txt_denied(tmp_path: Path) -> None:
     robots = reply(b"User-agent: *\nDisallow: /", media_type="text/plain")
     with Ring(tmp_path, {ROOT + "robots.txt": robots}, obey=True) as ring:
         ring.crawl(ROOT)
-        told = ring.story.why(ROOT)
+        told = ring.explainer.why(ROOT)
         assert (told["state"], told["reason"]) == ("robots_denied", "robots.txt disallows it")
 
 
@@ -147,7 +149,7 @@ def test_what_stood_in_the_queue_of_a_host_that_closed(tmp_path: Path) -> None:
     busy = reply(b"", 503, (("Retry-After", "9999999"),))
     with Ring(tmp_path, {ROOT: busy}) as ring:
         ring.crawl(ROOT, ROOT + "a", ROOT + "b")
-        told = ring.story.why(ROOT + "b")
+        told = ring.explainer.why(ROOT + "b")
         assert (told["state"], told["rule"]) == ("host_closed", "host_closed")
         assert "9999999" in str(told["reason"])
         host = told["host_state"]

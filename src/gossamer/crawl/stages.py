@@ -1,15 +1,15 @@
-"""Rooms: what a shard is made of, in the order in which data meets it."""
+"""Stages: what a visit passes in a shard, in the order in which data meets it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from gossamer.cluster.exchange import Exchange
-from gossamer.crawl.apart import Apart
-from gossamer.crawl.beyond import Beyond
 from gossamer.crawl.copies import Copies
 from gossamer.crawl.examine import Examiner
 from gossamer.crawl.history import History
+from gossamer.crawl.isolation import IsolatedModules
+from gossamer.crawl.pending_scope import PendingScope
 from gossamer.crawl.permit import Permit
 from gossamer.crawl.quarantine import Quarantine
 from gossamer.crawl.revisiting import Revisiting
@@ -25,7 +25,7 @@ from gossamer.url.name import Namer
 
 
 @dataclass(frozen=True, slots=True)
-class Rooms:
+class Stages:
     """The parts of one shard that a visit passes."""
 
     namer: Namer
@@ -46,7 +46,7 @@ class Rooms:
     history: History
     copies: Copies
     trapping: Trapping
-    apart: Apart | None = None
+    isolated: IsolatedModules | None = None
     """Modules in processes of their own."""
     revisiting: Revisiting | None = None
     """Sees pages again; None where a crawl ends."""
@@ -54,7 +54,7 @@ class Rooms:
     """What sitemaps and feeds say of pages."""
     hubs: Subscriptions | None = None
     """Subscriptions; None where nobody could call back."""
-    beyond: Beyond | None = None
+    pending_scope: PendingScope | None = None
     """Links that may come into scope yet; None where nothing is beyond it."""
     exchange: Exchange | None = None
     """With the other shards; None where there is one."""

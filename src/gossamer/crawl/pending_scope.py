@@ -1,4 +1,4 @@
-"""Beyond: links beyond the scope while the scope may still grow, because seeds are out whose redirects would widen it.
+"""Pending scope: links that a redirect of a seed may still bring into scope, kept until no seed is under way.
 
 A seed counts as open from its offer until its visit is concluded, also when it was known as an ordinary link before.
 While any is open, links that the scope alone rejects are kept, and offered again when a redirect brings them in. When
@@ -47,7 +47,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Kept).decode
 
 
-class Beyond:
+class PendingScope:
     """Durable with the epoch. Costs nothing while no seed is open; else about 3 µs for each link beyond the scope."""
 
     def __init__(self, epochs: Epochs, *, alone: bool = True) -> None:
