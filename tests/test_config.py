@@ -15,10 +15,11 @@ from gossamer.config import presets as crawl_presets
 from gossamer.config.flags import BY_NAME, FLAGS, PRESETS, SCOPES
 from gossamer.config.reference import markdown
 from gossamer.config.sections import keys, sections
-from gossamer.config.toml import assignments, is_basic, starter_toml, written
+from gossamer.config.toml import assignments, starter_toml, written
 from gossamer.frontier.options import Preset
 from gossamer.frontier.politeness import politeness
 from gossamer.model.errors import ConfigError
+from gossamer.model.live import is_marked
 from gossamer.scope.options import Mode
 
 REPOSITORY = Path(__file__).parent.parent
@@ -166,7 +167,7 @@ def test_the_starter_file_sets_nothing_and_explains_what_operators_set(tmp_path:
         f"{name}.{key}"
         for name, model in sections().items()
         for key, field in model.model_fields.items()
-        if is_basic(field)
+        if is_marked(field, "basic")
     }
     assert explained == basic
     assert len(basic) <= OPERATORS_KEYS_MAX

@@ -11,6 +11,7 @@ from gossamer.config.secret import holds_secrets
 from gossamer.config.sections import Config, sections
 from gossamer.config.toml import effective_toml, written
 from gossamer.model.errors import ConfigError
+from gossamer.model.live import is_marked
 from gossamer.url.join import absolute
 from gossamer.world.files import write_whole
 
@@ -34,7 +35,7 @@ def live_keys() -> list[str]:
         f"{section}.{key}"
         for section, model in sections().items()
         for key, field in model.model_fields.items()
-        if isinstance(field.json_schema_extra, Mapping) and field.json_schema_extra.get("live")
+        if is_marked(field, "live")
     ]
 
 

@@ -9,8 +9,9 @@ from pydantic.fields import FieldInfo
 from gossamer.config.flags import FLAGS
 from gossamer.config.live import is_live
 from gossamer.config.sections import Config, sections
-from gossamer.config.toml import is_basic, summary, written
+from gossamer.config.toml import summary, written
 from gossamer.frontier.options import HostOverride, HostsOptions
+from gossamer.model.live import is_marked
 
 HEAD = """\
 # Configuration
@@ -63,7 +64,7 @@ def _sections(heading: str, *, expert: bool) -> Iterator[str]:
         about = summary(model)
         if model is HostsOptions:
             about, model = f"{about}\n\n{HOSTS}".rstrip(), HostOverride
-        fields = {key: field for key, field in model.model_fields.items() if is_basic(field) != expert}
+        fields = {key: field for key, field in model.model_fields.items() if is_marked(field, "basic") != expert}
         if not fields:
             continue
         yield f"{heading} `[{section}]`" + (" for experts" if expert else f"\n\n{about}") + "\n"

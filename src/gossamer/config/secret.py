@@ -8,6 +8,7 @@ from functools import cache
 from gossamer.config.sections import Config, sections
 from gossamer.fetch.credentials import REDACTED, is_credential, is_reference, origin_of, redact_user_info, revealed
 from gossamer.model.errors import ConfigError
+from gossamer.model.live import is_marked
 
 ALL_SECRET = frozenset({"fetch.origin_headers"})
 """Keys whose every value is secret, whatever its name: it is for one origin alone."""
@@ -20,7 +21,7 @@ def secret_keys() -> frozenset[str]:
         f"{section}.{key}"
         for section, model in sections().items()
         for key, field in model.model_fields.items()
-        if isinstance(field.json_schema_extra, Mapping) and field.json_schema_extra.get("secret")
+        if is_marked(field, "secret")
     )
 
 

@@ -7,12 +7,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from gossamer.config.presets import PRESETS, preset_values
 from gossamer.config.sections import Config, sections
 from gossamer.model.errors import ConfigError
+from gossamer.model.live import is_marked
 
 HEADER = re.compile(r"^\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
 ASSIGNMENT = re.compile(r"^\s*([A-Za-z0-9_\-.\"' ]+?)\s*=")
@@ -44,11 +44,6 @@ def effective_toml(config: Config, *, shown: Callable[[str, object], object] = l
     return "\n".join(lines) + "\n"
 
 
-def is_basic(field: FieldInfo) -> bool:
-    """Say whether an operator sets a key: `gossamer init` writes these, other keys are for experts."""
-    return isinstance(field.json_schema_extra, Mapping) and bool(field.json_schema_extra.get("basic"))
-
-
 def starter_toml(preset: str = "") -> str:
     """Return a file that explains the keys which operators set, and sets none but a preset's: what `init` writes."""
     lines = [
@@ -59,7 +54,11 @@ def starter_toml(preset: str = "") -> str:
     if preset:
         lines += [f"# What is set is the preset {preset!r}: {PRESETS[preset].summary}"]
     for section, model in sections().items():
-        shown = {key: one for key, one in model.model_fields.items() if is_basic(one) or f"{section}.{key}" in values}
+        shown = {
+            key: one
+            for key, one in model.model_fields.items()
+            if is_marked(one, "basic") or f"{section}.{key}" in values
+        }
         if shown:
             lines += ["", f"# {summary(model)}", f"[{section}]"]
         for key, field in shown.items():

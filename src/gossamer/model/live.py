@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Literal
+
 from pydantic.config import JsonDict
+from pydantic.fields import FieldInfo
 
 LIVE: JsonDict = {"live": True}
 """As `json_schema_extra` of a field: `gossamer set` takes its key, and a value holds from the next commit on."""
@@ -14,3 +18,8 @@ experts.
 """
 BASIC_LIVE: JsonDict = {**BASIC, **LIVE}
 BASIC_SECRET: JsonDict = {**BASIC, **SECRET}
+
+
+def is_marked(field: FieldInfo, mark: Literal["live", "secret", "basic"]) -> bool:
+    """Say whether a key bears a mark."""
+    return isinstance(field.json_schema_extra, Mapping) and bool(field.json_schema_extra.get(mark))

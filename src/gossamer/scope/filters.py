@@ -16,7 +16,7 @@ from typing import Protocol, Self
 import msgspec
 
 from gossamer.model.links import FEED_FILE, SITEMAP_FILE, Link
-from gossamer.model.live import LIVE
+from gossamer.model.live import is_marked
 from gossamer.model.patterns import PatternSet
 from gossamer.ports import Filter
 from gossamer.scope.lists import ExcludedHost, Lists, Whitelist
@@ -328,7 +328,7 @@ FILTERS: tuple[type[Declared], ...] = (
     Include, MediaType, Hops, Depth,
 )  # fmt: skip
 """In the order of the chain. The operator's own stand before `Depth`."""
-LIVE_KEYS = frozenset(name for name, field in ScopeOptions.model_fields.items() if field.json_schema_extra == LIVE)
+LIVE_KEYS = frozenset(name for name, field in ScopeOptions.model_fields.items() if is_marked(field, "live"))
 """Options that may change while the crawl runs."""
 
 
