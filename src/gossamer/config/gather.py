@@ -19,7 +19,7 @@ from gossamer.config.presets import preset_values
 from gossamer.config.secret import secret_keys
 from gossamer.config.sections import Config
 from gossamer.config.segments import with_segments
-from gossamer.config.toml import line_of, recorded_origins
+from gossamer.config.toml import line_numbers, recorded_origins
 from gossamer.model.errors import ConfigError
 from gossamer.url.parts import drop_user_info
 
@@ -69,7 +69,7 @@ def configure(
     if preset is not None:
         _take(values, origins, preset_values(str(preset)), lambda _: f"preset {preset}", Path())
     if file is not None:
-        _take(values, origins, given, lambda key: _place(file, text, key), file.parent)
+        _take(values, origins, given, _places(file, text), file.parent)
     listed = values.get("seeds.urls", [])
     listed = listed if isinstance(listed, list) else []
     if seeds:
@@ -96,7 +96,7 @@ def reopen_text(
     file = Path(name)
     values: Values = {}
     origins: dict[str, str] = {}
-    _take(values, origins, _flattened(_parsed(text, file)), lambda key: _place(file, text, key), file.parent)
+    _take(values, origins, _flattened(_parsed(text, file)), _places(file, text), file.parent)
     config = _finish(values, origins, None, ())
     recorded = recorded_origins(text)
     defaults = Config()
@@ -207,7 +207,7 @@ def mistakes(file: Path) -> list[str]:
     text = read_text(file)
     values: Values = {}
     origins: dict[str, str] = {}
-    _take(values, origins, _flattened(_parsed(text, file)), lambda key: _place(file, text, key), file.parent)
+    _take(values, origins, _flattened(_parsed(text, file)), _places(file, text), file.parent)
     values.pop("preset", None)
     found: list[str] = []
     wrong: frozenset[str] | None = None
@@ -337,7 +337,13 @@ def _assigned(text: str) -> Values:
         raise ConfigError(f"--set {key}: {NESTED}") from None
 
 
-def _place(file: Path, text: str, key: str) -> str:
-    section = key.partition(".")[0]
-    line = line_of(text, key if section in Config.model_fields else section)
-    return f"{file} line {line}" if line else str(file)
+def _places(file: Path, text: str) -> Callable[[str], str]:
+    """Return what says where a file sets a key: its line, else the line that opens the section."""
+    lines = line_numbers(text)
+
+    def place(key: str) -> str:
+        section = key.partition(".")[0]
+        line = (lines.get(key) if section in Config.model_fields else None) or lines.get(section)
+        return f"{file} line {line}" if line else str(file)
+
+    return place

@@ -137,10 +137,9 @@ def bare(dotted: str) -> str:
     return ".".join(part.strip().strip("\"'") for part in dotted.split("."))
 
 
-def line_of(text: str, key: str) -> int | None:
-    """Return the number of the line that sets `key`, else of the one that opens its section."""
-    found = {name: number for name, number, _ in reversed(list(assignments(text)))}
-    return found.get(key) or found.get(key.partition(".")[0])
+def line_numbers(text: str) -> dict[str, int]:
+    """Return the number of the line that sets each key or opens each section, the first of several."""
+    return {name: number for name, number, _ in reversed(list(assignments(text)))}
 
 
 def recorded_origins(text: str) -> dict[str, str]:
