@@ -46,6 +46,7 @@ def marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     points = [f"{name} = brought_by_others:{place}\n" for name, place in ENTRY_POINTS.items()]
     (information / "entry_points.txt").write_text("[gossamer.components]\n" + "".join(points))
     monkeypatch.setenv("PYTHONPATH", str(package))
+    monkeypatch.syspath_prepend(str(package))  # Commands also run in this process.
     monkeypatch.setenv("BROUGHT_USED", str(marks))
     return marks
 

@@ -94,7 +94,7 @@ def opened(directory: Path) -> Iterator[Callable[[str], dict[str, object]]]:
     """Give what `why_of` answers of a URL; to open a crawl once for many URLs saves a tenth of a second for each."""
     crawl = open_stopped(reopen(directory / "crawl.toml"), directory)
     try:
-        yield crawl.story.why
+        yield crawl.explainer.why
     finally:
         crawl.close()
 

@@ -87,7 +87,7 @@ def test_how_text_was_found_is_said_wherever_pages_are_shown(crawled: Crawled, t
     assert "Startseite" not in texts["long"]
     assert texts["deep"] == "Menu\nDeep"
     assert crawled.status["text_methods"] == {"main": 3, "visible": 1, "plain": 1}
-    assert dict(picture_rows(read_status(crawled.status)))["text found as"] == "main 3, visible 1, plain 1"
+    assert dict(picture_rows(read_status(crawled.status)))["text found as"] == "main 3, plain 1, visible 1"
     report = summary(crawled.directory)
     assert {one.name: one.count for one in report.text_methods} == {"main": 3, "visible": 1, "plain": 1}
     assert "Text found as" in as_text(report)

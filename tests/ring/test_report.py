@@ -43,6 +43,7 @@ def test_a_report_counts_what_is_in_no_finished_table(web: SimwebProcess, tmp_pa
     try:
         crawl.start()
         until(lambda: any(path.stat().st_size > 2000 for path in directory.glob("state/**/tables/pages-*")))
+        until(lambda: attempts(told("status", directory)) > 0)  # The coordinator counts twice a second.
         running = told("report", directory)
         assert not list(directory.glob("pages/*.parquet")), "all of it came from logs"
         counted = running["attempts_counted"]

@@ -22,7 +22,7 @@ def init(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write.")] = Path("gossamer.toml"),
     preset: PresetName = None,
 ) -> int:
-    """Write a configuration file that explains the keys operators set."""
+    """Write a configuration file that explains its keys."""
     from gossamer.config.toml import starter_toml
 
     text = starter_toml(preset or "")
