@@ -137,17 +137,20 @@ class Floor:
     def _links_of(self, page: Fetched, body: bytes) -> str:
         base, depth = page.url, page.depth + 1
         tree = LexborHTMLParser(body)
-        found: dict[str, tuple[str, bool]] = {}
+        urls: dict[str, None] = {}
         for anchor in tree.css("a[href]"):
             try:
                 attributes = anchor.attributes
                 url = ada_url.join_url(base, attributes["href"]).partition("#")[0]
             except ValueError:
                 continue
-            if url not in found:
-                found[url] = " ".join(anchor.text().split()), "nofollow" in (attributes.get("rel") or "")
-        for url, (text, nofollow) in found.items():
-            self._links.append((base, url, url, "anchor", text, nofollow))
+            if url == base and url in urls:
+                continue  # Of anchors into the page itself there is one row.
+            urls[url] = None
+            text = " ".join(anchor.text().split())
+            nofollow = "nofollow" in (attributes.get("rel") or "")
+            self._links.append((base, url, url, "anchor", text, nofollow))  # A row for each mention, as a crawl has it.
+        for url in urls:
             if url.startswith(self._origins):
                 fingerprint = xxhash.xxh3_64_intdigest(url.encode())
                 if fingerprint not in self._known:
