@@ -60,8 +60,10 @@ async def _crawl(web: SimwebProcess, made: Made) -> None:
         async for _ in crawler:
             pages += 1
             if pages == 12:
-                for verb in ("pause", "checkpoint"):  # The second commits what is done.
-                    assert (await crawler.ask({"verb": verb}))["ok"]
+                assert (await crawler.ask({"verb": "pause"}))["ok"]
+                while crawler.status()["in_flight"]:  # noqa: ASYNC110 - what is under way ends without an event
+                    await asyncio.sleep(0.01)
+                assert (await crawler.ask({"verb": "checkpoint"}))["ok"]  # It commits what is done.
                 made.attempts = cast("dict[str, int]", (await crawler.ask({"verb": "status"}))["result"])["attempts"]
                 await asyncio.to_thread(_read, made)
                 assert (await crawler.ask({"verb": "unpause"}))["ok"]
